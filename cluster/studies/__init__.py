@@ -1,0 +1,1 @@
+"""Studies: many runs spread with Ray Tune, their analysis and their report."""

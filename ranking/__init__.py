@@ -1,0 +1,1 @@
+"""What is trained: collections, rankers, objectives, training and evaluation. Knows nothing of Ray."""

@@ -1,0 +1,1 @@
+"""Readers: every format becomes one `Collection`."""

@@ -1,0 +1,26 @@
+"""The one error that is the user's to mend."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+
+class BadInput(Exception):
+    """Bad input from a user: printed as one line, and the command ends with exit code 2.
+
+    Everything else that goes wrong is ours and keeps its traceback.
+
+    Args:
+        what: what is wrong, in the user's words.
+        where: the file, or file and line (`corpus.jsonl:17`), or the option that holds it.
+        remedy: what to do about it.
+    """
+
+    def __init__(self, what: str, where: str | PathLike[str] | None = None, remedy: str | None = None) -> None:
+        self.what, self.where, self.remedy = what, where, remedy
+        line = f"{where}: {what}" if where is not None else what
+        super().__init__(" ".join((f"{line}; {remedy}" if remedy else line).split()))
+
+    def __reduce__(self) -> tuple[type[BadInput], tuple[object, ...]]:
+        # Exceptions pickle by their message alone; this one crosses processes with its parts.
+        return (BadInput, (self.what, self.where, self.remedy))

@@ -1,0 +1,1 @@
+"""Measures, candidate origins and tests of significance."""

@@ -1,0 +1,1 @@
+"""Neural rankers, one a file, behind one base."""

@@ -1,0 +1,1 @@
+"""What a ranker is shown: policies, retrieval functions and selectors. Knows nothing of Ray."""

@@ -1,0 +1,1 @@
+"""Sampling policies: each chooses, per batch, the retrieval function."""

@@ -1,0 +1,1 @@
+"""Retrieval functions: each ranks documents for a query."""

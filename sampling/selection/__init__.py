@@ -1,0 +1,1 @@
+"""Selectors: each picks negatives from what a retrieval function offers."""
