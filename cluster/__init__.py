@@ -1,1 +1,8 @@
 """Where it runs: sessions, studies, the command line. Knows every other package and is known by none."""
+
+import os
+
+# Ray reads these when it is imported, so they stand here, before anything of ours can import it. A local
+# cluster asks for a token and a client does not send one unless both are told to.
+os.environ.setdefault("RAY_AUTH_MODE", "token")
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray's coming default; unset, it warns

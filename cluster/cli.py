@@ -1,0 +1,115 @@
+"""The command line. Heavy libraries are imported where a verb needs them, so that help answers at once."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from ranking.errors import BadInput
+
+INTERRUPTED = 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    from cluster.configuration import group_options
+
+    groups = group_options()
+    listed = "\n".join(f"  {group}={'|'.join(names)}" for group, names in groups.items() if group != "experiment")
+    options = (
+        f"options, as Hydra overrides:\n{listed}\n"
+        "  any value by its path, e.g. training.patience=3 function.bm25.k1=1.2 (see `pyrite options`)"
+    )
+    parser = argparse.ArgumentParser(
+        prog="pyrite",
+        description="Where should a neural ranker's negatives come from? Studies of sampling policies, on Ray.",
+        epilog="`pyrite VERB --help` says more. A study without arguments is the main job.",
+    )
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+
+    def verb(name: str, says: str, epilog: str) -> argparse.ArgumentParser:
+        return verbs.add_parser(
+            name, help=says, description=says, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+
+    train = verb(
+        "train",
+        "Train and evaluate one ranker, in this process.",
+        f"{options}\n  out=FOLDER  writes result, report and weights\n\n"
+        "example:\n  pyrite train policy=fixed function=bm25 selector=dynamic scale=small seed=1",
+    )
+    train.add_argument("overrides", nargs="*", metavar="key=value", help="what differs from the defaults")
+    study = verb(
+        "study",
+        "Compare ways of choosing negatives over many seeds and hyperparameters, spread with Ray Tune.",
+        f"{options}\n\nsweeps, in Hydra's grammar:\n"
+        "  policy=fixed,random   training.batch_size=choice(16,32)   training.patience=range(1,4)\n"
+        "  'optimizer.lr=tag(log,interval(1e-4,1e-2))' with samples=N and search=random|optuna\n\n"
+        f"of the study:\n  experiment={'|'.join(groups['experiment'])}\n"
+        "  seeds=N samples=N search=… baseline='policy=fixed function=bm25 selector=uniform'\n"
+        "  out=FOLDER_OR_URI retries=N concurrent=N address=RAY_CLUSTER dashboard=false\n\n"
+        "example:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small",
+    )
+    study.add_argument("overrides", nargs="*", metavar="key=value", help="what differs from the defaults; may sweep")
+    study.add_argument("--resume", metavar="OUT", help="continue the study of this folder after an interrupt")
+    report = verb("report", "Make a study's summary, figures and report again.", "example:\n  pyrite report outputs/m")
+    report.add_argument("out", metavar="OUT", help="the study's folder or URI")
+    report.add_argument("overrides", nargs="*", metavar="key=value", help="baseline='policy=… function=… selector=…'")
+    shown = verb(
+        "options",
+        "Show the whole configuration that overrides give, with what each option means.",
+        "example:\n  pyrite options ranker=match_pyramid scale=tiny",
+    )
+    shown.add_argument("overrides", nargs="*", metavar="key=value", help="what differs from the defaults")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command; exit code 0 for success, 1 for runs that failed, 2 for bad input, 130 for Ctrl-C."""
+    chosen = _parser().parse_args(arguments)
+    try:
+        sys.exit(_run(chosen))
+    except BadInput as error:
+        print(f"pyrite: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("pyrite: interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # the reader of a pipe had enough
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    for override in getattr(chosen, "overrides", []):
+        if "=" not in override and not override.startswith("~"):
+            raise BadInput(f"{override!r} is not an override", remedy="write key=value")
+    from rich.console import Console
+
+    console = Console()
+    if chosen.verb == "options":
+        from cluster.options import show
+
+        show(chosen.overrides, console)
+        return 0
+    if chosen.verb == "train":
+        from cluster.train import train
+
+        train(chosen.overrides, console)
+        return 0
+    from cluster.studies import ranking
+
+    if chosen.verb == "report":
+        from cluster.configuration import compose
+        from cluster.storage import Storage
+
+        options = compose(chosen.overrides, "study")
+        ranking.report(Storage(chosen.out), console, options["baseline"])
+        return 0
+    study = ranking.read_arguments(chosen.overrides, chosen.resume)
+    try:
+        return 1 if ranking.conduct(study, console) else 0
+    except KeyboardInterrupt:
+        console.print(f"interrupted; go on with: pyrite study --resume {study.storage}", highlight=False, soft_wrap=True)
+        return INTERRUPTED

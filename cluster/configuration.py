@@ -1,0 +1,104 @@
+"""Hydra's overrides, composed into the configuration of one run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ranking.errors import BadInput
+
+CONF = Path(__file__).parent / "conf"
+CHOICES = "choices"
+"""Key of the composed configuration under which each group's chosen option stands by name."""
+
+
+def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
+    """The resolved configuration that overrides give, and under `CHOICES` the options they chose.
+
+    Args:
+        overrides: Hydra overrides, e.g. `["ranker=match_pyramid", "training.patience=3"]`.
+        config: the primary file of `cluster/conf`.
+
+    Raises:
+        BadInput: where an override is malformed or names what is not there.
+    """
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf, open_dict
+    from omegaconf.errors import OmegaConfBaseException
+
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            composed = hydra_compose(config, list(overrides), return_hydra_config=True)
+        choices = OmegaConf.to_container(composed.hydra.runtime.choices)
+        with open_dict(composed):
+            del composed["hydra"]
+        resolved = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise BadInput(_reason(error, overrides), remedy="see `pyrite options`") from None
+    if not isinstance(resolved, dict) or not isinstance(choices, dict):
+        raise TypeError(f"{config} is not a mapping")
+    named = {str(group): option for group, option in choices.items() if not str(group).startswith("hydra")}
+    return {str(key): value for key, value in resolved.items()} | {CHOICES: named}
+
+
+def _reason(error: Exception, overrides: Sequence[str]) -> str:
+    """Hydra's message in one line: what it says first, and the cause beneath it where there is one."""
+    causes = [error, *([error.__cause__] if error.__cause__ else [])]
+    lines = [line.strip() for cause in causes for line in str(cause).splitlines()]
+    noise = ("full_key", "object_type", "reference_type", "^", "See https", "To append")
+    said = [line for line in lines if line and not line.startswith(noise)]
+    return "; ".join(dict.fromkeys(said[:4])) or f"can't compose {' '.join(overrides)}"
+
+
+def group_options() -> dict[str, list[str]]:
+    """The options of each configuration group, by reading the names of the files."""
+    groups = sorted(folder for folder in CONF.iterdir() if folder.is_dir())
+    return {folder.name: sorted(file.stem for file in folder.glob("*.yaml")) for folder in groups}
+
+
+def digest(content: Any) -> str:
+    """16 hex digits that name a piece of configuration."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def option(group: str, name: str) -> dict[str, Any]:
+    """The content of one option's file.
+
+    Raises:
+        BadInput: where the group has no such option.
+    """
+    from omegaconf import OmegaConf
+
+    path = CONF / group / f"{name}.yaml"
+    if not path.is_file():
+        raise BadInput(f"no {group} {name!r}", remedy=f"choose one of {', '.join(group_options()[group])}")
+    content = OmegaConf.to_container(OmegaConf.load(path))
+    if not isinstance(content, dict):
+        raise TypeError(f"{path} is not a mapping")
+    return {str(key): value for key, value in content.items()}
+
+
+def build(node: Any, **given: Any) -> Any:
+    """The object that a piece of configuration describes by its `_target_`.
+
+    Raises:
+        BadInput: where the object refuses its options.
+    """
+    from hydra.errors import InstantiationException
+    from hydra.utils import instantiate
+
+    try:
+        return instantiate(node, _convert_="all", **given)
+    except InstantiationException as error:
+        if isinstance(error.__cause__, BadInput):
+            raise error.__cause__ from None
+        if isinstance(error.__cause__, TypeError):
+            raise BadInput(" ".join(str(error.__cause__).split()), node["_target_"]) from error
+        raise

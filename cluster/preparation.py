@@ -1,0 +1,185 @@
+"""What runs need of a collection, made once: encoded texts, candidates, ranked lists.
+
+Each part has a key, the digest of all that it depends on. A part is built at most once: it is cached on
+disk under its key, and a study puts it into Ray's object store once for all the runs that share it.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cluster.configuration import build, digest, option
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.collections.cache import open_collection
+from ranking.collections.collection import Collection
+from ranking.encoding import EncodedCollection, Judgements
+from ranking.errors import BadInput
+from ranking.evaluation.origins import Candidates
+from ranking.ranked_lists import RankedLists
+from ranking.sources import Sources
+from ranking.splits import Split, split_queries
+from ranking.texts import Texts
+from ranking.vectors import WordVectors
+from sampling.guard import negatives_lists
+
+FORMAT = 1
+"""Raised whenever a part's content changes for the same configuration."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """The part that every run takes."""
+
+    encoded: EncodedCollection
+    vectors: WordVectors
+    splits: list[Split]
+
+
+@dataclass(frozen=True)
+class Lists:
+    """A retrieval function's lists (None where it ranks by itself), and what the guard took from them."""
+
+    lists: RankedLists | None
+    guarded: int
+
+
+def default_cache() -> Path:
+    """Where parts and collections are cached unless `cache` says otherwise."""
+    from platformdirs import user_cache_dir
+
+    return Path(user_cache_dir("pyrite"))
+
+
+@dataclass
+class Preparation:
+    """Makes the parts of configurations, remembering what they share.
+
+    Args:
+        note: told what is being made, for people who wait.
+    """
+
+    note: Callable[[str], None] = lambda line: None
+    _collections: dict[str, Collection] = field(default_factory=dict)
+    _sources: dict[str, Sources] = field(default_factory=dict)
+
+    def collection(self, config: dict[str, Any]) -> Collection:
+        """The collection of a configuration."""
+        key = digest([config["collection"], config["strict"]])
+        if key not in self._collections:
+            name = config["choices"]["collection"]
+            self.note(f"reading {name}")
+            reader = build(config["collection"])
+            self._collections[key] = open_collection(reader, self._cache(config) / "collections", config["strict"])
+        return self._collections[key]
+
+    def keys(self, config: dict[str, Any]) -> dict[str, str]:
+        """The name and key of each part of a configuration, cheaply: nothing but the collection is read."""
+        fingerprint = self.collection(config).fingerprint
+        base = digest([FORMAT, fingerprint, *(config[key] for key in ("encoding", "vectors", "limits", "folds"))])
+        keys = {"base": base}
+        for name, node in config["origin"].items():
+            keys[f"origin:{name}"] = digest([base, "test", node, _files(node)])
+        validation = self._validation_origin(config)
+        keys["validation"] = digest([base, "dev", validation, _files(validation)])
+        for name, node in config["function"].items():
+            keys[f"function:{name}"] = digest([base, node, config["sampling"]["guard"], _files(node)])
+        return keys
+
+    def part(self, config: dict[str, Any], name: str) -> Base | Candidates | Lists:
+        """One part, from the cache or made now."""
+        place = self._cache(config) / "parts" / f"{self.keys(config)[name]}.safetensors"
+        if place.is_file():
+            try:
+                return _RESTORE[name.split(":")[0]](from_bytes(place.read_bytes(), str(place)))
+            except BadInput:  # cut short by a full disk or a kill of old: make it again
+                pass
+        part = self._make(config, name)
+        _write_whole(place, to_bytes(asdict(part)))
+        return part
+
+    def parts(self, config: dict[str, Any]) -> dict[str, Any]:
+        """All parts of a configuration, by name."""
+        return {name: self.part(config, name) for name in self.keys(config)}
+
+    def _make(self, config: dict[str, Any], name: str) -> Base | Candidates | Lists:
+        kind, _, which = name.partition(":")
+        self.note({"base": "encoding texts", "validation": "ranking for validation"}.get(kind, f"ranking: {which}"))
+        if kind == "base":
+            return self._make_base(config)
+        base = self.part(config, "base")
+        assert isinstance(base, Base)
+        sources = self._sources.setdefault(
+            self.keys(config)["base"], Sources(self.collection(config), base.encoded, base.vectors)
+        )
+        if kind == "function":
+            return Lists(*negatives_lists(build(config["function"][which]), sources, build(config["sampling"]["guard"])))
+        split, node = ("dev", self._validation_origin(config)) if kind == "validation" else ("test", config["origin"][which])
+        queries = np.unique(np.concatenate([getattr(each, split) for each in base.splits]))
+        return build(node).candidates(sources, queries)
+
+    def _make_base(self, config: dict[str, Any]) -> Base:
+        collection = self.collection(config)
+        encoded, words = build(config["encoding"]).encode(collection)
+        vectors = build(config["vectors"]).read(words)
+        return Base(encoded, vectors, split_queries(collection, encoded, config["folds"], config["limits"]))
+
+    def _validation_origin(self, config: dict[str, Any]) -> dict[str, Any]:
+        name = config["validation"]["origin"]
+        return config["origin"].get(name) or option("origin", name)[name]
+
+    def _cache(self, config: dict[str, Any]) -> Path:
+        return Path(config["cache"]) if config["cache"] else default_cache()
+
+
+def _files(node: dict[str, Any]) -> list[tuple[str, int, int]]:
+    """Size and time of the files that an option names, so that a changed run file is read again."""
+    paths = node.get("path") or []
+    try:
+        stats = [(str(path), os.stat(path)) for path in ([paths] if isinstance(paths, str) else paths)]
+    except OSError as error:
+        raise BadInput("can't be read", error.filename, "is the path right?") from None
+    return [(path, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+
+
+def _write_whole(place: Path, content: bytes) -> None:
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary = place.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
+        temporary.write_bytes(content)
+        temporary.replace(place)
+    except OSError as error:
+        raise BadInput(f"the cache can't be written ({error.strerror})", place, "choose another with cache=") from None
+
+
+def _texts(state: dict[str, Any]) -> Texts:
+    return Texts(state["tokens"], state["offsets"])
+
+
+def _base(state: dict[str, Any]) -> Base:
+    encoded = state["encoded"] | {
+        "documents": _texts(state["encoded"]["documents"]),
+        "queries": _texts(state["encoded"]["queries"]),
+        "judgements": Judgements(**state["encoded"]["judgements"]),
+    }
+    splits = [Split(**split) for split in state["splits"]]
+    return Base(EncodedCollection(**encoded), WordVectors(**state["vectors"]), splits)
+
+
+def _candidates(state: dict[str, Any]) -> Candidates:
+    return Candidates(**(state | {"bm25": RankedLists(**state["bm25"])}))
+
+
+def _lists(state: dict[str, Any]) -> Lists:
+    return Lists(RankedLists(**state["lists"]) if state["lists"] else None, state["guarded"])
+
+
+_RESTORE: dict[str, Callable[[Any], Base | Candidates | Lists]] = {
+    "base": _base, "origin": _candidates, "validation": _candidates, "function": _lists,
+}  # fmt: skip

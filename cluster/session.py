@@ -1,0 +1,65 @@
+"""The Ray session that a command runs in: a cluster where there is one, else a local Ray that starts by itself."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ranking.errors import BadInput
+
+
+@contextmanager
+def session(address: str | None = None, dashboard: bool = True) -> Iterator[str]:
+    """Connect to Ray, and leave it as it was found.
+
+    Inside a submitted job, or where Ray runs in this process already, that cluster is used. Everything
+    started here listens on loopback alone and ends with the command.
+
+    Args:
+        address: of a cluster, e.g. `auto`; None takes RAY_ADDRESS, or starts a local Ray.
+        dashboard: start a dashboard with a local Ray.
+
+    Yields:
+        The address of the dashboard, "" where there is none.
+
+    Raises:
+        BadInput: where the cluster can't be reached or refuses us.
+    """
+    import ray
+
+    if ray.is_initialized():
+        yield _dashboard()
+        return
+    address = address or os.environ.get("RAY_ADDRESS")
+    try:
+        if address:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        else:
+            ray.init(
+                address="local",
+                num_cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+                include_dashboard=dashboard,
+                dashboard_host="127.0.0.1",
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
+    except (ConnectionError, PermissionError, ray.exceptions.AuthenticationError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise BadInput(
+            f"Ray can't be reached ({reason})",
+            address or "a local Ray",
+            "is it running, and is its token in RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token?",
+        ) from None
+    try:
+        yield _dashboard()
+    finally:
+        ray.shutdown()
+
+
+def _dashboard() -> str:
+    import ray
+
+    url = ray._private.worker.get_dashboard_url()
+    return f"http://{url}" if url else ""

@@ -1,0 +1,138 @@
+"""The table on screen while a study runs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from ray.tune import Callback
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+SHOWN = 8
+"""Running trials that are shown at once."""
+
+
+@dataclass
+class Watched:
+    """What is known of a trial that runs."""
+
+    epoch: int = 0
+    max_epochs: int = 0
+    validation: float = float("nan")
+    curve: list[float] = field(default_factory=list)
+
+
+class LiveTable(Callback):
+    """Progress, best and worst so far, and the time left. Quiet where the console is not a terminal.
+
+    Args:
+        console: what to draw on.
+        total: runs of the study.
+        done: how many of them were there before.
+        measure: the validation measure's name.
+    """
+
+    def __init__(self, console: Console, total: int, done: int, measure: str) -> None:
+        self.console, self.total, self.done, self.measure = console, total, done, measure
+        self.before, self.failed, self.retried = done, 0, 0
+        self.started = time.monotonic()
+        self.running: dict[str, Watched] = {}
+        self.finished: dict[str, float] = {}
+        self._bar = Progress(
+            TextColumn("{task.completed}/{task.total} runs"),
+            BarColumn(None),
+            TextColumn("{task.description}"),
+            expand=True,
+        )
+        self._task = self._bar.add_task("", total=total, completed=done)
+        self._live = Live(get_renderable=self.render, console=console, refresh_per_second=2, transient=True)
+
+    def __reduce__(self) -> tuple[type[Callback], tuple[()]]:
+        # Tune pickles its callbacks to restore an experiment; a screen is not part of one.
+        return (Callback, ())
+
+    def __enter__(self) -> LiveTable:
+        if self.console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self._live.stop()
+
+    def render(self) -> Table:
+        """The table of now."""
+        table = Table(expand=True, box=None, pad_edge=False)
+        table.add_column("run", ratio=1, no_wrap=True, overflow="ellipsis")
+        table.add_column("epoch", justify="right")
+        table.add_column(self.measure, justify="right")
+        table.add_column("", width=20)
+        for name, watched in list(self.running.items())[:SHOWN]:
+            epoch = f"{watched.epoch}/{watched.max_epochs}" if watched.epoch else "…"
+            table.add_row(name, epoch, f"{watched.validation:.4f}", Text(spark(watched.curve[-20:])))
+        if len(self.running) > SHOWN:
+            table.add_row(f"… and {len(self.running) - SHOWN} more", "", "", "")
+        if self.finished:
+            ranked = sorted(self.finished.items(), key=lambda item: -item[1])
+            table.add_section()
+            table.add_row(f"best   {ranked[0][0]}", "", f"{ranked[0][1]:.4f}", "")
+            table.add_row(f"worst  {ranked[-1][0]}", "", f"{ranked[-1][1]:.4f}", "")
+        self._bar.update(self._task, completed=self.done, description=self.outlook())
+        table.add_section()
+        table.add_row(self._bar)
+        return table
+
+    def outlook(self) -> str:
+        """Time spent and time left, and what went wrong."""
+        spent = time.monotonic() - self.started
+        ran = self.done - self.before
+        left = f", about {span(spent / ran * (self.total - self.done))} left" if ran else ""
+        trouble = f", {self.failed} failed" if self.failed else ""
+        again = f", {self.retried} tried again" if self.retried else ""
+        return f"{span(spent)}{left}{trouble}{again}"
+
+    # What Tune tells.
+
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        self.retried += trial.config["run"]["name"] in self.running
+        self.running[trial.config["run"]["name"]] = Watched()
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+    ) -> None:
+        watched = self.running.setdefault(trial.config["run"]["name"], Watched())
+        if "epoch" in result:
+            watched.epoch, watched.max_epochs = result["epoch"], result["max_epochs"]
+            watched.validation = result["validation"]
+            watched.curve.append(result["validation"])
+
+    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        name = trial.config["run"]["name"]
+        watched = self.running.pop(name, Watched())
+        self.finished[name] = max(watched.curve, default=float("nan"))
+        self.done += 1
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        self.running.pop(trial.config["run"]["name"], None)
+        self.failed += 1
+        self.done += 1
+
+
+def span(seconds: float) -> str:
+    """A duration for people: 45 s, 3 min, 2 h 5 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def spark(values: list[float]) -> str:
+    """A curve in one line of text."""
+    if len(values) < 2:
+        return ""
+    low, high = min(values), max(values)
+    return "".join("▁▂▃▄▅▆▇█"[int((value - low) / ((high - low) or 1) * 7)] for value in values)

@@ -1,0 +1,116 @@
+"""What a study compares: methods, and the runs of each as a long table.
+
+A method is a ranker, a policy, a function and a selector, and whatever else was swept over names (an
+objective, say). Swept numbers (learning rates, widths) are pooled instead: how far a method's results spread
+over seeds and hyperparameters is what a robustness study asks (paper 000, section 6).
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+METHOD = ("ranker", "policy", "function", "selector")
+BM25 = "BM25's own order"  # the method column of the ranking that the candidates came in
+RESERVED = {
+    *("collection", "method", "measure", "candidates", "runs", "failed", "mean", "std", "min", "max"),
+    *("ci_low", "ci_high", "against", "difference", "effect", "marks", "baseline", "run", "seed", "status"),
+    *("value", "bm25"),
+}
+
+
+def evaluations(trials: pl.DataFrame) -> list[tuple[str, str]]:
+    """Pairs (candidate origin, measure) in the order of the columns: the first one leads a report."""
+    names = (name for name in trials.columns if ":" in name and not name.endswith(":bm25"))
+    return [(origin, measure) for origin, _, measure in (name.rpartition(":") for name in names)]
+
+
+def swept(trials: pl.DataFrame) -> pl.DataFrame:
+    """What was swept, one row a run and key.
+
+    Returns:
+        run, key, value (Strings), number (Float64, null unless all the key's values are numbers).
+    """
+    as_pairs = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))  # a study without any may say less
+    pairs = trials.select("run", pl.col("swept").cast(as_pairs)).explode("swept")
+    pairs = pairs.drop_nulls("swept").unnest("swept")
+    number = pl.col("value").cast(pl.Float64, strict=False)
+    return pairs.with_columns(pl.when(number.is_not_null().all().over("key")).then(number).alias("number"))
+
+
+def categorical(trials: pl.DataFrame) -> list[str]:
+    """Swept keys that are part of a method: those whose values are not all numbers, sorted.
+
+    The objective is one wherever runs have several. Keys of the collection are left out: results on different
+    collections are different families.
+    """
+    names = set(swept(trials).filter(pl.col("number").is_null())["key"]) - {"objective"}
+    if trials["objective"].drop_nulls().n_unique() > 1:
+        names.add("objective")
+    return sorted(key for key in names if key.split(".")[0] != "collection")
+
+
+def column_of(key: str) -> str:
+    """The name of a swept key's column: the key, unless a column of that name says something else."""
+    return f"swept.{key}" if key in RESERVED or key in METHOD else key
+
+
+def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
+    """Say for each run which method it is one of.
+
+    Returns:
+        run, collection, ranker, policy, function, selector, then a column for each categorical swept key
+        ("-" in a run without it), and method, the short name in tables and figures: "bm25 ·
+        uniform" (policy fixed), "random(random+bm25) · uniform" or "bm25 · uniform · objective=hinge".
+    """
+    keys = categorical(trials)
+    frame = trials.select("run", _collection(), pl.col(METHOD).fill_null("-"))
+    pairs = swept(trials)
+    for key in keys:
+        values = pairs.filter(pl.col("key") == key).select("run", pl.col("value").alias(column_of(key)))
+        if key == "objective":  # swept or not, runs say it
+            values = trials.select("run", "objective")
+        frame = frame.join(values, on="run", how="left", maintain_order="left")
+    policy, function = pl.col("policy"), pl.col("function")
+    source = pl.when(policy == "fixed").then(function).otherwise(pl.format("{}({})", policy, function))
+    parts = [source, pl.col("selector")]
+    for key in keys:
+        value = pl.col(column_of(key))
+        parts.append(pl.concat_str(pl.lit(f"{key}="), value))  # null where the run has no such key
+    name = pl.concat_str(parts, separator=" · ", ignore_nulls=True)
+    return frame.with_columns(name.alias("method")).with_columns(pl.col(map(column_of, keys)).fill_null("-"))
+
+
+def measurements(trials: pl.DataFrame) -> pl.DataFrame:
+    """All results of a study, one row a run, candidate origin and measure.
+
+    Returns:
+        The columns of `with_methods`, then seed, status, candidates, measure, value (null in a failed run)
+        and bm25, the figure of BM25's own order of the same candidates (null where there is none).
+    """
+    text, number = pl.String(), pl.Float64()
+    parts = [pl.DataFrame(schema={"run": text, "seed": pl.Int64(), "status": text, "candidates": text,
+                                  "measure": text, "value": number, "bm25": number})]  # fmt: skip
+    done = pl.col("status") == "done"
+    for candidates, measure in evaluations(trials):
+        name = f"{candidates}:{measure}"
+        bm25 = pl.col(f"{name}:bm25") if f"{name}:bm25" in trials.columns else pl.lit(None)
+        parts.append(
+            trials.select(
+                *("run", "seed", "status"),
+                pl.lit(candidates).alias("candidates"),
+                pl.lit(measure).alias("measure"),
+                pl.when(done).then(pl.col(name).cast(pl.Float64)).fill_nan(None).alias("value"),
+                pl.when(done).then(bm25.cast(pl.Float64)).fill_nan(None).alias("bm25"),
+            )
+        )
+    return with_methods(trials).join(pl.concat(parts), on="run", how="inner", maintain_order="right")
+
+
+def _collection() -> pl.Expr:
+    # A collection is told apart by its content; its name alone serves while it is unambiguous.
+    name, fingerprint = pl.col("collection"), pl.col("fingerprint")
+    ambiguous = fingerprint.drop_nulls().n_unique().over("collection") > 1
+    long = pl.format("{} ({})", name, fingerprint.str.slice(0, 8))
+    told = pl.when(ambiguous).then(long).otherwise(name)
+    # A run that failed before it read the collection belongs to the first one.
+    return told.fill_null(told.drop_nulls().first()).fill_null("-").alias("collection")

@@ -1,0 +1,202 @@
+"""From sweeps in Hydra's grammar to the list of runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cluster.configuration import CHOICES, compose, digest, option
+from ranking.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A range of numbers to draw from: `interval(low, high)`, with `tag(log, …)` on a log scale, `int(…)` whole."""
+
+    low: float
+    high: float
+    log: bool
+    whole: bool
+
+    def at(self, share: float) -> float | int:
+        """The value that lies `share` (0 to 1) of the way."""
+        if self.log:
+            value = float(np.exp(np.log(self.low) + share * (np.log(self.high) - np.log(self.low))))
+        else:
+            value = self.low + share * (self.high - self.low)
+        return round(value) if self.whole else float(f"{value:.6g}")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of what is swept: a method, and intervals that are still to be drawn.
+
+    Args:
+        overrides: Hydra overrides, no two of the same key.
+        intervals: by key.
+        swept: keys with more than one value in the sweep, ready for a report.
+    """
+
+    overrides: tuple[str, ...]
+    intervals: tuple[tuple[str, Interval], ...]
+    swept: tuple[str, ...]
+
+    def at(self, shares: Sequence[float]) -> tuple[str, ...]:
+        """The overrides with every interval drawn."""
+        drawn = [f"{key}={interval.at(share)}" for (key, interval), share in zip(self.intervals, shares, strict=True)]
+        return (*self.overrides, *drawn)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run of a study.
+
+    Args:
+        name: short, unique and stable.
+        overrides: Hydra overrides that reproduce it with `pyrite train`.
+        swept: key and value of what the study sweeps besides the method.
+        config: composed.
+    """
+
+    name: str
+    overrides: tuple[str, ...]
+    swept: tuple[tuple[str, str], ...]
+    config: dict[str, Any]
+
+
+METHOD = ("ranker", "policy", "function", "selector")
+"""The groups that name a method; other swept keys are its hyperparameters or further categories."""
+
+
+def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
+    """Every combination of a study's sweeps.
+
+    Args:
+        methods: lines of overrides; the study is their union.
+        common: overrides of all lines.
+        given: the user's overrides: each takes the place of the same key in `common` and in every line.
+
+    Raises:
+        BadInput: where an override is malformed.
+    """
+    found: dict[Any, Point] = {}
+    for line in methods or [[]]:
+        merged: dict[str, Any] = {}
+        for text in [*common, *line, *given]:
+            override = _parse(text)
+            merged[override.get_key_element()] = override
+        for point in _expand(list(merged.values())):
+            found.setdefault((frozenset(point.overrides), point.intervals), point)
+    return list(found.values())
+
+
+def _parse(text: str) -> Any:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        return OverridesParser.create().parse_override(text)
+    except HydraException as error:
+        raise BadInput(
+            f"can't read the override {text!r} ({str(error).splitlines()[0]})", remedy="write key=value"
+        ) from None
+
+
+def _expand(overrides: list[Any]) -> list[Point]:
+    """The points of one line."""
+    choices: list[list[str]] = []
+    swept, intervals = [], []
+    for override in overrides:
+        key = override.get_key_element()
+        if not override.is_sweep_override():
+            choices.append([override.input_line])
+        elif override.is_interval_sweep():
+            intervals.append((key, _interval(key, override.value())))
+            swept.append(key)
+        else:
+            values = list(override.sweep_string_iterator())
+            choices.append([f"{key}={value}" for value in values])
+            if len(values) > 1:
+                swept.append(key)
+    combinations = [_gather(combination, overrides) for combination in itertools.product(*choices)]
+    return [Point(combination, tuple(intervals), tuple(swept)) for combination in dict.fromkeys(combinations)]
+
+
+def _gather(combination: tuple[str, ...], overrides: list[Any]) -> tuple[str, ...]:
+    """A policy that chooses takes all the functions of a sweep together, where `fixed` takes each alone.
+
+    `policy=fixed,random function=random,bm25` compares three methods: fixed over either function, and the
+    random policy over both.
+    """
+    chosen = dict(text.split("=", 1) for text in combination if "=" in text)
+    swept = {override.get_key_element(): override for override in overrides if override.is_sweep_override()}
+    if "function" not in swept or chosen.get("policy", "fixed") == "fixed" or chosen["function"].startswith("["):
+        return combination
+    names = [name for name in swept["function"].sweep_string_iterator() if not name.startswith("[")]
+    together = f"function=[{','.join(dict.fromkeys(names))}]"
+    return tuple(together if text.startswith("function=") else text for text in combination)
+
+
+def _interval(key: str, sweep: Any) -> Interval:
+    low, high = float(sweep.start), float(sweep.end)
+    log = "log" in sweep.tags
+    if low >= high or (log and low <= 0):
+        raise BadInput(
+            f"the interval of {key} goes from {low} to {high}", remedy="give low < high, above 0 for tag(log, …)"
+        )
+    return Interval(low, high, log, isinstance(sweep.start, int) and isinstance(sweep.end, int) and not log)
+
+
+def draws(count: int, samples: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Shares of `count` intervals for `samples` draws, the same for every method (Latin hypercube, seed 0)."""
+    from scipy.stats import qmc
+
+    return qmc.LatinHypercube(max(count, 1), rng=np.random.default_rng(0)).random(samples)[:, :count]
+
+
+def plan(point: Point, shares: Sequence[float], seeds: Sequence[int]) -> list[Planned]:
+    """The runs of a point, a seed each.
+
+    Raises:
+        BadInput: where the overrides name what is not there.
+    """
+    overrides = point.at(shares)
+    if not any(text.startswith("seed=") for text in overrides):
+        variants = [(*overrides, f"seed={seed}") for seed in seeds]
+    else:
+        variants = [overrides]
+    # Composing costs a tenth of a second, and seeds differ by a number alone.
+    first = compose(variants[0])
+    return [_planned(variant, point, first | {"seed": _seed(variant)}) for variant in variants]
+
+
+def _seed(overrides: tuple[str, ...]) -> int:
+    return int(next(text for text in overrides if text.startswith("seed=")).split("=")[1])
+
+
+def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -> Planned:
+    choices = config[CHOICES]
+    values = dict(text.split("=", 1) for text in overrides if "=" in text)
+    swept = tuple((key, values[key]) for key in point.swept if key in values and key not in (*METHOD, "seed"))
+    parts = [choices["ranker"], choices["policy"], function_name(config), choices["selector"], f"s{config['seed']}"]
+    return Planned("-".join([*map(str, parts), identity(config)[:6]]), overrides, swept, config)
+
+
+def function_name(config: dict[str, Any]) -> str:
+    """The functions of a configuration, as reports name them."""
+    return "+".join(config["function"])
+
+
+def identity(config: dict[str, Any]) -> str:
+    """Digest of what a run's result depends on: two runs with the same one are the same run."""
+    beside = (CHOICES, "cache", "weights")
+    return digest({key: value for key, value in config.items() if key not in beside})
+
+
+def experiment(name: str) -> dict[str, Any]:
+    """An experiment's file."""
+    return option("experiment", name)

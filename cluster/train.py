@@ -1,0 +1,103 @@
+"""`pyrite train`: one run, in this process, with the numbers that a study would give it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from cluster.configuration import CHOICES
+from cluster.preparation import Preparation
+from cluster.run import Outcome, Progress, check
+from cluster.storage import Storage
+from cluster.studies import ranking, results
+from cluster.studies.sweep import Planned, plan, points
+from ranking.errors import BadInput
+
+
+def train(overrides: Sequence[str], console: Console) -> None:
+    """Train and evaluate one ranker.
+
+    Args:
+        overrides: Hydra overrides without sweeps; `out=FOLDER` besides, to keep result and weights. A
+            folder that holds the state of the same run is gone on with.
+        console: shows the progress and the table.
+
+    Raises:
+        BadInput: where an option is wrong, or sweeps.
+    """
+    place = next((text.split("=", 1)[1] for text in overrides if text.startswith("out=")), None)
+    planned = _single([text for text in overrides if not text.startswith("out=")])
+    check(planned.config)
+    console.print(f"[bold]{planned.name}[/]", highlight=False)
+    preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]", highlight=False))
+    collection = preparation.collection(planned.config)
+    parts = preparation.parts(planned.config)
+    console.print(f"collection {collection.name} ({collection.fingerprint})", highlight=False)
+
+    started = time.perf_counter()
+
+    def tell(progress: Progress) -> None:
+        fold = f"fold {progress.fold + 1}/{progress.folds} " if progress.folds > 1 else ""
+        measure = planned.config["validation"]["measure"]
+        console.print(
+            f"{fold}epoch {progress.epoch:2d}  loss {progress.loss:.4f}  {measure} {progress.validation:.4f}"
+            f"  [dim]{time.perf_counter() - started:.0f} s[/]",
+            highlight=False,
+        )
+
+    if place is None:
+        from cluster.run import run
+
+        outcome = run(planned.config, parts, tell)
+    else:
+        storage = Storage(place)
+        planned.config["weights"] = True
+        outcome = ranking.conduct_run(planned.name, planned.config, parts, storage, tell)
+        row = results.trial_row(planned, collection, outcome, None)
+        storage.write("trials.parquet", results.parquet(results.trials_table([row])))
+        storage.write("queries.parquet", results.parquet(results.query_rows(planned, collection, outcome)))
+        content = {key: value for key, value in planned.config.items() if key != CHOICES}
+        content |= {"overrides": list(planned.overrides), "collections": {collection.fingerprint: collection.name}}
+        storage.write("config.yaml", yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
+    console.print(_figures(planned, outcome))
+    console.print(_sampling(outcome))
+    if place is not None:
+        console.print(f"results: {place}", highlight=False, soft_wrap=True)
+
+
+def _single(overrides: Sequence[str]) -> Planned:
+    found = points([], [], overrides)
+    if len(found) != 1 or found[0].intervals:
+        raise BadInput("train takes one value an option", remedy="sweep with `pyrite study`")
+    return plan(found[0], [], [0])[0]
+
+
+def _figures(planned: Planned, outcome: Outcome) -> Table:
+    """The measures, origins side by side, BM25's own beside the ranker's."""
+    table = Table(title=f"{planned.config[CHOICES]['ranker']} after {outcome.best_epoch} epochs", title_justify="left")
+    table.add_column("measure")
+    for origin in outcome.values:
+        table.add_column(f"over {origin}", justify="right")
+        table.add_column("BM25's order", justify="right", style="dim")
+    for measure in planned.config["measures"]:
+        cells = []
+        for origin in outcome.values:
+            cells += [f"{float(source[origin][measure].mean()):.4f}" for source in (outcome.values, outcome.bm25)]
+        table.add_row(measure, *cells)
+    return table
+
+
+def _sampling(outcome: Outcome) -> Table:
+    """What each function supplied, and how the ranker scored it when it was shown."""
+    table = Table(title="negatives", title_justify="left")
+    for column in ("function", "batches", "negatives", "missing", "guarded", "score of positives", "of negatives"):
+        table.add_column(column, justify="left" if column == "function" else "right")
+    for row in outcome.sampler:
+        scores = [f"{row[f'{kind}_mean']:.2f} ± {row[f'{kind}_std']:.2f}" for kind in ("positive", "negative")]
+        counts = [f"{row[key]:,}" for key in ("batches", "negatives", "missing", "guarded")]
+        table.add_row(row["function"], *counts, *scores)
+    return table

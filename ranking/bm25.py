@@ -1,0 +1,224 @@
+"""BM25 over a whole collection: the first-stage ranking, and the scores of chosen pairs, in one pass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import bm25s
+import numpy as np
+import polars as pl
+import Stemmer
+from bm25s.stopwords import STOPWORDS_EN_PLUS
+from numba import njit
+from numpy.typing import NDArray
+
+from ranking.collections.collection import Collection
+from ranking.encoding import words_of
+from ranking.errors import BadInput
+from ranking.ranked_lists import RankedLists
+
+UNLIMITED = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Bm25Options:
+    """How BM25 reads text and scores it (Robertson and Zaragoza 2009, in Lucene's form, as bm25s has it).
+
+    Args:
+        k1: how soon repeats of a term stop counting.
+        b: how much long documents are held back, 0 to 1.
+        stemming: language of the Snowball stemmer, or None.
+        stop_words: drop English stop words.
+    """
+
+    k1: float = 0.9
+    b: float = 0.4
+    stemming: str | None = "english"
+    stop_words: bool = True
+
+
+class Bm25:
+    """An inverted index with BM25's score of every posting.
+
+    Args:
+        collection: its documents are indexed; its queries are what `search` takes by index.
+        options: text processing, k1 and b.
+    """
+
+    def __init__(self, collection: Collection, options: Bm25Options) -> None:
+        self.options = options
+        self.terms: dict[str, int] = {}
+        self._of_word: dict[str, int] = {}
+        try:
+            self._stem = Stemmer.Stemmer(options.stemming) if options.stemming else None
+        except KeyError:
+            known = ", ".join(sorted(Stemmer.algorithms()))
+            raise BadInput(
+                f"no stemmer for {options.stemming!r}", "stemming", f"choose null or one of {known}"
+            ) from None
+        documents = self._tokenize(collection.documents)
+        self.size = len(documents)
+        index = bm25s.BM25(k1=options.k1, b=options.b)
+        if any(len(document) for document in documents):
+            index.index((documents, self.terms), create_empty_token=False, show_progress=False)
+            postings = index.scores
+        else:  # a collection of stop words alone
+            postings = {
+                "data": np.zeros(0, np.float32),
+                "indices": np.zeros(0, np.int32),
+                "indptr": np.zeros(len(self.terms) + 1),
+            }
+        self._weights = postings["data"].astype(np.float32)
+        self._documents = postings["indices"].astype(np.int32)
+        self._offsets = postings["indptr"].astype(np.int64)
+        known = len(self._offsets) - 1
+        # A query's term that no document holds has no postings: leave it out.
+        self._queries = [query[query < known] for query in self._tokenize(collection.queries)]
+
+    def _tokenize(self, frame: pl.DataFrame) -> list[NDArray[np.int64]]:
+        """Term ids of each text; each distinct word is stemmed once."""
+        texts: list[NDArray[np.int64]] = []
+        for words in words_of(frame, UNLIMITED):
+            flat = words.explode()
+            distinct = flat.drop_nulls().unique()
+            self._learn([word for word in distinct.to_list() if word not in self._of_word])
+            ids = pl.DataFrame(
+                {"word": distinct, "id": [self._of_word[word] for word in distinct]},
+                schema_overrides={"id": pl.Int64},
+            )
+            joined = flat.rename("word").to_frame().join(ids, on="word", how="left", maintain_order="left")["id"]
+            values = joined.fill_null(-1).to_numpy()
+            # An empty text explodes to one null, so count it as one and let the filter drop it.
+            ends = np.cumsum(np.maximum(words.list.len().to_numpy().astype(np.int64), 1))
+            texts += [text[text >= 0] for text in np.split(values, ends[:-1])]
+        return texts
+
+    def _learn(self, words: Sequence[str]) -> None:
+        stems = self._stem.stemWords(words) if self._stem else words
+        stopped = set(STOPWORDS_EN_PLUS) if self.options.stop_words else set()
+        for word, stem in zip(words, stems, strict=True):
+            self._of_word[word] = -1 if word in stopped else self.terms.setdefault(stem, len(self.terms))
+
+    def search(
+        self,
+        queries: NDArray[np.integer],
+        depth: int,
+        pairs: NDArray[np.integer] | None = None,
+        threads: int | None = None,
+    ) -> tuple[RankedLists, NDArray[np.float32]]:
+        """The best `depth` documents of each query, and the scores of `pairs`.
+
+        Equal scores stand in the collection's order, on every machine. Documents that share no
+        term with the query are not listed.
+
+        Args:
+            queries: indices of the collection's queries.
+            depth: length of a list.
+            pairs: int [queries, m], documents to score for each query; −1 is scored −inf.
+            threads: how many to use; every available core when None. The result does not depend on it.
+
+        Returns:
+            The lists, and float32 [queries, m].
+        """
+        wanted = np.full((len(queries), 0), -1, np.int32) if pairs is None else pairs.astype(np.int32)
+        documents = np.full((len(queries), depth), -1, np.int32)
+        scores = np.full((len(queries), depth), -np.inf, np.float32)
+        pair_scores = np.full(wanted.shape, -np.inf, np.float32)
+        terms = [self._queries[query] for query in queries]
+        offsets = np.concatenate([[0], np.cumsum([len(t) for t in terms])]).astype(np.int64)
+        flat = np.concatenate(terms).astype(np.int64) if terms else np.zeros(0, np.int64)
+
+        def search_part(rows: NDArray[np.integer]) -> None:
+            _search(
+                self._offsets, self._documents, self._weights, self.size, flat, offsets,
+                rows[0], rows[-1] + 1, documents, scores, wanted, pair_scores,
+            )  # fmt: skip
+
+        threads = threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        parts = [rows for rows in np.array_split(np.arange(len(queries)), threads * 8) if len(rows)]
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(search_part, parts))
+        return RankedLists(documents, scores), pair_scores
+
+
+@njit(nogil=True, cache=True)
+def _worse(score_a, document_a, score_b, document_b):  # type: ignore[no-untyped-def]  # pragma: no cover
+    return score_a < score_b or (score_a == score_b and document_a > document_b)
+
+
+@njit(nogil=True, cache=True)
+def _sift_down(heap_scores, heap_documents, size):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Restore the heap (the worst document on top) after its top was replaced."""
+    parent = 0
+    while True:
+        child = 2 * parent + 1
+        if child >= size:
+            return
+        if child + 1 < size and _worse(
+            heap_scores[child + 1], heap_documents[child + 1], heap_scores[child], heap_documents[child]
+        ):
+            child += 1
+        if not _worse(heap_scores[child], heap_documents[child], heap_scores[parent], heap_documents[parent]):
+            return
+        heap_scores[parent], heap_scores[child] = heap_scores[child], heap_scores[parent]
+        heap_documents[parent], heap_documents[child] = heap_documents[child], heap_documents[parent]
+        parent = child
+
+
+@njit(nogil=True, cache=True)
+def _search(  # type: ignore[no-untyped-def]  # pragma: no cover
+    postings_offsets, postings_documents, postings_weights, size, terms, offsets, first, last,
+    documents, scores, pairs, pair_scores,
+):  # fmt: skip
+    """Score term at a time, keep the best in a heap; rows `first` to `last` of the outputs are filled."""
+    depth = documents.shape[1]
+    score = np.zeros(size, np.float32)
+    touched = np.empty(size, np.int32)
+    heap_scores = np.empty(depth, np.float32)
+    heap_documents = np.empty(depth, np.int32)
+    for query in range(first, last):
+        count = 0
+        for position in range(offsets[query], offsets[query + 1]):
+            term = terms[position]
+            for posting in range(postings_offsets[term], postings_offsets[term + 1]):
+                document = postings_documents[posting]
+                if score[document] == 0.0:
+                    touched[count] = document
+                    count += 1
+                score[document] += postings_weights[posting]
+        for column in range(pairs.shape[1]):
+            if pairs[query, column] >= 0:
+                pair_scores[query, column] = score[pairs[query, column]]
+        held = 0
+        for place in range(count):
+            document = touched[place]
+            value = score[document]
+            score[document] = 0.0
+            if held < depth:
+                # Sift up.
+                child = held
+                held += 1
+                heap_scores[child], heap_documents[child] = value, document
+                while child > 0:
+                    parent = (child - 1) // 2
+                    if not _worse(
+                        heap_scores[child], heap_documents[child], heap_scores[parent], heap_documents[parent]
+                    ):
+                        break
+                    heap_scores[parent], heap_scores[child] = heap_scores[child], heap_scores[parent]
+                    heap_documents[parent], heap_documents[child] = (
+                        heap_documents[child],
+                        heap_documents[parent],
+                    )
+                    child = parent
+            elif depth > 0 and _worse(heap_scores[0], heap_documents[0], value, document):
+                heap_scores[0], heap_documents[0] = value, document
+                _sift_down(heap_scores, heap_documents, held)
+        # The worst comes off the heap first, so fill the list from its end.
+        for place in range(held - 1, -1, -1):
+            documents[query, place], scores[query, place] = heap_documents[0], heap_scores[0]
+            heap_scores[0], heap_documents[0] = heap_scores[place], heap_documents[place]
+            _sift_down(heap_scores, heap_documents, place)

@@ -1,0 +1,71 @@
+"""Whole states as safetensors: nothing that is loaded can run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load, save
+
+from ranking.errors import BadInput
+
+FORMAT = "pyrite-state-1"
+
+
+def to_bytes(state: Any) -> bytes:
+    """A nest of dicts, lists, numbers, strings, tensors and arrays as one safetensors file."""
+    tensors: dict[str, torch.Tensor] = {}
+
+    def pack(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return {"array": pack(torch.from_numpy(value.copy()))}
+        if isinstance(value, torch.Tensor):
+            name = str(len(tensors))
+            tensors[name] = value.detach().cpu().clone()
+            return {"tensor": name}
+        if isinstance(value, dict):
+            return {"dict": [[key, pack(item)] for key, item in value.items()]}
+        if isinstance(value, list | tuple):
+            return [pack(item) for item in value]
+        return value.item() if isinstance(value, np.generic) else value
+
+    plan = json.dumps(pack(state))
+    # A safetensors file needs a tensor; states without one are legal here.
+    return save(tensors or {"none": torch.zeros(0)}, {"format": FORMAT, "state": plan})
+
+
+def from_bytes(data: bytes, where: str = "checkpoint") -> Any:
+    """What `to_bytes` wrote (tuples come back as lists).
+
+    Args:
+        data: the file.
+        where: its name, for the error.
+
+    Raises:
+        BadInput: where it is cut short or something else.
+    """
+    try:
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        metadata = header["__metadata__"]
+        if metadata["format"] != FORMAT:
+            raise ValueError(metadata["format"])
+        tensors = load(data)
+    except Exception as error:  # whatever a broken file makes the parsers raise
+        raise BadInput(
+            f"is not a whole checkpoint ({type(error).__name__})", where, "delete it to start over"
+        ) from None
+
+    def unpack(value: Any) -> Any:
+        if isinstance(value, list):
+            return [unpack(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if "tensor" in value:
+            return tensors[value["tensor"]]
+        if "array" in value:
+            return unpack(value["array"]).numpy()
+        return {key: unpack(item) for key, item in value["dict"]}
+
+    return unpack(json.loads(metadata["state"]))

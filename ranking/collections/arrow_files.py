@@ -1,0 +1,37 @@
+"""Frames in Arrow files that are mapped, not loaded: their pages belong to the kernel and are shared by processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+
+def write(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[pl.DataFrame]) -> None:
+    """Write chunks, which may come from a generator, as the record batches of one file."""
+    with (
+        pa.OSFile(str(path), "wb") as file,
+        pa.ipc.new_file(file, _arrow(pl.DataFrame(schema=schema)).schema) as writer,
+    ):
+        for chunk in chunks:
+            writer.write_table(_arrow(chunk.select(pl.col(name).cast(dtype) for name, dtype in schema.items())))
+
+
+def mapped(path: Path) -> pl.DataFrame:
+    """The frame in a file, without a copy. It stays usable when the file is deleted or replaced.
+
+    Raises:
+        OSError, pa.ArrowInvalid: there is no such file, or it is not whole.
+    """
+    # polars' own read_ipc reads the whole file into memory since its version 2.
+    table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    return pl.DataFrame(pl.from_arrow(table, rechunk=False))
+
+
+def _arrow(frame: pl.DataFrame) -> pa.Table:
+    # String views can be mapped without a copy. They are made from the older layout, since views of rows that were
+    # cut out of a block of text would drag the whole block into the file.
+    packed = pl.DataFrame(pl.from_arrow(frame.to_arrow(compat_level=pl.CompatLevel.oldest())))
+    return packed.to_arrow(compat_level=pl.CompatLevel.newest())

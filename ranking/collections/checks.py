@@ -1,0 +1,88 @@
+"""What must hold across the files of a collection, whatever their format."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ranking.collections.faults import Faults
+
+_PRECEDENCE = {"test": 0, "dev": 1, "train": 2}
+
+
+def with_text(rows: pl.DataFrame, what: str, faults: Faults) -> pl.DataFrame:
+    """Rows of documents or queries whose id and text are not empty; blanks around the text are cut off."""
+    rows = rows.with_columns(pl.col("text").str.strip_chars())
+    for column, kind in (("id", "broken line"), ("text", "empty text")):
+        empty = rows[column].is_null() | (rows[column] == "")
+        if empty.any():
+            first = rows.row(int(empty.arg_max() or 0), named=True)
+            what_is_wrong = f"the {what} {first['id']!r} has no text" if column == "text" else f"a {what} has no id"
+            faults.report(kind, what_is_wrong, first["file"], first["line"], times=int(empty.sum()))
+            rows = rows.filter(~empty)
+    return rows
+
+
+def distinct(queries: pl.DataFrame, faults: Faults) -> pl.DataFrame:
+    """Queries without those whose id an earlier one has."""
+    again = ~queries["id"].is_first_distinct()
+    if again.any():
+        first = queries.row(int(again.arg_max() or 0), named=True)
+        what = f"another query is called {first['id']!r}"
+        faults.report("duplicate id", what, first["file"], first["line"], times=int(again.sum()))
+    return queries.filter(~again)
+
+
+def sound(judgements: pl.DataFrame, queries: pl.DataFrame, documents: pl.DataFrame, faults: Faults) -> pl.DataFrame:
+    """Judgements of known documents for known queries, each pair once, each query in one split.
+
+    Args:
+        judgements: as `reader.JUDGEMENTS`.
+        queries: all queries, by their id.
+        documents: all documents, by their id; may be far more than fit into memory if mapped from a file.
+        faults: hears of the others. When not strict, a query in several splits stays in the one that is dearest
+            (test, then dev), and of a repeated judgement the first counts.
+    """
+    judged = judgements.select(pl.col("document").unique()).lazy()
+    # The judged ids are the small side, so they are what is hashed; the documents only pass by.
+    known = documents.lazy().select("id").join(judged, left_on="id", right_on="document", how="semi").collect()
+    judgements = _only(
+        judgements,
+        _among("query", queries["id"]),
+        "unknown query",
+        "no query is called {query!r}",
+        faults,
+    )
+    judgements = _only(
+        judgements,
+        _among("document", known["id"]),
+        "unknown document",
+        "no document is called {document!r}",
+        faults,
+    )
+    precedence = pl.col("split").replace_strict(_PRECEDENCE, default=3, return_dtype=pl.Int32)
+    judgements = _only(
+        judgements,
+        precedence == precedence.min().over("query"),
+        "query in two splits",
+        "the query {query!r} has judgements in another split too",
+        faults,
+    )
+    return _only(
+        judgements,
+        pl.struct("query", "document").is_first_distinct(),
+        "repeated judgement",
+        "the document {document!r} is judged for the query {query!r} before",
+        faults,
+    )
+
+
+def _among(column: str, known: pl.Series) -> pl.Expr:
+    return pl.col(column).is_in(known.implode())
+
+
+def _only(judgements: pl.DataFrame, condition: pl.Expr, kind: str, complaint: str, faults: Faults) -> pl.DataFrame:
+    good = judgements.select(condition).to_series()
+    if not good.all():
+        first = judgements.row(int(good.arg_min() or 0), named=True)
+        faults.report(kind, complaint.format_map(first), first["file"], first["line"], times=int((~good).sum()))
+    return judgements.filter(good)

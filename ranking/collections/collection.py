@@ -1,0 +1,33 @@
+"""What every reader returns and everything downstream reads: nothing there knows the format it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import polars as pl
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """A test collection: what is searched, what is asked, and what was judged.
+
+    Attributes:
+        name: "pydocs", or the name of the folder it was read from.
+        fingerprint: 16 hex digits of its whole content and facts. The same files elsewhere have the same fingerprint.
+        documents: id, text (title and body joined by a space), category, subcategory (Strings, the last two may be
+            null). Mapped from a file in the cache, so that millions of documents cost no memory of the process.
+        queries: id, text, split, category, subcategory (Strings). Each has a judgement. The split is "train", "dev"
+            or "test", and all three occur; or it is null throughout, and `splits.folds` makes splits by turns.
+        judgements: query, document (Strings), grade (Int32): above 0 is relevant, otherwise judged not relevant.
+            Sorted by nothing but the order of the files; a pair occurs once.
+        skipped: with strict=False, how many faults of each kind were skipped, e.g. `{"broken line": 3}`.
+        facts: what a report should state besides, e.g. `{"packages": "torch 2.13.0, …"}`.
+    """
+
+    name: str
+    fingerprint: str
+    documents: pl.DataFrame
+    queries: pl.DataFrame
+    judgements: pl.DataFrame
+    skipped: dict[str, int] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)

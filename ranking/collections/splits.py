@@ -1,0 +1,93 @@
+"""Which queries train a ranker, which tell it when to stop, and which judge it in the end.
+
+Everything here goes by a hash of the query's id: no random numbers, the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+import polars as pl
+
+from ranking.errors import BadInput
+
+TRAIN, DEV, TEST = "train", "dev", "test"
+
+
+def usable(queries: pl.DataFrame, dev_share: float = 0.1) -> pl.DataFrame:
+    """Make all three splits of those that a collection has, so that everyone downstream finds all or none.
+
+    | the collection has | it gets |
+    |---|---|
+    | train, dev, test | as it is |
+    | train, test | a share of train becomes dev |
+    | train, dev | dev becomes test (MS MARCO hides its test judgements), a share of train becomes dev |
+    | anything else | no split at all: its queries are cross-validated, see `folds` |
+
+    Args:
+        queries: with columns id and split.
+        dev_share: the share of the training queries that becomes dev, at least one of them.
+
+    Returns:
+        The same queries in the same order, with another split.
+    """
+    present = set(queries["split"].drop_nulls())
+    split = pl.col("split")
+    if queries["split"].null_count() == 0 and present == {TRAIN, DEV, TEST}:
+        return queries
+    if queries["split"].null_count() or present not in ({TRAIN, TEST}, {TRAIN, DEV}):
+        return queries.with_columns(pl.lit(None, pl.String).alias("split"))
+    train = _shuffled(queries.filter(split == TRAIN)["id"])
+    if len(train) < 2:
+        return queries.with_columns(pl.lit(None, pl.String).alias("split"))
+    dev = train[: max(1, round(dev_share * len(train)))]
+    return queries.with_columns(
+        pl.when(split != TRAIN)
+        .then(pl.lit(TEST))
+        .when(pl.col("id").is_in(dev))
+        .then(pl.lit(DEV))
+        .otherwise(pl.lit(TRAIN))
+        .alias("split")
+    )
+
+
+def folds(queries: pl.DataFrame, k: int = 5, salt: str = "") -> list[pl.DataFrame]:
+    """Cross-validate: every query is tested once, by a ranker that never saw it.
+
+    The queries fall into k parts, equal to within one query. In fold i, part i is the test, part i+1 (after the last
+    comes the first) is dev, and the others train.
+
+    Args:
+        queries: with column id; a split they have is ignored.
+        k: the number of folds, at least 3.
+        salt: another one gives other parts.
+
+    Returns:
+        For each fold the same queries in the same order, with the column split.
+
+    Raises:
+        BadInput: fewer than 3 folds, or fewer queries than folds.
+    """
+    if k < 3:
+        raise BadInput(f"{k} folds leave no queries to train on", "folds", "take 3 or more")
+    if len(queries) < k:
+        raise BadInput(f"{len(queries)} queries cannot be cut into {k} folds", "folds", "take fewer folds")
+    part = {query: position % k for position, query in enumerate(_shuffled(queries["id"], salt))}
+    parts = pl.Series([part[query] for query in queries["id"]])
+    return [
+        queries.with_columns(
+            pl.when(parts == i)
+            .then(pl.lit(TEST))
+            .when(parts == (i + 1) % k)
+            .then(pl.lit(DEV))
+            .otherwise(pl.lit(TRAIN))
+            .alias("split")
+        )
+        for i in range(k)
+    ]
+
+
+def _shuffled(ids: Iterable[str], salt: str = "") -> list[str]:
+    """The ids in the order of their hashes."""
+    return sorted(ids, key=lambda query: blake2b(f"{salt}{query}".encode(), digest_size=16).digest())

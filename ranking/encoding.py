@@ -1,0 +1,178 @@
+"""Collections as numbers: token ids, judgements and splits in flat arrays, made once for all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ranking.collections.collection import Collection
+from ranking.texts import Texts
+
+PADDING, UNKNOWN = 0, 1
+SPLITS = ("train", "dev", "test")
+CHUNK = 50_000
+WORD = r"[\p{L}\p{N}]+"
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """Grades in compressed rows: query `q` judged `documents[offsets[q]:offsets[q+1]]`, ascending.
+
+    Args:
+        offsets: int64, one longer than there are queries.
+        documents: int32 document indices.
+        grades: int32, above zero is relevant.
+    """
+
+    offsets: NDArray[np.int64]
+    documents: NDArray[np.int32]
+    grades: NDArray[np.int32]
+
+    def of(self, query: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Documents and grades of one query."""
+        row = slice(self.offsets[query], self.offsets[query + 1])
+        return self.documents[row], self.grades[row]
+
+    def relevant(self) -> Judgements:
+        """Only what is judged relevant."""
+        keep = self.grades > 0
+        kept = np.concatenate([[0], np.cumsum(keep)])
+        return Judgements(kept[self.offsets], self.documents[keep], self.grades[keep])
+
+    def rows(self) -> NDArray[np.int64]:
+        """The query of each judgement."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    def lookup(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.int32]:
+        """Grades of `documents` [q, d] for `queries` [q]; 0 where unjudged or where the document is −1."""
+        width = int(self.documents.max(initial=0)) + 2
+        known = self.rows() * width + self.documents
+        wanted = np.asarray(queries, np.int64)[:, None] * width + np.clip(documents, -1, width - 2) + 0
+        place = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
+        if not len(known):
+            return np.zeros(documents.shape, np.int32)
+        found = (known[place] == wanted) & (documents >= 0) & (documents < width - 1)
+        return np.where(found, self.grades[place], 0).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class EncodedCollection:
+    """What a run needs of a collection, without a string in it (ids come back in the results).
+
+    Args:
+        documents: token ids of the documents.
+        queries: token ids of the queries.
+        idf: float32 [vocabulary], log((N + 1) / (df + 1)) + 1; 0 for padding.
+        judgements: grades by query index.
+        split: int8 by query, an index into `SPLITS`, −1 where the collection has no split.
+        document_key: int32 by document, the rank of its id in ascending byte order. trec_eval
+            breaks ties by it.
+    """
+
+    documents: Texts
+    queries: Texts
+    idf: NDArray[np.float32]
+    judgements: Judgements
+    split: NDArray[np.int8]
+    document_key: NDArray[np.int32]
+
+    def queries_of(self, split: str) -> NDArray[np.int64]:
+        """Indices of the queries of a split."""
+        return np.flatnonzero(self.split == SPLITS.index(split))
+
+
+def words_of(frame: pl.DataFrame, limit: int) -> Iterator[pl.Series]:
+    """The first `limit` lowercase words of each text, in chunks that bound the memory."""
+    for start in range(0, len(frame), CHUNK):
+        text = frame["text"].slice(start, CHUNK)
+        yield text.str.to_lowercase().str.extract_all(WORD).list.head(limit)
+
+
+def build_vocabulary(
+    collection: Collection, min_count: int, limit: int, max_words: int
+) -> tuple[list[str], NDArray[np.float32]]:
+    """Words and their idf, the two ids for padding and unknown first.
+
+    Args:
+        collection: the documents and queries to count in.
+        min_count: how many texts must hold a word.
+        limit: words of a text that count.
+        max_words: the most frequent ones are kept.
+    """
+    counts = pl.DataFrame(schema={"word": pl.String, "count": pl.UInt32})
+    for frame in (collection.documents, collection.queries):
+        for words in words_of(frame, limit):
+            seen = words.list.unique().explode().drop_nulls().rename("word")
+            counts = pl.concat([counts, seen.value_counts(name="count")]).group_by("word").agg(pl.col("count").sum())
+    counts = counts.filter(pl.col("count") >= min_count).sort(["count", "word"], descending=[True, False])
+    counts = counts.head(max_words)
+    total = len(collection.documents) + len(collection.queries)
+    idf = np.log((total + 1) / (counts["count"].to_numpy() + 1)) + 1
+    unknown = np.log(total + 1) + 1
+    return ["", "<unknown>", *counts["word"]], np.concatenate([[0, unknown], idf]).astype(np.float32)
+
+
+def encode_texts(frame: pl.DataFrame, vocabulary: list[str], limit: int) -> Texts:
+    """Token ids of the first `limit` words of each text; a text without words is one unknown word."""
+    ids = pl.DataFrame({"word": vocabulary[2:], "id": np.arange(2, len(vocabulary), dtype=np.int32)})
+    tokens, lengths = [], []
+    for words in words_of(frame, limit):
+        words = pl.select(pl.when(words.list.len() > 0).then(words).otherwise(pl.lit(["<unknown>"]))).to_series()
+        flat = words.explode().rename("word").to_frame().join(ids, on="word", how="left", maintain_order="left")
+        tokens.append(flat["id"].fill_null(UNKNOWN).to_numpy().astype(np.int32))
+        lengths.append(words.list.len().to_numpy().astype(np.int64))
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]) if lengths else np.zeros(1)
+    return Texts(np.concatenate(tokens) if tokens else np.zeros(0, np.int32), offsets.astype(np.int64))
+
+
+def encode_judgements(collection: Collection, relevant_from: int) -> Judgements:
+    """Judgements by index; grades below `relevant_from` are judged not relevant."""
+    queries = pl.DataFrame({"query": collection.queries["id"]}).with_row_index("q")
+    documents = pl.DataFrame({"document": collection.documents["id"]}).with_row_index("d")
+    frame = (
+        collection.judgements.join(queries, on="query").join(documents, on="document").sort(["q", "d"])
+    ).with_columns(pl.when(pl.col("grade") >= relevant_from).then("grade").otherwise(0).alias("grade"))
+    counts = np.bincount(frame["q"].to_numpy(), minlength=len(queries))
+    return Judgements(
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        frame["d"].to_numpy().astype(np.int32),
+        frame["grade"].to_numpy().astype(np.int32),
+    )
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """How texts become token ids (`encoding` in the configuration).
+
+    Args:
+        min_count: texts that must hold a word for it to get an id of its own.
+        max_words: size of the vocabulary; the most frequent words are kept.
+        max_document: words read of a document.
+        max_query: words read of a query.
+        relevant_from: the lowest grade that counts as relevant.
+    """
+
+    min_count: int = 2
+    max_words: int = 200_000
+    max_document: int = 256
+    max_query: int = 32
+    relevant_from: int = 1
+
+    def encode(self, collection: Collection) -> tuple[EncodedCollection, list[str]]:
+        """The encoded collection, and the word of each token id."""
+        vocabulary, idf = build_vocabulary(collection, self.min_count, self.max_document, self.max_words)
+        split = collection.queries["split"].replace_strict(list(SPLITS), [0, 1, 2], default=-1, return_dtype=pl.Int8)
+        key = collection.documents["id"].rank("ordinal").to_numpy().astype(np.int32)
+        encoded = EncodedCollection(
+            documents=encode_texts(collection.documents, vocabulary, self.max_document),
+            queries=encode_texts(collection.queries, vocabulary, self.max_query),
+            idf=idf,
+            judgements=encode_judgements(collection, self.relevant_from),
+            split=split.fill_null(-1).to_numpy(),
+            document_key=key,
+        )
+        return encoded, vocabulary

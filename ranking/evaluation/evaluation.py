@@ -1,0 +1,51 @@
+"""Measuring a ranker over the candidates of one origin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.encoding import EncodedCollection
+from ranking.evaluation.measures import Evaluator, ranked_grades
+from ranking.evaluation.origins import Candidates
+from ranking.rankers.ranker import Ranker
+from ranking.scoring import score_candidates, search
+
+
+class Evaluation:
+    """Re-ranks the same candidates again and again: what depends on them alone is ready.
+
+    Args:
+        encoded: the collection.
+        candidates: of the queries to evaluate.
+        measures: ir-measures names.
+    """
+
+    def __init__(self, encoded: EncodedCollection, candidates: Candidates, measures: Sequence[str]) -> None:
+        self.encoded, self.candidates = encoded, candidates
+        judged = [encoded.judgements.of(query)[1] for query in candidates.queries]
+        self.evaluator = Evaluator(measures, judged)
+        if candidates.documents is not None:
+            self._grades = self._grades_of(candidates.documents)
+            self._keys = encoded.document_key[np.maximum(candidates.documents, 0)]
+
+    def _grades_of(self, documents: NDArray[np.int32]) -> NDArray[np.int32]:
+        return self.encoded.judgements.lookup(self.candidates.queries, documents)
+
+    def __call__(self, ranker: Ranker) -> dict[str, NDArray[np.float64]]:
+        """Values of each measure by query; a query without a relevant document has 0."""
+        if self.candidates.documents is None:
+            documents, _ = search(ranker, self.encoded, self.candidates.queries, self.candidates.depth)
+            return self.evaluator(self._grades_of(documents))
+        scores = score_candidates(ranker, self.encoded, self.candidates.queries, self.candidates.documents)
+        return self.evaluator(ranked_grades(scores, self.candidates.documents, self._grades, self._keys))
+
+    def of_bm25(self) -> dict[str, NDArray[np.float64]]:
+        """The same of BM25's own order of the candidates."""
+        lists = self.candidates.bm25
+        keys = self.encoded.document_key[np.maximum(lists.documents, 0)]
+        return self.evaluator(
+            ranked_grades(lists.scores, lists.documents, self._grades_of(lists.documents), keys)
+        )

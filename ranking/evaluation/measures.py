@@ -1,0 +1,267 @@
+"""Measures of a ranking: declared by their ir-measures names, computed for all queries at once.
+
+A measure is a declaration of a few lines: what it adds up over the ranking (`total`) and what it divides
+that by (`scale`, from all judgements of the query, so it is computed once). The values are trec_eval's.
+Validation calls this every few batches, so nothing here loops over queries.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import ir_measures
+import numpy as np
+import numpy.typing as npt
+
+from ranking.errors import BadInput
+
+Grades = npt.NDArray[np.integer[Any]]
+Values = npt.NDArray[np.float64]
+
+
+def ranked_grades(
+    scores: npt.NDArray[np.float32], documents: Grades, grades: Grades, tie_key: Grades
+) -> npt.NDArray[np.int32]:
+    """Put each query's candidates in trec_eval's order and return their grades.
+
+    The order is score (as float32) descending; equal scores by document id descending as byte strings.
+
+    Args:
+        scores: [queries, depth], the ranker's scores; what padding holds is ignored.
+        documents: [queries, depth], the candidates; -1 marks padding, which may stand anywhere.
+        grades: [queries, depth], each candidate's grade, 0 where it is not judged.
+        tie_key: [queries, depth], the rank of the candidate's id among all ids in ascending byte order,
+            from 0 to 2³² - 1: the larger key wins a tie.
+
+    Returns:
+        [queries, depth], the grades in ranked order, padding (as grade 0) last.
+
+    Raises:
+        ValueError: a candidate's score is NaN, or its tie key out of range.
+    """
+    padding = documents < 0
+    if np.isnan(scores).any(where=~padding):
+        raise ValueError("a ranker's score is NaN")
+    ties = tie_key[~padding]
+    if ties.size and (ties.min() < 0 or ties.max() >= 2**32):
+        raise ValueError("tie keys are ranks from 0 to 2**32 - 1")
+    # One unsigned 64-bit key a candidate, so that one sort does: a float's bits order like the float once
+    # the sign bit is flipped (and, below zero, all others too). Adding 0.0 makes -0.0 equal to 0.0.
+    bits = (np.asarray(scores, np.float32) + np.float32(0)).view(np.uint32)
+    bits = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
+    keys = (bits.astype(np.uint64) << np.uint64(32)) | tie_key.astype(np.uint32)
+    keys[padding] = 0
+    order = np.argsort(~keys, axis=1)
+    ranked = np.where(padding, 0, grades).astype(np.int32)
+    return np.take_along_axis(ranked, order, axis=1)
+
+
+class Judged:
+    """All judgements of each query, flat: what measures are scaled by.
+
+    Args:
+        grades: one sequence of grades a query, in the order of the queries; may be empty.
+    """
+
+    def __init__(self, grades: Sequence[Grades | Sequence[int]]) -> None:
+        lengths = np.array([len(of_query) for of_query in grades], np.int64)
+        self.queries = len(lengths)
+        self.grades = np.concatenate([np.asarray(g, np.int64) for g in grades] or [np.empty(0, np.int64)])
+        self.query = np.repeat(np.arange(self.queries), lengths)
+
+    def sum(self, values: npt.NDArray[Any]) -> Values:
+        """Add up a value a judgement for each query: [judgements] -> [queries]."""
+        return np.bincount(self.query, values, self.queries).astype(np.float64)
+
+    @cached_property
+    def best_first(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Grades of each query from the highest to the lowest, and the 0-based rank of each."""
+        order = np.lexsort((-self.grades, self.query))
+        starts = np.searchsorted(self.query, self.query)
+        return self.grades[order], np.arange(len(order)) - starts
+
+
+@dataclass(frozen=True)
+class Measure(ABC):
+    """One measure with its parameters: `total` over the ranking, divided by `scale`.
+
+    Args:
+        cutoff: how many ranks count; None for all of them.
+        rel: the lowest grade that counts as relevant.
+    """
+
+    about: ClassVar[str]
+    needs_cutoff: ClassVar[bool] = False
+
+    cutoff: int | None = None
+    rel: int = 1
+
+    def scale(self, judged: Judged) -> Values:
+        """[queries], what the total is divided by; where it is 0 the measure is 0."""
+        return np.ones(judged.queries)
+
+    @abstractmethod
+    def total(self, ranked: Grades) -> npt.NDArray[Any]:
+        """[queries], from the grades in ranked order [queries, at most cutoff]."""
+
+
+class AP(Measure):
+    """Mean of the precision at each relevant document's rank; relevant ones not ranked count as 0."""
+
+    about = "average precision"
+
+    def scale(self, judged: Judged) -> Values:
+        return judged.sum(judged.grades >= self.rel)
+
+    def total(self, ranked: Grades) -> Values:
+        relevant = ranked >= self.rel
+        precision = np.cumsum(relevant, axis=1, dtype=np.int32) / np.arange(1, ranked.shape[1] + 1)
+        return precision.sum(axis=1, where=relevant)
+
+
+class RR(Measure):
+    """One over the rank of the first relevant document."""
+
+    about = "reciprocal rank"
+
+    def total(self, ranked: Grades) -> Values:
+        relevant = ranked >= self.rel
+        if not relevant.shape[1]:
+            return np.zeros(len(relevant))
+        return np.where(relevant.any(axis=1), 1 / (relevant.argmax(axis=1) + 1), 0.0)
+
+
+class P(Measure):
+    """Share of the first ranks that hold a relevant document; ranks not filled count as not relevant."""
+
+    about = "precision"
+    needs_cutoff = True
+
+    def scale(self, judged: Judged) -> Values:
+        return np.full(judged.queries, self.cutoff, np.float64)
+
+    def total(self, ranked: Grades) -> npt.NDArray[np.int64]:
+        return np.count_nonzero(ranked >= self.rel, axis=1)
+
+
+class R(P):
+    """Share of the query's relevant documents that stand among the first ranks."""
+
+    about = "recall"
+    scale = AP.scale
+
+
+class Success(Measure):
+    """1 if a relevant document stands among the first ranks, else 0."""
+
+    about = "success"
+    needs_cutoff = True
+
+    def total(self, ranked: Grades) -> npt.NDArray[np.bool_]:
+        return np.count_nonzero(ranked >= self.rel, axis=1) > 0
+
+
+@dataclass(frozen=True)
+class NDCG(Measure):
+    """Discounted cumulated gain over that of the ideal ranking of everything judged.
+
+    Args:
+        dcg: "log2" (the gain is the grade, as in trec_eval) or "exp-log2" (2^grade - 1).
+    """
+
+    about = "normalised discounted cumulated gain"
+    dcg: str = "log2"
+
+    def scale(self, judged: Judged) -> Values:
+        grades, rank = judged.best_first
+        counted = rank < self.cutoff if self.cutoff is not None else np.ones(len(rank), bool)
+        gains = np.where(counted, self._gains(grades) / np.log2(rank + 2), 0.0)
+        return np.bincount(judged.query, gains, judged.queries).astype(np.float64)
+
+    def total(self, ranked: Grades) -> Values:
+        return (self._gains(ranked) / np.log2(np.arange(2, ranked.shape[1] + 2))).sum(axis=1)
+
+    def _gains(self, grades: Grades) -> Values:
+        gains = np.maximum(grades, 0)
+        return np.exp2(gains) - 1 if self.dcg == "exp-log2" else gains.astype(np.float64)
+
+
+FAMILIES: dict[str, type[Measure]] = {"AP": AP, "RR": RR, "P": P, "R": R, "Success": Success, "nDCG": NDCG}
+
+
+def parse(name: str) -> Measure:
+    """Read a measure's ir-measures name, such as "AP@100", "P(rel=2)@5" or "nDCG@20".
+
+    Raises:
+        BadInput: no such measure, one that is not computed here, a parameter that it does not take, or no
+            cutoff where it needs one.
+    """
+    try:
+        parsed = ir_measures.parse_measure(name)
+        parsed.validate_params()
+        parameters = dict(parsed.params)
+        if not parameters.pop("judged_only", False):  # no ranking here knows what was left unjudged
+            measure = FAMILIES[str(parsed.NAME)](**parameters)
+        else:
+            raise KeyError("judged_only")
+    except (NameError, KeyError, ValueError, TypeError, SyntaxError, AttributeError, AssertionError):
+        raise _unsupported(name) from None
+    if (measure.cutoff is not None and measure.cutoff < 1) or measure.rel < 1:
+        raise BadInput(f"measure {name!r}: cutoff and rel are 1 or more")
+    return measure
+
+
+def _unsupported(name: str) -> BadInput:
+    there_are = ", ".join(
+        f"{family}@k ({kind.about})" if kind.needs_cutoff else f"{family} and {family}@k ({kind.about})"
+        for family, kind in FAMILIES.items()
+    )
+    return BadInput(
+        f"no measure {name!r}",
+        remedy=f"there are {there_are}, the binary ones also with a lowest relevant grade: P(rel=2)@5",
+    )
+
+
+class Evaluator:
+    """Evaluates rankings of the same queries again and again: what depends on judgements is ready.
+
+    Args:
+        measures: their ir-measures names; results are keyed by the same strings.
+        judged: for each query the grades of all its judged documents, ranked or not, so that average
+            precision and recall know how many are relevant and nDCG its ideal.
+
+    Raises:
+        BadInput: a measure is unknown.
+    """
+
+    def __init__(self, measures: Sequence[str], judged: Sequence[Grades | Sequence[int]]) -> None:
+        every = Judged(judged)
+        self.queries = every.queries
+        self._measures = {name: parse(name) for name in measures}
+        self._scales = {name: measure.scale(every) for name, measure in self._measures.items()}
+
+    def __call__(self, ranked: Grades) -> dict[str, Values]:
+        """Evaluate one ranking of every query.
+
+        Args:
+            ranked: [queries, depth], grades in ranked order (`ranked_grades`), 0 for not judged and padding.
+
+        Returns:
+            For each measure [queries], 0 where the query has no relevant document.
+        """
+        if ranked.ndim != 2 or len(ranked) != self.queries:
+            raise ValueError(f"ranked is {ranked.shape}, not [{self.queries}, depth]")
+        results = {}
+        for name, measure in self._measures.items():
+            scale = self._scales[name]
+            total = measure.total(ranked[:, : measure.cutoff])
+            results[name] = np.divide(total, scale, out=np.zeros(self.queries), where=scale > 0)
+        return results
+
+    def mean(self, ranked: Grades) -> dict[str, float]:
+        """Evaluate one ranking of every query and average over queries (NaN without queries)."""
+        return {name: float(v.mean()) if v.size else float("nan") for name, v in self(ranked).items()}

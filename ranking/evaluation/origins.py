@@ -1,0 +1,126 @@
+"""Where the candidates that a ranker re-ranks come from.
+
+A ranker that wins over one origin's candidates can lose over another's (Cohen et al. 2019, section 1), so
+a study evaluates several and puts them side by side.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.bm25 import Bm25Options
+from ranking.ranked_lists import RankedLists, stack_lists
+from ranking.run_files import lists_of_run
+from ranking.sources import Sources
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The candidates of some queries.
+
+    Args:
+        queries: int64 [q], indices of the queries.
+        documents: int32 [q, depth], −1 is no document; None stands for the full collection.
+        bm25: BM25's ranking of the same candidates: the figure to beat.
+        depth: how many are ranked.
+    """
+
+    queries: NDArray[np.int64]
+    documents: NDArray[np.int32] | None
+    bm25: RankedLists
+    depth: int
+
+    def take(self, queries: NDArray[np.integer]) -> Candidates:
+        """The candidates of some of the queries, which must be there."""
+        rows = np.searchsorted(self.queries, queries)
+        documents = None if self.documents is None else self.documents[rows]
+        return Candidates(self.queries[rows], documents, self.bm25.take(rows), self.depth)
+
+
+class Origin(ABC):
+    """An origin of candidates.
+
+    Args:
+        depth: candidates a query.
+    """
+
+    def __init__(self, depth: int = 100) -> None:
+        self.depth = depth
+
+    @abstractmethod
+    def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
+        """The candidates of `queries` (ascending)."""
+
+    def scored(
+        self, sources: Sources, queries: NDArray[np.int64], documents: NDArray[np.int32]
+    ) -> Candidates:
+        """The candidates with BM25's scores beside them."""
+        scores = sources.bm25(Bm25Options()).search(queries, 0, documents)[1]
+        return Candidates(queries, documents, RankedLists(documents, scores), documents.shape[1])
+
+
+class Bm25Candidates(Origin):
+    """BM25's best, as first stages give them; what BM25 misses counts as missed."""
+
+    def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
+        lists, _ = sources.bm25(Bm25Options()).search(queries, self.depth)
+        return Candidates(queries, lists.documents, lists, self.depth)
+
+
+class RandomCandidates(Origin):
+    """Every relevant document of the query, filled up to `depth` with random others.
+
+    A query with more relevant documents than `depth` keeps them all.
+
+    Args:
+        depth: candidates a query.
+        seed: draws the others. They are the same for every run of every study with this seed.
+    """
+
+    def __init__(self, depth: int = 100, seed: int = 0) -> None:
+        super().__init__(depth)
+        self.seed = seed
+
+    def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
+        relevant = sources.encoded.judgements.relevant()
+        size = len(sources.encoded.documents)
+        lists: list[tuple[NDArray[np.integer], NDArray[np.floating]]] = []
+        for query in queries:
+            # A generator a query: its candidates do not depend on which other queries are evaluated.
+            rng = np.random.default_rng([self.seed, int(query)])
+            own = relevant.of(query)[0]
+            drawn = rng.choice(size, min(self.depth + len(own), size), replace=False)
+            others = drawn[~np.isin(drawn, own)][: max(self.depth - len(own), 0)]
+            documents = np.concatenate([own, others])
+            lists.append((documents, np.zeros(len(documents), np.float32)))
+        widest = max((len(documents) for documents, _ in lists), default=self.depth)
+        return self.scored(sources, queries, stack_lists(lists, max(widest, 1)).documents)
+
+
+class RunFileCandidates(Origin):
+    """The lists of a TREC run.
+
+    Args:
+        path: the run, plain or .gz.
+        depth: candidates a query.
+    """
+
+    def __init__(self, path: str, depth: int = 100) -> None:
+        super().__init__(depth)
+        self.path = path
+
+    def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
+        lists = lists_of_run([self.path], sources.collection, self.depth)
+        return self.scored(sources, queries, lists.documents[queries])
+
+
+class FullCollection(Origin):
+    """Every document of the collection; the first `depth` of the ranking are measured."""
+
+    def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
+        lists, _ = sources.bm25(Bm25Options()).search(queries, self.depth)
+        return Candidates(queries, None, lists, self.depth)

@@ -1,0 +1,47 @@
+"""Objectives over pairs of the positive and one negative."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ranking.objectives.objective import Objective, mean_over_present
+
+
+class Pairwise(Objective):
+    """A cost of the difference s(positive) − s(negative), averaged over all pairs of the batch."""
+
+    @abstractmethod
+    def cost(self, difference: Tensor) -> Tensor:
+        """Cost of each difference."""
+
+    def loss(self, scores: Tensor, present: Tensor) -> Tensor:
+        return mean_over_present(self.cost(scores[:, :1] - scores[:, 1:]), present[:, 1:])
+
+    def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
+        """σ(s − s(positive)): how probably the document beats the positive (Burges et al. 2005, equation 3)."""
+        return torch.sigmoid(scores - scores[:, :1])
+
+
+class PairwiseHinge(Pairwise):
+    """max(0, margin − (s(positive) − s(negative))).
+
+    Args:
+        margin: the lead of the positive from which a pair costs nothing.
+    """
+
+    def __init__(self, margin: float = 1.0) -> None:
+        self.margin = margin
+
+    def cost(self, difference: Tensor) -> Tensor:
+        return F.relu(self.margin - difference)
+
+
+class RankNet(Pairwise):
+    """log(1 + e^{−(s(positive) − s(negative))}) (Burges et al. 2005, section 3)."""
+
+    def cost(self, difference: Tensor) -> Tensor:
+        return F.softplus(-difference)

@@ -1,0 +1,23 @@
+"""Cross-entropy of each document by itself."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ranking.objectives.objective import Objective, mean_over_present
+
+
+class PointwiseCrossEntropy(Objective):
+    """Binary cross-entropy: positives towards 1, negatives towards 0 (Pang et al. 2016, equation 9).
+
+    Positives and negatives weigh the same altogether, however many negatives there are.
+    """
+
+    def loss(self, scores: Tensor, present: Tensor) -> Tensor:
+        positives = F.softplus(-scores[:, 0]).mean()
+        return (positives + mean_over_present(F.softplus(scores[:, 1:]), present[:, 1:])) / 2
+
+    def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
+        return torch.sigmoid(scores)

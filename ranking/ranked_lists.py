@@ -1,0 +1,59 @@
+"""Ranked lists of many queries as rectangular arrays: what retrieval gives, sampling and evaluation take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.encoding import Judgements
+
+
+@dataclass(frozen=True)
+class RankedLists:
+    """One ranked list a query, best first, left-packed.
+
+    Args:
+        documents: int32 [queries, depth], −1 behind the end of a shorter list.
+        scores: float32 [queries, depth], −inf where the document is −1.
+    """
+
+    documents: NDArray[np.int32]
+    scores: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Documents a list."""
+        return (self.documents >= 0).sum(axis=1)
+
+    def take(self, queries: NDArray[np.integer]) -> RankedLists:
+        """The lists of `queries`."""
+        return RankedLists(self.documents[queries], self.scores[queries])
+
+    def keep(self, kept: NDArray[np.bool_]) -> RankedLists:
+        """Only the documents where `kept` [queries, depth] holds, packed to the left again."""
+        kept = kept & (self.documents >= 0)
+        order = np.argsort(~kept, axis=1, kind="stable")
+        packed = np.take_along_axis(kept, order, 1)
+        documents = np.where(packed, np.take_along_axis(self.documents, order, 1), -1)
+        scores = np.where(packed, np.take_along_axis(self.scores, order, 1), -np.inf)
+        return RankedLists(documents.astype(np.int32), scores.astype(np.float32))
+
+    def without_relevant(self, judgements: Judgements) -> RankedLists:
+        """The lists without what is judged relevant for their query."""
+        relevant = judgements.relevant()
+        return self.keep(relevant.lookup(np.arange(len(self)), self.documents) == 0)
+
+
+def stack_lists(lists: list[tuple[NDArray[np.integer], NDArray[np.floating]]], depth: int) -> RankedLists:
+    """Ragged (documents, scores) lists, best first, cut to `depth` and made rectangular."""
+    documents = np.full((len(lists), depth), -1, np.int32)
+    scores = np.full((len(lists), depth), -np.inf, np.float32)
+    for row, (ranked, values) in enumerate(lists):
+        length = min(len(ranked), depth)
+        documents[row, :length], scores[row, :length] = ranked[:length], values[:length]
+    return RankedLists(documents, scores)

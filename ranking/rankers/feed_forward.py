@@ -1,0 +1,99 @@
+"""f_FF: a siamese feed-forward ranker over weighted bags of words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ranking.rankers.bag import weighted_mean
+from ranking.rankers.ranker import Ranker, linear
+from ranking.texts import Texts
+
+
+class FeedForward(Ranker):
+    """f_FF of Cohen et al. 2019, section 5.3 and figure 3.
+
+    A text is the weighted mean of its word vectors, Σ e^{w_t}·E_t / Σ e^{w_t}, with a learned weight
+    w_t for each term (as in Dehghani et al. 2017, which the paper follows). Lower layers, shared by
+    queries and documents, read each alone; upper layers read the two side by side and give a score.
+
+    The first upper layer is linear in what it reads before its ReLU, so its half for the query and
+    its half for the document belong to the representations: `W·[q, d] + c = (W_q·q + c) + W_d·d`.
+
+    Args:
+        vectors: float32 [vocabulary, dimension], the word vectors to start from; row 0 is padding.
+        generator: draws the weights of the layers.
+        preset: widths where the next two are None: `paper`, `small` or `tiny`.
+        lower: widths of the shared layers; the paper's are 2048, 1024, 512.
+        upper: widths of the layers over the pair, without the final 1; the paper's are 512, 300.
+    """
+
+    presets = {
+        "paper": {"lower": (2048, 1024, 512), "upper": (512, 300)},
+        "small": {"lower": (256, 128, 64), "upper": (64, 32)},
+        "tiny": {"lower": (32, 16), "upper": (16,)},
+    }
+
+    def __init__(
+        self,
+        vectors: NDArray[np.float32],
+        generator: torch.Generator,
+        preset: str = "paper",
+        lower: Sequence[int] | None = None,
+        upper: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__()
+        widths = self.widths(preset, lower=lower, upper=upper)
+        self.vectors = nn.Parameter(torch.from_numpy(vectors.copy()))
+        self.term_weights = nn.Parameter(torch.zeros(len(vectors)))
+        inputs = vectors.shape[1]
+        self.lower = nn.ModuleList()
+        for width in widths["lower"]:
+            self.lower.append(linear(inputs, width, generator))
+            inputs = width
+        joined, *rest = widths["upper"]
+        whole = linear(2 * inputs, joined, generator)
+        self.query_half = linear(inputs, joined, generator)
+        self.document_half = linear(inputs, joined, generator, bias=False)
+        with torch.no_grad():  # two halves of one layer, drawn as that layer
+            self.query_half.weight.copy_(whole.weight[:, :inputs])
+            self.query_half.bias.copy_(whole.bias)
+            self.document_half.weight.copy_(whole.weight[:, inputs:])
+        self.upper = nn.ModuleList()
+        for width in (*rest, 1):
+            self.upper.append(linear(joined, width, generator))
+            joined = width
+
+    def read(self, texts: Texts) -> Tensor:
+        """The shared lower layers. Shape [texts, last lower width]."""
+        state = weighted_mean(self.vectors, self.term_weights, texts)
+        for layer in self.lower:
+            state = F.relu(layer(state))
+        return state
+
+    def represent_queries(self, queries: Texts) -> Tensor:
+        return self.query_half(self.read(queries))
+
+    def represent_documents(self, documents: Texts) -> Tensor:
+        return self.document_half(self.read(documents))
+
+    def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
+        state = F.relu(queries + documents)
+        for layer in self.upper[:-1]:
+            state = F.relu(layer(state))
+        return self.upper[-1](state).squeeze(-1)
+
+    def forward(self, queries: Texts, documents: Texts) -> Tensor:
+        # Queries and documents share the lower layers: reading them in one go makes one gradient of the
+        # vectors, as large as the vocabulary, and not two.
+        read = self.read(queries.followed_by(documents))
+        of_queries = self.query_half(read[: len(queries)])[:, None]
+        return self.interact(of_queries, self.document_half(read[len(queries) :]).unflatten(0, (len(queries), -1)))
+
+    def layers(self) -> list[nn.Module]:
+        return [*self.lower, nn.ModuleList([self.query_half, self.document_half]), *self.upper]

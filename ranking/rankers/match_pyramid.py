@@ -1,0 +1,136 @@
+"""f_MP: text matching as image recognition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ranking.rankers.ranker import Ranker, convolution, linear
+from ranking.texts import Texts
+
+
+class MatchPyramid(Ranker):
+    """f_MP of Cohen et al. 2019, section 5.3: MatchPyramid (Pang et al. 2016) over cosine similarities.
+
+    The matrix of cosines between the word vectors of query and document is an image: a convolution,
+    a dynamic pooling to a fixed grid whatever the texts' lengths, a second convolution, a 2×2 pooling
+    and two fully connected layers give a score. Trained with cross-entropy in the original.
+
+    Args:
+        vectors: float32 [vocabulary, dimension], the word vectors to start from; row 0 is padding.
+        generator: draws the weights of the layers.
+        preset: widths where the others are None: `paper`, `small` or `tiny`.
+        channels: feature maps of the two convolutions.
+        kernels: side of the two square kernels.
+        grid: rows (query) and columns (document) that the dynamic pooling leaves; even.
+        hidden: width of the fully connected layer.
+        max_query: words read of a query.
+        max_document: words read of a document.
+    """
+
+    presets = {
+        "paper": {
+            "channels": (8, 16), "kernels": (5, 3), "grid": (6, 20), "hidden": 128, "max_query": 32, "max_document": 256,
+        },
+        "small": {
+            "channels": (4, 8), "kernels": (3, 3), "grid": (4, 10), "hidden": 64, "max_query": 16, "max_document": 96,
+        },
+        "tiny": {
+            "channels": (2, 2), "kernels": (3, 3), "grid": (2, 4), "hidden": 8, "max_query": 8, "max_document": 32,
+        },
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        vectors: NDArray[np.float32],
+        generator: torch.Generator,
+        preset: str = "paper",
+        channels: Sequence[int] | None = None,
+        kernels: Sequence[int] | None = None,
+        grid: Sequence[int] | None = None,
+        hidden: int | None = None,
+        max_query: int | None = None,
+        max_document: int | None = None,
+    ) -> None:
+        super().__init__()
+        widths = self.widths(
+            preset,
+            channels=channels,
+            kernels=kernels,
+            grid=grid,
+            hidden=hidden,
+            max_query=max_query,
+            max_document=max_document,
+        )
+        self.grid, self.max_query, self.max_document = (
+            widths["grid"],
+            widths["max_query"],
+            widths["max_document"],
+        )
+        self.vectors = nn.Parameter(torch.from_numpy(vectors.copy()))
+        (first, second), (outer, inner) = widths["channels"], widths["kernels"]
+        self.first = convolution(1, first, (outer, outer), generator)
+        self.second = convolution(first, second, (inner, inner), generator)
+        flat = second * (self.grid[0] // 2) * (self.grid[1] // 2)
+        self.hidden = linear(flat, widths["hidden"], generator)
+        self.out = linear(widths["hidden"], 1, generator)
+
+    def represent_queries(self, queries: Texts) -> Tensor:
+        return torch.from_numpy(queries.padded(self.max_query)).to(self.device)
+
+    def represent_documents(self, documents: Texts) -> Tensor:
+        return torch.from_numpy(documents.padded(self.max_document)).to(self.device)
+
+    def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
+        batch, count = documents.shape[:2]
+        # Cut the padding that no text of the batch needs.
+        queries = queries[..., : max(1, int((queries > 0).sum(-1).max()))]
+        documents = documents[..., : max(1, int((documents > 0).sum(-1).max()))]
+        cosines = self.cosines(queries, documents).flatten(0, 1)[:, None]
+        image = F.relu(self.first(cosines))
+        query_lengths = (queries > 0).sum(-1).expand(batch, count).flatten()
+        image = pool(image, query_lengths, self.grid[0], dim=2)
+        image = pool(image, (documents > 0).sum(-1).flatten(), self.grid[1], dim=3)
+        image = F.max_pool2d(F.relu(self.second(image)), 2)
+        return self.out(F.relu(self.hidden(image.flatten(1)))).view(batch, count)
+
+    def cosines(self, queries: Tensor, documents: Tensor) -> Tensor:
+        """Cosine of each query word with each document word; 0 at padding. Shape [b, m, query, document]."""
+        of_queries = F.normalize(F.embedding(queries, self.vectors), dim=-1) * (queries > 0)[..., None]
+        of_documents = F.normalize(F.embedding(documents, self.vectors), dim=-1) * (documents > 0)[..., None]
+        return of_queries @ of_documents.transpose(-1, -2)
+
+    def layers(self) -> list[nn.Module]:
+        return [self.first, self.second, self.hidden, self.out]
+
+
+def pool(image: Tensor, lengths: Tensor, cells: int, dim: int) -> Tensor:
+    """Dynamic max pooling of one axis: each row's first `length` positions become `cells`.
+
+    Cell c covers positions ⌊c·length/cells⌋ up to ⌈(c+1)·length/cells⌉, so that a text shorter than the
+    grid is stretched and a longer one is shrunk.
+
+    Args:
+        image: [n, channels, rows, columns].
+        lengths: [n], the positions of `dim` that hold text.
+        cells: how many are left.
+        dim: 2 or 3.
+    """
+    lengths = lengths.clamp(min=1)
+    cell = torch.arange(cells, device=image.device)
+    start = cell * lengths[:, None] // cells
+    end = ((cell + 1) * lengths[:, None] + cells - 1) // cells
+    widest = int((end - start).max())
+    # Cells narrower than the widest repeat their last position, which leaves the maximum alone.
+    positions = torch.minimum(start[..., None] + torch.arange(widest, device=image.device), end[..., None] - 1)
+    shape = [len(image), 1, 1, 1]
+    shape[dim] = cells * widest
+    sizes = list(image.shape)
+    sizes[dim] = cells * widest
+    gathered = image.gather(dim, positions.view(shape).expand(sizes))
+    return gathered.unflatten(dim, (cells, widest)).amax(dim + 1)

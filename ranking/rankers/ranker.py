@@ -1,0 +1,95 @@
+"""The base of every ranker."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from ranking.errors import BadInput
+from ranking.texts import Texts
+
+
+class Ranker(nn.Module, ABC):
+    """Scores documents for queries, in three steps that keep scoring many candidates cheap.
+
+    A query and a document are each represented once, by whatever part of the network depends on
+    one of them alone; `interact` does what depends on the pair. A collection's candidates are
+    then scored at the price of their distinct documents plus the interactions (`ranking.scoring`).
+
+    A subclass takes `vectors`, `generator` and its own widths, each None where `preset` decides.
+
+    Args:
+        presets: the widths by preset name; `paper` as published, `small` for a CPU, `tiny` for tests.
+    """
+
+    presets: ClassVar[dict[str, dict[str, Any]]] = {}
+
+    @classmethod
+    def widths(cls, preset: str, **given: Any) -> dict[str, Any]:
+        """The preset's widths, with those that are given (not None) in their place."""
+        if preset not in cls.presets:
+            raise BadInput(f"no preset {preset!r}", "ranker.preset", f"choose one of {', '.join(cls.presets)}")
+        return cls.presets[preset] | {name: value for name, value in given.items() if value is not None}
+
+    @abstractmethod
+    def represent_queries(self, queries: Texts) -> Tensor:
+        """One row a query. Shape [queries, …]."""
+
+    @abstractmethod
+    def represent_documents(self, documents: Texts) -> Tensor:
+        """One row a document. Shape [documents, …]."""
+
+    @abstractmethod
+    def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
+        """Scores of represented queries [b, 1, …] with represented documents [b, m, …]. Shape [b, m]."""
+
+    @abstractmethod
+    def layers(self) -> list[nn.Module]:
+        """Its layers with weights, from the input up: the gradient norm is taken over the last ones."""
+
+    def forward(self, queries: Texts, documents: Texts) -> Tensor:
+        """Scores of `b` queries with `m` documents each.
+
+        Args:
+            queries: `b` texts.
+            documents: `b·m` texts, query by query.
+
+        Returns:
+            Shape [b, m].
+        """
+        represented = self.represent_documents(documents)
+        by_query = represented.view(len(queries), -1, *represented.shape[1:])
+        return self.interact(self.represent_queries(queries)[:, None], by_query)
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return next(self.parameters()).device
+
+    def top_parameters(self, layers: int) -> list[nn.Parameter]:
+        """Parameters of the top `layers` layers."""
+        return [parameter for layer in self.layers()[-layers:] for parameter in layer.parameters()]
+
+
+def linear(inputs: int, outputs: int, generator: torch.Generator, bias: bool = True) -> nn.Linear:
+    """A fully connected layer, drawn as torch draws it (uniform within 1/√inputs) but from `generator`."""
+    return drawn(torch.nn.utils.skip_init(nn.Linear, inputs, outputs, bias=bias), inputs, generator)
+
+
+def convolution(inputs: int, outputs: int, kernel: tuple[int, int], generator: torch.Generator) -> nn.Conv2d:
+    """A two-dimensional convolution that keeps its input's size, drawn from `generator`."""
+    layer = torch.nn.utils.skip_init(nn.Conv2d, inputs, outputs, kernel, padding="same")
+    return drawn(layer, inputs * kernel[0] * kernel[1], generator)
+
+
+def drawn(layer: Any, inputs: int, generator: torch.Generator) -> Any:
+    """The layer with weights and bias drawn uniformly within 1/√inputs."""
+    bound = 1 / math.sqrt(inputs)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.uniform_(-bound, bound, generator=generator)
+    return layer

@@ -1,0 +1,62 @@
+"""Many texts as two flat arrays: the form in which a collection is shared and gathered from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Token ids of many texts, back to back.
+
+    Flat arrays are what Ray's object store hands to every process without a copy, and what an
+    embedding bag takes without padding.
+
+    Args:
+        tokens: int32, all texts' token ids. 0 never occurs: it is the padding of `padded`.
+        offsets: int64, one longer than there are texts; text `i` is `tokens[offsets[i]:offsets[i+1]]`.
+    """
+
+    tokens: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens a text."""
+        return np.diff(self.offsets)
+
+    @classmethod
+    def of(cls, texts: Sequence[Sequence[int]]) -> Texts:
+        """From lists of token ids."""
+        offsets = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum([len(text) for text in texts], out=offsets[1:])
+        return cls(np.array([token for text in texts for token in text], np.int32), offsets)
+
+    def take(self, rows: NDArray[np.integer]) -> Texts:
+        """The texts at `rows`, in that order, repeats allowed."""
+        starts = self.offsets[rows]
+        lengths = self.offsets[np.asarray(rows) + 1] - starts
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        # Position p of the result stands in text t, at p - offsets[t] from that text's start.
+        positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        return Texts(self.tokens[positions], offsets)
+
+    def followed_by(self, other: Texts) -> Texts:
+        """These texts and then the others."""
+        offsets = np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]])
+        return Texts(np.concatenate([self.tokens, other.tokens]), offsets)
+
+    def padded(self, length: int) -> NDArray[np.int32]:
+        """The first `length` tokens of each text as rows, filled up with 0. Shape [texts, length]."""
+        columns = np.arange(length)
+        inside = columns < self.lengths[:, None]
+        positions = np.where(inside, self.offsets[:-1, None] + columns, 0)
+        return np.where(inside, self.tokens[positions] if len(self.tokens) else 0, 0).astype(np.int32)

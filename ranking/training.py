@@ -1,0 +1,246 @@
+"""One ranker's training, a minibatch at a time. There is no second training loop anywhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.evaluation.evaluation import Evaluation
+from ranking.objectives.objective import Objective
+from ranking.rankers.ranker import Ranker
+from ranking.scoring import score_candidates
+
+OptimizerFactory = Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Pairs of a query and one of its relevant documents.
+
+    Args:
+        queries: int64 [b].
+        positives: int32 [b].
+    """
+
+    queries: NDArray[np.int64]
+    positives: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def take(self, rows: NDArray[np.integer]) -> Batch:
+        """Some of the pairs."""
+        return Batch(self.queries[rows], self.positives[rows])
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one update showed.
+
+    Args:
+        loss: of the batch, before the update.
+        gradient_norm: ‖∇L‖₂ over the top layers.
+        scores: float32 [b, 1 + n], of the positives (column 0) and negatives, before the update.
+    """
+
+    loss: float
+    gradient_norm: float
+    scores: NDArray[np.float32]
+
+
+class NegativeSource(Protocol):
+    """What supplies negatives: a `sampling.sampler.Sampler`."""
+
+    def negatives(self, batch: Batch, training: RankerTraining) -> NDArray[np.int32]:
+        """Document indices [b, n], −1 for none."""
+
+    def observe(self, negatives: NDArray[np.int32], step: Step) -> None:
+        """Learn what they led to."""
+
+
+class RankerTraining:
+    """One ranker's training until early stopping.
+
+    A plain loop over it (`fit`) trains a ranker; an environment steps the same object.
+
+    Args:
+        ranker: what is trained.
+        objective: what it minimises.
+        encoded: the collection.
+        queries: int64, indices of the training queries. Each pair of one of them and a relevant document
+            is an example, and an epoch sees each example once.
+        validation: measures it after each epoch; its first measure decides.
+        optimizer: makes the optimizer from the parameters.
+        rng: shuffles the examples.
+        batch_size: examples a batch; the last one of an epoch may have fewer.
+        max_epochs: where it ends at the latest.
+        patience: epochs without a better validation measure after which it stops.
+        gradient_layers: the top layers over which the gradient norm is taken.
+
+    Raises:
+        BadInput: where there is nothing to train on or to validate with.
+    """
+
+    def __init__(
+        self,
+        ranker: Ranker,
+        objective: Objective,
+        encoded: EncodedCollection,
+        queries: NDArray[np.int64],
+        validation: Evaluation,
+        optimizer: OptimizerFactory,
+        rng: np.random.Generator,
+        batch_size: int = 32,
+        max_epochs: int = 20,
+        patience: int = 2,
+        gradient_layers: int = 3,
+    ) -> None:
+        self.ranker, self.objective, self.encoded = ranker, objective, encoded
+        self.validation, self.rng = validation, rng
+        self.optimizer = optimizer(ranker.parameters())
+        self.batch_size, self.max_epochs, self.patience = batch_size, max_epochs, patience
+        self._top = ranker.top_parameters(gradient_layers)
+        relevant = encoded.judgements.relevant()
+        rows = relevant.rows()
+        chosen = np.isin(rows, queries)
+        self.examples = Batch(rows[chosen], relevant.documents[chosen])
+        if not len(self.examples):
+            raise BadInput("no training query has a relevant document", "collection", "is there a train split?")
+        if not len(validation.candidates.queries):
+            raise BadInput("no query is left to validate with", "collection", "is there a dev split?")
+        self.epoch = self.step = self.position = self.best_epoch = 0
+        self.diverged = False
+        self.order = self.rng.permutation(len(self.examples))
+        self.losses: list[float] = []
+        self.validations: list[float] = []
+        self._epoch_loss = 0.0
+        self._best: dict[str, Tensor] | None = None
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """T_e, the batches of an epoch."""
+        return math.ceil(len(self.examples) / self.batch_size)
+
+    @property
+    def epoch_over(self) -> bool:
+        """Whether every example of the epoch was seen and it waits for `validate`."""
+        return self.position >= len(self.examples) or self.diverged
+
+    @property
+    def done(self) -> bool:
+        """Whether early stopping or the epoch limit has ended it."""
+        waited = self.epoch - self.best_epoch
+        return self.diverged or self.epoch >= self.max_epochs or (self.epoch > 0 and waited >= self.patience)
+
+    def next_batch(self) -> Batch:
+        """The examples of the next update. Asked again before `update`, it gives the same ones."""
+        return self.examples.take(self.order[self.position : self.position + self.batch_size])
+
+    def update(self, batch: Batch, negatives: NDArray[np.int32]) -> Step:
+        """One step of the optimizer.
+
+        A loss that is not finite ends the training without touching the weights.
+
+        Args:
+            batch: of `next_batch`.
+            negatives: int32 [b, n], −1 for none.
+        """
+        shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
+        present = torch.from_numpy(shown >= 0).to(self.ranker.device)
+        documents = self.encoded.documents.take(np.maximum(shown, 0).ravel())
+        scores = self.ranker(self.encoded.queries.take(batch.queries), documents)
+        loss = self.objective.loss(scores, present)
+        self.optimizer.zero_grad(set_to_none=True)
+        norm = 0.0
+        if torch.isfinite(loss):
+            loss.backward()
+            norm = float(torch.nn.utils.get_total_norm([p.grad for p in self._top if p.grad is not None]))
+            self.optimizer.step()
+        else:
+            self.diverged = True
+        self.step += 1
+        self.position += len(batch)
+        self._epoch_loss += loss.item()
+        return Step(loss.item(), norm, scores.detach().float().cpu().numpy())
+
+    def validate(self) -> float:
+        """Measure the ranker on the validation queries, end the epoch and keep the best weights so far."""
+        batches = math.ceil(self.position / self.batch_size)
+        self.losses.append(self._epoch_loss / max(batches, 1))
+        self._epoch_loss = 0.0
+        value = float("nan") if self.diverged else float(next(iter(self.validation(self.ranker).values())).mean())
+        self.epoch += 1
+        if not self.diverged and value > max(self.validations, default=-math.inf):
+            self.best_epoch = self.epoch
+            self._best = {name: tensor.detach().clone() for name, tensor in self.ranker.state_dict().items()}
+        self.validations.append(value)
+        self.position = 0
+        self.order = self.rng.permutation(len(self.examples))
+        return value
+
+    def fit(self, source: NegativeSource, on_epoch: Callable[[RankerTraining], None] | None = None) -> None:
+        """Train to the end and put the best weights back.
+
+        Args:
+            source: supplies the negatives.
+            on_epoch: called after each validation, to report, save or stop by raising.
+        """
+        while not self.done:
+            while not self.epoch_over:
+                batch = self.next_batch()
+                negatives = source.negatives(batch, self)
+                source.observe(negatives, self.update(batch, negatives))
+            self.validate()
+            if on_epoch is not None:
+                on_epoch(self)
+        self.restore_best()
+
+    def restore_best(self) -> None:
+        """Give the ranker the weights that validated best."""
+        if self._best is not None:
+            self.ranker.load_state_dict(self._best)
+
+    def score(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
+        """The ranker's scores of now [q, m]; −inf where the document is −1."""
+        return score_candidates(self.ranker, self.encoded, queries, documents)
+
+    def probabilities(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
+        """P(relevant) as the objective reads the scores, the positive in column 0. Shape [q, m]."""
+        scores = torch.from_numpy(np.where(documents < 0, 0, self.score(queries, documents)).astype(np.float32))
+        return self.objective.probabilities(scores, torch.from_numpy(documents >= 0)).numpy()
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a resumed training needs to go on as if it had never stopped (`ranking.checkpoint`)."""
+        return {
+            "ranker": dict(self.ranker.state_dict()),
+            "best": self._best,
+            "optimizer": self.optimizer.state_dict(),
+            "rng": self.rng.bit_generator.state,
+            "order": self.order,
+            "counters": [self.epoch, self.step, self.position, self.best_epoch],
+            "diverged": self.diverged,
+            "losses": list(self.losses),
+            "validations": list(self.validations),
+            "epoch_loss": self._epoch_loss,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from `state_dict`."""
+        self.ranker.load_state_dict(state["ranker"])
+        self._best = state["best"]
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.rng.bit_generator.state = state["rng"]
+        self.order = state["order"]
+        self.epoch, self.step, self.position, self.best_epoch = state["counters"]
+        self.diverged = state["diverged"]
+        self.losses, self.validations = list(state["losses"]), list(state["validations"])
+        self._epoch_loss = state["epoch_loss"]

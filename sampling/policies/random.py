@@ -1,0 +1,20 @@
+"""A function by chance for each batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sampling.policies.policy import SamplingPolicy
+
+if TYPE_CHECKING:
+    from ranking.training import Batch, RankerTraining
+
+
+class RandomPolicy(SamplingPolicy):
+    """Every function as probable as another, drawn anew for each batch: "Random AC-IR" (Cohen et al. 2019, 5.2)."""
+
+    def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
+        return np.full(len(batch), rng.integers(len(self.functions)))

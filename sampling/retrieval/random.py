@@ -1,0 +1,39 @@
+"""Documents from anywhere in the collection."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.encoding import EncodedCollection
+from ranking.ranked_lists import RankedLists
+from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.retrieval.ranked import draw_places
+
+
+class RandomFunction(RetrievalFunction):
+    """d ~ U(C) (Cohen et al. 2019, section 3.1.1): every document but the relevant ones, in random order."""
+
+    def ready(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
+        relevant = encoded.judgements.relevant()
+        self.size = len(encoded.documents)
+        self.offsets = relevant.offsets
+        # The j-th relevant document (from 0) less j: how many places lie before it. A place is then
+        # moved past as many relevant documents as have no more places before them than it.
+        rank = np.arange(len(relevant.documents)) - np.repeat(relevant.offsets[:-1], np.diff(relevant.offsets))
+        self.before = relevant.documents - rank
+
+    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+        starts = self.offsets[queries]
+        relevant = self.offsets[np.asarray(queries) + 1] - starts
+        counts = self.size - relevant
+        places = draw_places(counts, count, rng)
+        moved = places.copy()
+        for nth in range(int(relevant.max(initial=0))):
+            has = nth < relevant
+            moved += has[:, None] & (places >= self.before[np.where(has, starts + nth, 0)][:, None])
+        documents = np.where(np.arange(count) < counts[:, None], moved, -1).astype(np.int32)
+        return Offer(documents, np.full(documents.shape, np.nan, np.float32))
+
+    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+        return self.sample(queries, count, rng)  # any order is as random as another

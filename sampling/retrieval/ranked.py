@@ -1,0 +1,61 @@
+"""Retrieval functions that rank ahead of time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.encoding import EncodedCollection
+from ranking.ranked_lists import RankedLists
+from sampling.retrieval.function import Offer, RetrievalFunction
+
+
+class Ranked(RetrievalFunction):
+    """Base of functions whose lists are fixed while rankers train: a subclass writes `rank` alone.
+
+    Args:
+        depth: length of a list.
+    """
+
+    def __init__(self, depth: int = 100) -> None:
+        self.depth = depth
+
+    def ready(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
+        if lists is None:
+            raise ValueError(f"{type(self).__name__} ranks ahead of time and got no lists")
+        self.lists = lists
+        self.counts = lists.counts
+
+    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+        counts = self.counts[queries]
+        places = draw_places(counts, count, rng)
+        return self._offer(queries, places, np.arange(count) < counts[:, None])
+
+    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+        places = np.broadcast_to(np.arange(count), (len(queries), count))
+        return self._offer(queries, places, places < self.counts[queries][:, None])
+
+    def _offer(self, queries: NDArray[np.integer], places: NDArray[np.integer], there: NDArray[np.bool_]) -> Offer:
+        rows, places = np.asarray(queries)[:, None], np.where(there, places, 0)
+        documents = np.where(there, self.lists.documents[rows, places], -1)
+        return Offer(documents, np.where(there, self.lists.scores[rows, places], -np.inf))
+
+
+def draw_places(counts: NDArray[np.integer], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """`count` distinct places below each row's `counts`, uniformly, as far as there are so many.
+
+    Floyd's algorithm (Bentley and Floyd 1987), for all rows at once: its cost depends on how many are
+    drawn, not on how long the lists are.
+
+    Returns:
+        int64 [rows, count]; a row with fewer than `count` places names each once, then is arbitrary.
+    """
+    draws = rng.random((len(counts), count))
+    places = np.full((len(counts), count), -1, np.int64)
+    # The j-th draw is uniform over 0 … top; where it hits an earlier place, `top` itself is new.
+    for drawn in range(count):
+        top = np.maximum(counts - count, 0) + drawn
+        place = (draws[:, drawn] * (top + 1)).astype(np.int64)
+        hit = (places[:, :drawn] == place[:, None]).any(axis=1)
+        places[:, drawn] = np.where(hit, top, place)
+    return places

@@ -1,0 +1,59 @@
+"""Documents near the query in a space of word vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.errors import BadInput
+from ranking.ranked_lists import RankedLists
+from ranking.sources import Sources
+from ranking.texts import Texts
+from sampling.retrieval.ranked import Ranked
+
+
+class TfIdf(Ranked):
+    """Nearest by cosine among tf·idf-weighted mean word vectors (Cohen et al. 2019, section 6.2).
+
+    Exact (faiss IndexFlatIP), equal cosines in the collection's order. Needs word vectors.
+
+    Args:
+        depth: length of a list.
+    """
+
+    def rank(self, sources: Sources) -> RankedLists:
+        try:
+            import faiss
+        except ImportError:
+            raise BadInput(
+                "faiss is not installed", "function=tfidf", "pip install 'pyrite[cpu]' or 'pyrite[gpu]'"
+            ) from None
+        index = faiss.IndexFlatIP(sources.vectors.table.shape[1])
+        index.add(self._means(sources, sources.encoded.documents))
+        scores, documents = index.search(self._means(sources, sources.encoded.queries), min(self.depth, index.ntotal))
+        order = np.lexsort((documents, -scores), axis=1)
+        return RankedLists(
+            np.take_along_axis(documents, order, 1).astype(np.int32), np.take_along_axis(scores, order, 1)
+        )
+
+    def own_scores(
+        self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
+    ) -> NDArray[np.float32]:
+        of_queries = self._means(sources, sources.encoded.queries.take(queries))
+        of_documents = self._means(sources, sources.encoded.documents.take(np.maximum(documents, 0).ravel()))
+        cosines = np.einsum("qd,qmd->qm", of_queries, of_documents.reshape(*documents.shape, -1))
+        return np.where(documents < 0, -np.inf, cosines).astype(np.float32)
+
+    def _means(self, sources: Sources, texts: Texts) -> NDArray[np.float32]:
+        """Unit vectors, one a text; zero where no word has a vector."""
+        if not sources.vectors.known.any():
+            raise BadInput("needs trained word vectors", "function=tfidf", "choose vectors=glove or vectors=file")
+        weighted = sources.vectors.table * sources.encoded.idf[:, None]
+        means = np.zeros((len(texts), weighted.shape[1]), np.float32)
+        step = 4096  # texts at a time, to bound the memory
+        for start in range(0, len(texts), step):
+            offsets = texts.offsets[start : start + step + 1]
+            words = weighted[texts.tokens[offsets[0] : offsets[-1]]]
+            # reduceat would give an empty text its successor's first word; the encoder writes no empty texts.
+            means[start : start + step] = np.add.reduceat(words, offsets[:-1] - offsets[0], axis=0)
+        return means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)

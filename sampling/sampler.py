@@ -1,0 +1,141 @@
+"""Policy, functions and selector together: what supplies a batch's negatives."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sampling.policies.policy import SamplingPolicy
+from sampling.retrieval.function import RetrievalFunction
+from sampling.selection.selector import Selector
+
+if TYPE_CHECKING:
+    from ranking.training import Batch, RankerTraining, Step
+
+
+@dataclass
+class Spread:
+    """Mean, deviation and range of values that come in batches."""
+
+    count: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    low: float = math.inf
+    high: float = -math.inf
+
+    def add(self, values: NDArray[np.floating]) -> None:
+        """Count some more values."""
+        if values.size:
+            exact = values.astype(np.float64)
+            self.count += exact.size
+            self.total += float(exact.sum())
+            self.squares += float(np.square(exact).sum())
+            self.low, self.high = min(self.low, float(exact.min())), max(self.high, float(exact.max()))
+
+    def row(self, name: str) -> dict[str, float]:
+        """The four figures, named; nan where there was nothing."""
+        mean = self.total / self.count if self.count else math.nan
+        deviation = math.sqrt(max(self.squares / self.count - mean**2, 0)) if self.count else math.nan
+        values = (mean, deviation, self.low, self.high) if self.count else (math.nan,) * 4
+        return {f"{name}_{figure}": value for figure, value in zip(("mean", "std", "min", "max"), values, strict=True)}
+
+
+@dataclass
+class Tally:
+    """What one function supplied in a run, and how the ranker scored it when it was shown."""
+
+    batches: int = 0
+    wanted: int = 0
+    missing: int = 0
+    positive: Spread = field(default_factory=Spread)
+    negative: Spread = field(default_factory=Spread)
+
+
+@dataclass
+class Sampler:
+    """π, f and the selection of negatives (Cohen et al. 2019, section 3.1.1).
+
+    Args:
+        policy: chooses the function.
+        functions: by name; they are ready.
+        selector: picks from what the function offers.
+        count: negatives for each query.
+        rng: all its chance.
+        guarded: documents that the guard dropped from each function's lists, for the report.
+    """
+
+    policy: SamplingPolicy
+    functions: dict[str, RetrievalFunction]
+    selector: Selector
+    count: int
+    rng: np.random.Generator
+    guarded: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.policy.ready(list(self.functions))
+        self.tallies = {name: Tally() for name in self.functions}
+        self._chosen: NDArray[np.int64] = np.zeros(0, np.int64)
+
+    def negatives(self, batch: Batch, training: RankerTraining) -> NDArray[np.int32]:
+        """Document indices [b, count], −1 where a query fell short.
+
+        Never a document judged relevant for its query.
+        """
+        chosen = self._chosen = self.policy.choose(batch, training, self.rng)
+        negatives = np.full((len(batch), self.count), -1, np.int32)
+        for index, (name, function) in enumerate(self.functions.items()):
+            rows = np.flatnonzero(chosen == index)
+            if not len(rows):
+                continue
+            part = batch if len(rows) == len(batch) else batch.take(rows)
+            offer = self.selector.select(part, function, self.count, training, self.rng)
+            negatives[rows, : offer.documents.shape[1]] = offer.documents
+            tally = self.tallies[name]
+            tally.batches += 1
+            tally.wanted += len(rows) * self.count
+            tally.missing += int(np.count_nonzero(negatives[rows] < 0))
+        return negatives
+
+    def observe(self, negatives: NDArray[np.int32], step: Step) -> None:
+        """Note how the ranker scored what it was shown last."""
+        for index, tally in enumerate(self.tallies.values()):
+            rows = self._chosen == index
+            if rows.any():
+                tally.positive.add(step.scores[rows, 0])
+                tally.negative.add(step.scores[rows, 1:][negatives[rows] >= 0])
+
+    def report(self) -> list[dict[str, Any]]:
+        """A row a function: what it supplied, fell short of and was guarded away, and the ranker's scores of it.
+
+        The scores are those at the time of showing, before the update.
+        """
+        return [
+            {
+                "function": name,
+                "batches": tally.batches,
+                "negatives": tally.wanted - tally.missing,
+                "missing": tally.missing,
+                "guarded": self.guarded.get(name, 0),
+                **tally.positive.row("positive"),
+                **tally.negative.row("negative"),
+            }
+            for name, tally in self.tallies.items()
+        ]
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a resumed run needs to draw what it would have drawn."""
+        return {
+            "rng": self.rng.bit_generator.state,
+            "tallies": {n: asdict(t) for n, t in self.tallies.items()},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from `state_dict`."""
+        self.rng.bit_generator.state = state["rng"]
+        for name, values in state["tallies"].items():
+            spreads = {key: Spread(**values[key]) for key in ("positive", "negative")}
+            self.tallies[name] = Tally(**(values | spreads))

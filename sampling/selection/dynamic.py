@@ -1,0 +1,48 @@
+"""Dynamic-λ: negatives that the ranker itself scores high."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ranking.errors import BadInput
+from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.selection.selector import Selector, pick
+
+if TYPE_CHECKING:
+    from ranking.training import Batch, RankerTraining
+
+
+class Dynamic(Selector):
+    """Dynamic negative sampling (Zhang et al. 2013; Dynamic-λ in Cohen et al. 2019, section 5.2).
+
+    Draws candidates uniformly from the list, orders them by the current ranker's score, and takes the
+    one at rank k = 0, 1, … with probability proportional to λ^k, without replacement.
+
+    Args:
+        lam: λ, 0 to 1. 0 takes the top; 1 is uniform.
+        candidates: how many are drawn and scored for each query.
+    """
+
+    def __init__(self, lam: float = 0.5, candidates: int = 20) -> None:
+        if not 0 <= lam <= 1:
+            raise BadInput(f"λ is {lam}", "selector.lam", "choose a number from 0 to 1")
+        self.lam, self.candidates = lam, candidates
+
+    def select(
+        self,
+        batch: Batch,
+        function: RetrievalFunction,
+        count: int,
+        training: RankerTraining,
+        rng: np.random.Generator,
+    ) -> Offer:
+        offer = function.sample(batch.queries, max(self.candidates, count), rng)
+        scores = training.score(batch.queries, offer.documents)
+        ordered = pick(offer, scores, offer.documents.shape[1])
+        # The largest of log λ^k plus Gumbel noise are a draw without replacement (Gumbel-top-k).
+        ranks = np.arange(ordered.documents.shape[1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weights = np.where(ranks == 0, 0.0, ranks * np.log(self.lam)) if self.lam else -ranks * 1e9
+        return pick(ordered, weights + rng.gumbel(size=ordered.documents.shape), count)

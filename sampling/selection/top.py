@@ -1,0 +1,27 @@
+"""The first of the offered documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.selection.selector import Selector
+
+if TYPE_CHECKING:
+    from ranking.training import Batch, RankerTraining
+
+
+class Top(Selector):
+    """The head of the list: the hardest documents by the retrieval function's own order."""
+
+    def select(
+        self,
+        batch: Batch,
+        function: RetrievalFunction,
+        count: int,
+        training: RankerTraining,
+        rng: np.random.Generator,
+    ) -> Offer:
+        return function.top(batch.queries, count, rng)

@@ -1,0 +1,27 @@
+"""Any of the offered documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.selection.selector import Selector
+
+if TYPE_CHECKING:
+    from ranking.training import Batch, RankerTraining
+
+
+class Uniform(Selector):
+    """Distinct documents of the list, each as probable as another: `_rand` in Cohen et al. 2019, section 5.2."""
+
+    def select(
+        self,
+        batch: Batch,
+        function: RetrievalFunction,
+        count: int,
+        training: RankerTraining,
+        rng: np.random.Generator,
+    ) -> Offer:
+        return function.sample(batch.queries, count, rng)

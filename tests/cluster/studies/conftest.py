@@ -1,0 +1,82 @@
+"""A made-up study in the form that the study runner leaves, for the tests of its analysis and report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import polars as pl
+import pytest
+
+SWEPT = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
+METHODS = (
+    ("fixed", "random", "uniform", 0.20),
+    ("fixed", "bm25", "uniform", 0.30),
+    ("fixed", "bm25", "dynamic", 0.28),
+    ("random", "random+bm25", "uniform", 0.26),
+    ("learned", "random+bm25", "uniform", 0.33),
+)
+
+Study = Callable[..., tuple[pl.DataFrame, pl.DataFrame]]
+
+
+@pytest.fixture
+def made_up_study() -> Study:
+    """Make trials and queries: the means above over BM25's candidates, the reverse over random ones."""
+
+    def make(
+        seeds: int = 4,
+        rankers: Sequence[str] = ("feed_forward",),
+        methods: Sequence[tuple[str, str, str, float]] = METHODS,
+        swept: Sequence[tuple[str, Sequence[str]]] = (),
+        failed: int = 0,
+        collection: str = "pydocs",
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        generator = np.random.default_rng(7)
+        trials, queries = [], []
+        for ranker in rankers:
+            for policy, function, selector, mean in methods:
+                for seed in range(seeds):
+                    pairs = [{"key": key, "value": values[seed % len(values)]} for key, values in swept]
+                    run = f"{collection}-{ranker}-{policy}-{function}-{selector}-{seed}"
+                    fails = len(trials) < failed
+                    epochs = int(generator.integers(2, 5))
+                    row = {
+                        "run": run,
+                        "overrides": f"ranker={ranker} policy={policy} function={function} seed={seed}",
+                        "ranker": ranker,
+                        "policy": policy,
+                        "function": function,
+                        "selector": selector,
+                        "objective": dict(p.values() for p in pairs).get("objective", "softmax"),
+                        "seed": seed,
+                        "status": "failed" if fails else "done",
+                        "error": "<b>out of memory</b> & gone" if fails else None,
+                        "collection": collection,
+                        "fingerprint": "0123456789abcdef",
+                        "epochs": None if fails else epochs,
+                        "best_epoch": None if fails else epochs - 1,
+                        "steps": None if fails else epochs * 10,
+                        "seconds": None if fails else 12.5,
+                        "curve_loss": None if fails else np.linspace(2, 1, epochs).tolist(),
+                        "curve_validation": None if fails else np.linspace(mean / 2, mean, epochs).tolist(),
+                        "validation_measure": "AP@100",
+                        "swept": pairs,
+                    }
+                    for origin, centre in (("bm25", mean), ("random", 0.6 - mean)):
+                        per_query = np.clip(centre + generator.normal(0, 0.02, 12), 0, 1)
+                        for measure, share in (("AP@100", 1.0), ("RR@10", 1.2)):
+                            row[f"{origin}:{measure}"] = None if fails else float(per_query.mean() * share)
+                            own = {"bm25": 0.5, "random": 0.7}[origin] * share
+                            row[f"{origin}:{measure}:bm25"] = None if fails else own
+                        if not fails:
+                            queries += [
+                                {"run": run, "query": f"q{q}", "origin": origin, "AP@100": v, "RR@10": 1.2 * v}
+                                for q, v in enumerate(per_query)
+                            ]
+                    trials.append(row)
+        return pl.DataFrame(trials, schema_overrides={"swept": SWEPT}, infer_schema_length=None), pl.DataFrame(
+            queries
+        )
+
+    return make

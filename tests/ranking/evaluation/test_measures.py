@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import pytrec_eval
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranking.errors import BadInput
+from ranking.evaluation.measures import Evaluator, parse, ranked_grades
+
+Qrels = dict[str, dict[str, int]]
+Run = dict[str, dict[str, float]]
+
+# Ours, and the name that pytrec_eval gives the same number.
+BINARY = {
+    "AP": "map",
+    "AP@5": "map_cut_5",
+    "AP@100": "map_cut_100",
+    "RR": "recip_rank",
+    "P@5": "P_5",
+    "P@10": "P_10",
+    "R@1": "recall_1",
+    "R@100": "recall_100",
+    "Success@1": "success_1",
+}
+GRADED = {"nDCG": "ndcg", "nDCG@3": "ndcg_cut_3", "nDCG@20": "ndcg_cut_20"}
+
+
+def with_level(name: str, rel: int) -> str:
+    family, _, cutoff = name.partition("@")
+    return f"{family}(rel={rel})" + (f"@{cutoff}" if cutoff else "")
+
+
+def assert_as_trec_eval(run: Run, qrels: Qrels, rel: int = 1) -> None:
+    """Evaluate a run both ways and compare every query and measure."""
+    queries = sorted(run)
+    ids = sorted({document for ranking in run.values() for document in ranking}, key=str.encode)
+    number = {document: i for i, document in enumerate(ids)}
+    depth = max(map(len, run.values()))
+    shape = (len(queries), depth)
+    documents, scores, grades = np.full(shape, -1), np.full(shape, np.nan, np.float32), np.zeros(shape, int)
+    for row, query in enumerate(queries):
+        for column, (document, score) in enumerate(run[query].items()):
+            documents[row, column], scores[row, column] = number[document], score
+            grades[row, column] = qrels[query].get(document, 0)
+    ours = {with_level(name, rel): name for name in BINARY} | {name: name for name in GRADED}
+    evaluator = Evaluator(list(ours), [list(qrels[query].values()) for query in queries])
+    results = evaluator(ranked_grades(scores, documents, grades, documents))
+
+    names = {"map", "map_cut", "recip_rank", "P", "recall", "success", "ndcg"}
+    cuts = {f"{family}.{k}" for family in ("map_cut", "P", "recall", "success") for k in (1, 5, 10, 100)}
+    cuts |= {"ndcg_cut.3,20"}
+    truth = pytrec_eval.RelevanceEvaluator(
+        qrels, (names - {"map_cut", "P", "recall", "success"}) | cuts, relevance_level=rel
+    ).evaluate(run)
+    for name, plain in ours.items():
+        expected = [truth[query][{**BINARY, **GRADED}[plain]] for query in queries]
+        np.testing.assert_allclose(results[name], expected, atol=1e-6, rtol=0, err_msg=name)
+
+
+def read(folder: Path, run: str) -> tuple[Run, Qrels]:
+    qrels: Qrels = {}
+    with gzip.open(folder / "qrels.txt.gz", "rt") as lines:
+        for query, _, document, grade in map(str.split, lines):
+            qrels.setdefault(query, {})[document] = int(grade)
+    ranking: Run = {}
+    with gzip.open(folder / "runs" / run, "rt") as lines:
+        for query, _, document, _, score, _ in map(str.split, lines):
+            if query in qrels:
+                ranking.setdefault(query, {})[document] = float(score)
+    return ranking, qrels
+
+
+@pytest.mark.parametrize("rel", [1, 2])
+def test_equals_trec_eval_on_graded_runs(shared_data: Path, rel: int) -> None:
+    for name in sorted(path.name for path in (shared_data / "dl19" / "runs").iterdir())[::9]:
+        assert_as_trec_eval(*read(shared_data / "dl19", name), rel=rel)
+
+
+def test_equals_trec_eval_on_binary_runs(shared_data: Path) -> None:
+    for name in sorted(path.name for path in (shared_data / "trec8" / "runs").iterdir())[::17]:
+        assert_as_trec_eval(*read(shared_data / "trec8", name))
+
+
+def test_equals_trec_eval_with_many_ties(shared_data: Path) -> None:
+    name = min(path.name for path in (shared_data / "dl19" / "runs").iterdir())
+    run, qrels = read(shared_data / "dl19", name)
+    tied = {query: {d: float(round(hash_free(d) % 3)) for d in ranking} for query, ranking in run.items()}
+    assert_as_trec_eval(tied, qrels)
+
+
+def hash_free(document: str) -> int:
+    return sum(document.encode())
+
+
+@st.composite
+def small_cases(draw: st.DrawFn) -> tuple[Run, Qrels]:
+    ids = ["1", "10", "2", "a", "B", "ä", "zz", "Ω"]
+    # Scores that only float64 tells apart, both zeros, infinities: what a naive sort gets wrong.
+    score = st.sampled_from([0.0, -0.0, 1.0, 1.0 + 1e-12, -1.0, 3.5, 1e-40, float("inf"), float("-inf")])
+    queries = [f"q{i}" for i in range(draw(st.integers(1, 3)))]
+    run = {q: draw(st.dictionaries(st.sampled_from(ids), score, min_size=1)) for q in queries}
+    grades = st.dictionaries(st.sampled_from(ids), st.integers(0, 3), min_size=1)
+    return run, {q: draw(grades) for q in queries}
+
+
+@settings(max_examples=150, deadline=None)
+@given(small_cases(), st.integers(1, 3))
+def test_equals_trec_eval_on_any_small_case(case: tuple[Run, Qrels], rel: int) -> None:
+    assert_as_trec_eval(*case, rel=rel)
+
+
+def test_by_hand() -> None:
+    ranked = np.array([[0, 2, 0, 1], [0, 0, 0, 0]])
+    names = ["AP", "AP@2", "AP(rel=2)@4", "RR", "RR@1", "P@10", "R@2", "Success@1", "Success@2", "nDCG@2"]
+    values = Evaluator(names, [[1, 2, 0, 1], [0, -1]])(ranked)
+    assert {name: value[0] for name, value in values.items()} == pytest.approx(
+        {
+            "AP": (1 / 2 + 2 / 4) / 3,
+            "AP@2": (1 / 2) / 3,
+            "AP(rel=2)@4": 1 / 2,
+            "RR": 1 / 2,
+            "RR@1": 0,
+            "P@10": 0.2,
+            "R@2": 1 / 3,
+            "Success@1": 0,
+            "Success@2": 1,
+            "nDCG@2": (2 / np.log2(3)) / (2 + 1 / np.log2(3)),
+        }
+    )
+    assert all(value[1] == 0 for value in values.values()), "no relevant document gives 0"
+
+
+def test_exponential_gains_by_hand() -> None:
+    ranked = np.array([[1, 3]])
+    value = Evaluator(["nDCG(dcg='exp-log2')"], [[3, 1]])(ranked)
+    expected = (1 + 7 / np.log2(3)) / (7 + 1 / np.log2(3))
+    assert value["nDCG(dcg='exp-log2')"] == pytest.approx([expected])
+
+
+def test_mean_is_over_all_queries() -> None:
+    assert Evaluator(["RR"], [[1], [0], []]).mean(np.array([[1], [0], [0]])) == {"RR": pytest.approx(1 / 3)}
+
+
+def test_padding_goes_last_wherever_it_stands() -> None:
+    scores = np.array([[np.nan, -np.inf, 2.0]], np.float32)
+    documents, grades = np.array([[-1, 7, 3]]), np.array([[9, 1, 2]])
+    assert ranked_grades(scores, documents, grades, documents).tolist() == [[2, 1, 0]]
+
+
+def test_a_tie_goes_to_the_larger_key() -> None:
+    scores = np.array([[0.0, -0.0, 1.0]], np.float32)
+    documents, grades = np.array([[4, 5, 1]]), np.array([[1, 2, 3]])
+    assert ranked_grades(scores, documents, grades, documents).tolist() == [[3, 2, 1]]
+
+
+def test_ids_in_byte_order_make_the_tie_key() -> None:
+    ids = pl.Series(["10", "9", "ä", "Z", "a"])
+    assert (ids.rank("ordinal") - 1).to_list() == [0, 1, 4, 2, 3]
+
+
+def test_no_queries_and_no_candidates() -> None:
+    names = ["AP", "RR@10", "P@5", "nDCG", "Success@1"]
+    assert all(v.shape == (0,) for v in Evaluator(names, [])(np.empty((0, 5), int)).values())
+    assert all(np.isnan(v) for v in Evaluator(names, []).mean(np.empty((0, 5), int)).values())
+    assert all(v.tolist() == [0.0] for v in Evaluator(names, [[1]])(np.empty((1, 0), int)).values())
+
+
+def test_a_nan_score_is_an_internal_error() -> None:
+    documents = np.array([[1, 2]])
+    with pytest.raises(ValueError, match="NaN"):
+        ranked_grades(np.array([[1, np.nan]], np.float32), documents, documents, documents)
+
+
+@pytest.mark.parametrize("key", [-1, 2**32])
+def test_a_tie_key_out_of_range_is_an_internal_error(key: int) -> None:
+    documents = np.array([[1, 2]])
+    with pytest.raises(ValueError, match="tie keys"):
+        ranked_grades(np.ones((1, 2), np.float32), documents, documents, np.array([[key, 0]]))
+
+
+def test_a_wrong_shape_is_an_internal_error() -> None:
+    with pytest.raises(ValueError, match="depth"):
+        Evaluator(["AP"], [[1], [1]])(np.zeros((1, 3), int))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "",
+            "nope",
+            "AP(",
+            "AP@x",
+            "AP@1.5",
+            "P",
+            "R",
+            "Success",
+            "Bpref",
+            "nDCG(rel=2)@3",
+            "1+1",
+            "P@5, AP",
+        ),
+        *("AP(judged_only=True)@10", "nDCG(dcg='x')", "nDCG(gains={0:0,1:2})", "P(rel='a')@5"),
+    ],
+)
+def test_an_unsupported_measure_lists_what_there_is(name: str) -> None:
+    with pytest.raises(BadInput, match=r"there are AP .*nDCG"):
+        parse(name)
+
+
+@pytest.mark.parametrize("name", ["P@0", "AP@-1", "P(rel=0)@5"])
+def test_a_measure_of_nothing_is_refused(name: str) -> None:
+    with pytest.raises(BadInput):
+        parse(name)
+
+
+def test_names_may_be_aliases() -> None:
+    assert parse("MRR@10") == parse("RR@10") != parse("RR")
+    assert list(Evaluator(["MAP@100"], [[1]]).mean(np.array([[1]]))) == ["MAP@100"]

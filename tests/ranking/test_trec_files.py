@@ -1,0 +1,148 @@
+"""TREC run and qrels files: what is read, and how each kind of bad input is named."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranking.collections import lines
+from ranking.errors import BadInput
+from ranking.trec_files import read_qrels, read_run
+
+NAMES = st.text("abcXYZ019-_.é/", min_size=1, max_size=12)
+GAPS = st.sampled_from([" ", "\t", "   ", " \t "])
+
+
+def test_run_is_read_in_file_order(tmp_path: Path) -> None:
+    path = tmp_path / "a.run"
+    path.write_text("401 Q0 FT-1 1 320 mine\n401\tQ0\tFBIS-2   2 2.51e2 mine\r\n\n402 Q0 FT-9 0 -1.5 mine")
+    run = read_run(path)
+    assert run.schema == {
+        "query": pl.String,
+        "document": pl.String,
+        "rank": pl.Int32,
+        "score": pl.Float64,
+        "tag": pl.String,
+    }
+    assert run.rows() == [
+        ("401", "FT-1", 1, 320.0, "mine"),
+        ("401", "FBIS-2", 2, 251.0, "mine"),
+        ("402", "FT-9", 0, -1.5, "mine"),
+    ]
+
+
+def test_qrels_plain_and_gzip_are_the_same(tmp_path: Path) -> None:
+    text = "1 0 a 1\n1 0 b -2\n2 Q0 a 0\n"
+    (tmp_path / "plain").write_text(text)
+    (tmp_path / "packed.gz").write_bytes(gzip.compress(text.encode()))
+    qrels = read_qrels(tmp_path / "plain")
+    assert qrels.rows() == [("1", "a", 1), ("1", "b", -2), ("2", "a", 0)]
+    assert qrels["grade"].dtype == pl.Int32
+    assert qrels.equals(read_qrels(tmp_path / "packed.gz"))
+
+
+@pytest.mark.parametrize(
+    ("broken", "complaint"),
+    [
+        ("1 0 d 1", "not 6 columns"),
+        ("1 Q0 d 1 2.0 tag more", "not 6 columns"),
+        ("1 Q0 d one 2.0 tag", "rank 'one' is not a whole number"),
+        ("1 Q0 d 1.5 2.0 tag", "rank '1.5' is not a whole number"),
+        ("1 Q0 d 1 high tag", "score 'high' is not a number"),
+        ("1 Q0 d 1 nan tag", "score 'nan' is not a number"),
+    ],
+)
+def test_broken_run_line_is_named_or_left_out(tmp_path: Path, broken: str, complaint: str) -> None:
+    path = tmp_path / "a.run"
+    path.write_text(f"1 Q0 a 1 2.0 tag\n\n{broken}\n1 Q0 b 2 1.0 tag\n")
+    with pytest.raises(BadInput, match=complaint) as raised:
+        read_run(path)
+    assert str(raised.value).startswith(f"{path}:3: ")
+    assert read_run(path, strict=False)["document"].to_list() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "complaint"),
+    [("1 d 1", "not 4 columns"), ("1 0 d 0.5", "grade '0.5'"), ("1 0 d 99999999999", "grade '99999999999'")],
+)
+def test_broken_qrels_line_is_named_or_left_out(tmp_path: Path, broken: str, complaint: str) -> None:
+    path = tmp_path / "qrels.txt"
+    path.write_text(f"1 0 a 1\n{broken}\n")
+    with pytest.raises(BadInput, match=complaint) as raised:
+        read_qrels(path)
+    assert str(raised.value).startswith(f"{path}:2: ")
+    assert read_qrels(path, strict=False).rows() == [("1", "a", 1)]
+
+
+def test_wrong_encoding_names_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "qrels.txt"
+    path.write_bytes("1 0 a 1\n1 0 caf\xe9 1\n1 0 b 1\n".encode("latin-1"))
+    with pytest.raises(BadInput, match=r"qrels\.txt:2: wrong encoding: byte 0xe9 is not utf-8"):
+        read_qrels(path)
+    assert read_qrels(path, strict=False)["document"].to_list() == ["a", "b"]
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_missing_empty_and_mislabelled_files(tmp_path: Path, strict: bool) -> None:
+    with pytest.raises(BadInput, match="no such file"):
+        read_run(tmp_path / "none", strict)
+    with pytest.raises(BadInput, match="cannot be read"):
+        read_run(tmp_path, strict)
+    (tmp_path / "empty").write_text("\n \n")
+    with pytest.raises(BadInput, match="lines in it"):
+        read_run(tmp_path / "empty", strict)
+    (tmp_path / "plain.gz").write_text("1 0 a 1\n")
+    with pytest.raises(BadInput, match="not a gzip file"):
+        read_qrels(tmp_path / "plain.gz", strict)
+
+
+PACKED = gzip.compress("".join(f"{i % 7} 0 document-{i} {i % 2}\n" for i in range(400)).encode())
+
+
+@given(length=st.integers(0, len(PACKED) - 1), strict=st.booleans())
+def test_any_truncation_of_a_gzip_is_noticed(
+    tmp_path_factory: pytest.TempPathFactory, length: int, strict: bool
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "truncated.gz"
+    path.write_bytes(PACKED[:length])
+    with pytest.raises(BadInput, match=r"truncated\.gz"):
+        read_qrels(path, strict)
+
+
+def test_line_numbers_hold_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "BLOCK", 16)
+    path = tmp_path / "qrels.txt"
+    path.write_text("".join(f"1 0 doc{i} 1\n" for i in range(50)) + "1 0 doc\n")
+    with pytest.raises(BadInput, match=r"qrels\.txt:51:"):
+        read_qrels(path)
+    assert len(read_qrels(path, strict=False)) == 50
+
+
+@given(
+    rows=st.lists(
+        st.tuples(NAMES, NAMES, st.integers(-(2**31), 2**31 - 1), st.floats(allow_nan=False), NAMES), min_size=1
+    ),
+    gap=GAPS,
+)
+def test_any_run_survives_being_written(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, int, float, str]], gap: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.run"
+    written = [gap.join((q, "Q0", d, str(rank), repr(score), tag)) for q, d, rank, score, tag in rows]
+    path.write_text("\n".join(written), encoding="utf-8")
+    assert read_run(path).rows() == rows
+
+
+def test_real_runs_and_judgements(shared_data: Path) -> None:
+    qrels = read_qrels(shared_data / "trec8" / "qrels.txt.gz")
+    assert (qrels["query"].n_unique(), len(qrels), (qrels["grade"] > 0).sum()) == (50, 86_830, 4_728)
+    graded = read_qrels(shared_data / "dl19" / "qrels.txt.gz")
+    assert (graded["query"].n_unique(), len(graded), graded["grade"].max()) == (43, 9_260, 3)
+    run = read_run(shared_data / "trec8" / "runs" / "input.CL99SD.gz")
+    assert run["query"].n_unique() == 50
+    assert set(run["tag"]) == {"CL99SD"}
