@@ -11,8 +11,6 @@ from ranking.encoding import EncodedCollection
 from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
 
-PAIRS = 2048
-"""Pairs that interact at once: few enough that what lies between two layers stays in a core's cache."""
 REPRESENTED = 1 << 18
 """Documents whose representations are held at once; with 512 floats each they fill 512 MiB."""
 
@@ -32,7 +30,7 @@ def score_candidates(
     encoded: EncodedCollection,
     queries: NDArray[np.integer],
     documents: NDArray[np.integer],
-    pairs: int = PAIRS,
+    pairs: int | None = None,
     represented: int = REPRESENTED,
 ) -> NDArray[np.float32]:
     """Scores of each query's candidates.
@@ -44,7 +42,7 @@ def score_candidates(
         encoded: the collection that both index.
         queries: int [q].
         documents: int [q, m]; −1 is no document.
-        pairs: how many interact at once.
+        pairs: how many interact at once; as many as suit the ranker when None.
         represented: how many documents are represented at once. With `pairs` it bounds the memory.
 
     Returns:
@@ -66,12 +64,12 @@ def score_candidates(
         of_documents = represent(ranker, encoded.documents, distinct)
         of_queries = represent(ranker, encoded.queries, queries[start : start + step], queries=True)
         index = torch.from_numpy(place[block]).to(ranker.device)
-        rows = max(1, pairs // documents.shape[1])
+        rows = max(1, (pairs or ranker.pairs) // documents.shape[1])
         for row in range(0, len(block), rows):
             part = index[row : row + rows]
             taken = of_documents.index_select(0, part.flatten()).view(*part.shape, *of_documents.shape[1:])
             scored = ranker.interact(of_queries[row : row + rows, None], taken)
-            scores[start + row : start + row + rows] = scored.float().cpu().numpy()
+            scores[start + row : start + row + len(part)] = scored.float().cpu().numpy()
     scores[documents < 0] = -np.inf
     return scores
 
@@ -87,26 +85,19 @@ def search(
     Returns:
         int32 documents and float32 scores, [q, depth] each, best first; −1 and −inf behind a short list.
     """
-    best_documents = np.full((len(queries), 0), -1, np.int32)
-    best_scores = np.full((len(queries), 0), -np.inf, np.float32)
+    best_documents = np.full((len(queries), depth), -1, np.int32)
+    best_scores = np.full((len(queries), depth), -np.inf, np.float32)
+    if not len(queries):
+        return best_documents, best_scores
+    of_queries = represent(ranker, encoded.queries, queries, queries=True)[:, None]
     for start in range(0, len(encoded.documents), chunk):
         part = np.arange(start, min(start + chunk, len(encoded.documents)), dtype=np.int32)
         of_documents = represent(ranker, encoded.documents, part)[None]
-        scores = np.empty((len(queries), len(part)), np.float32)
-        for row, query in enumerate(queries):
-            of_query = represent(ranker, encoded.queries, np.array([query]), queries=True)[:, None]
-            for column in range(0, len(part), PAIRS):
-                scored = ranker.interact(of_query, of_documents[:, column : column + PAIRS])
-                scores[row, column : column + PAIRS] = scored[0].float().cpu().numpy()
-        documents = np.concatenate([best_documents, np.broadcast_to(part, scores.shape)], 1)
-        scores = np.concatenate([best_scores, scores], 1)
-        order = np.lexsort((-encoded.document_key[documents], -scores), axis=1)[:, :depth]
-        best_documents, best_scores = (
-            np.take_along_axis(documents, order, 1),
-            np.take_along_axis(scores, order, 1),
-        )
-    short = depth - best_documents.shape[1]
-    if short > 0:
-        best_documents = np.pad(best_documents, ((0, 0), (0, short)), constant_values=-1)
-        best_scores = np.pad(best_scores, ((0, 0), (0, short)), constant_values=-np.inf)
+        for row in range(len(queries)):
+            scored = [ranker.interact(of_queries[[row]], some) for some in of_documents.split(ranker.pairs, dim=1)]
+            scores = np.concatenate([best_scores[row], torch.cat(scored, 1)[0].float().cpu().numpy()])
+            documents = np.concatenate([best_documents[row], part])
+            # By the last key first: what is no document comes last, then by score, then by id.
+            order = np.lexsort((-encoded.document_key[documents], -scores, documents < 0))[:depth]
+            best_documents[row], best_scores[row] = documents[order], scores[order]
     return best_documents, best_scores

@@ -37,10 +37,15 @@ def split_queries(
         limits: queries of `train`, `dev` and `test` at most, None for all. They are drawn by a hash of their
             ids, so that a smaller limit takes some of what a larger one takes.
     """
-    draw = np.array([int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big") for name in collection.queries["id"]])
+    draw = np.array(
+        [int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big") for name in collection.queries["id"]]
+    )
     relevant = np.diff(encoded.judgements.relevant().offsets) > 0
     if (encoded.split >= 0).any():
-        own = {name: np.flatnonzero(relevant & (encoded.split == place)) for place, name in enumerate(("train", "dev", "test"))}
+        own = {
+            name: np.flatnonzero(relevant & (encoded.split == place))
+            for place, name in enumerate(("train", "dev", "test"))
+        }
         return [Split(**{name: limited(own[name], draw, limits[name]) for name in own})]
     # Parts of equal size: the queries in the order of their hashes, dealt round.
     queries = np.flatnonzero(relevant)
@@ -49,7 +54,11 @@ def split_queries(
     splits = []
     for fold in range(folds):
         test, dev = part == fold, part == (fold + 1) % folds
-        chosen = {"train": queries[~test & ~dev] if folds > 2 else queries[dev], "dev": queries[dev], "test": queries[test]}
+        chosen = {
+            "train": queries[~test & ~dev] if folds > 2 else queries[dev],
+            "dev": queries[dev],
+            "test": queries[test],
+        }
         splits.append(Split(**{name: limited(chosen[name], draw, limits[name]) for name in chosen}))
     return splits
 

@@ -148,7 +148,7 @@ class RankerTraining:
     def update(self, batch: Batch, negatives: NDArray[np.int32]) -> Step:
         """One step of the optimizer.
 
-        A loss that is not finite ends the training without touching the weights.
+        A loss or gradient that is not finite ends the training without touching the weights.
 
         Args:
             batch: of `next_batch`.
@@ -163,7 +163,8 @@ class RankerTraining:
         norm = 0.0
         if torch.isfinite(loss):
             loss.backward()
-            norm = float(torch.nn.utils.get_total_norm([p.grad for p in self._top if p.grad is not None]))
+            norm = gradient_norm(self._top)
+        if torch.isfinite(loss) and math.isfinite(gradient_norm(self.ranker.parameters())):
             self.optimizer.step()
         else:
             self.diverged = True
@@ -173,11 +174,20 @@ class RankerTraining:
         return Step(loss.item(), norm, scores.detach().float().cpu().numpy())
 
     def validate(self) -> float:
-        """Measure the ranker on the validation queries, end the epoch and keep the best weights so far."""
+        """Measure the ranker on the validation queries, end the epoch and keep the best weights so far.
+
+        Returns:
+            The first measure's mean; nan where the training has diverged, which scores that are nan show too.
+        """
         batches = math.ceil(self.position / self.batch_size)
         self.losses.append(self._epoch_loss / max(batches, 1))
         self._epoch_loss = 0.0
-        value = float("nan") if self.diverged else float(next(iter(self.validation(self.ranker).values())).mean())
+        value = math.nan
+        if not self.diverged:
+            try:
+                value = float(next(iter(self.validation(self.ranker).values())).mean())
+            except FloatingPointError:
+                self.diverged = True
         self.epoch += 1
         if not self.diverged and value > max(self.validations, default=-math.inf):
             self.best_epoch = self.epoch
@@ -244,3 +254,8 @@ class RankerTraining:
         self.diverged = state["diverged"]
         self.losses, self.validations = list(state["losses"]), list(state["validations"])
         self._epoch_loss = state["epoch_loss"]
+
+
+def gradient_norm(parameters: Iterable[torch.nn.Parameter]) -> float:
+    """‖∇L‖₂ over the parameters that have a gradient."""
+    return float(torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None]))

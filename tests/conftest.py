@@ -2,9 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
+
+from ranking.collections.collection import Collection
+from ranking.encoding import EncodedCollection, Encoder, Judgements
+from ranking.sources import Sources
+from ranking.texts import Texts
+from ranking.vectors import WordVectors
+
+DOCUMENTS = [  # id, text, category, subcategory; the ids' order is not the documents'
+    ("d9", "moles dig long tunnels under the lawn", "animals", "mammals"),
+    ("d10", "bats hang upside down in caves", "animals", "mammals"),
+    ("d1", "robins sing in the garden every morning", "animals", "birds"),
+    ("d2", "owls hunt mice and bats at night", "animals", "birds"),
+    ("d30", "quartz is a hard mineral of silicon", "stones", "minerals"),
+    ("d31", "pyrite is a mineral that looks like gold", "stones", "minerals"),
+    ("d4", "gold is a soft metal", "stones", "metals"),
+    ("d5", "iron and sulphur make pyrite", "stones", "metals"),
+    ("d60", "tunnels for trains are bored through hard stone", "works", "railways"),
+    ("d61", "trains run at night in long tunnels", "works", "railways"),
+    ("d7", "bridges carry trains over rivers", "works", "bridges"),
+    ("d8", "bridges carry trains over rivers", "works", "bridges"),
+]
+QUERIES = [  # id, text, split, category, subcategory
+    ("q1", "who digs tunnels under a lawn", "train", "animals", "mammals"),
+    ("q2", "which mineral looks like gold", "train", "stones", "minerals"),
+    ("q3", "trains in tunnels at night", "train", "works", "railways"),
+    ("q4", "animals hunt at night", "train", "animals", "birds"),
+    ("q5", "hard mineral", "dev", "stones", "minerals"),
+    ("q6", "bridges over rivers", "dev", "works", "bridges"),
+    ("q7", "iron sulphur", "test", "stones", "metals"),
+    ("q8", "bats in caves", "test", "animals", "mammals"),
+]
+JUDGEMENTS = [
+    ("q1", "d9", 2), ("q1", "d60", 0), ("q2", "d31", 1), ("q2", "d4", -1), ("q3", "d61", 2), ("q3", "d60", 1),
+    ("q4", "d2", 1), ("q4", "d10", 0), ("q5", "d30", 2), ("q5", "d31", 1), ("q6", "d7", 1), ("q6", "d8", 1),
+    ("q7", "d5", 1), ("q7", "d31", 1), ("q8", "d10", 1),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +53,65 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("needs the real collections in ../shared/data, which are not on this machine")
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Collection:
+    """Twelve documents (the last two alike) and eight queries."""
+    return Collection(
+        "tiny",
+        "0123456789abcdef",
+        pl.DataFrame(DOCUMENTS, schema=["id", "text", "category", "subcategory"], orient="row"),
+        pl.DataFrame(QUERIES, schema=["id", "text", "split", "category", "subcategory"], orient="row"),
+        pl.DataFrame(
+            JUDGEMENTS, schema={"query": pl.String, "document": pl.String, "grade": pl.Int32}, orient="row"
+        ),
+    )
+
+
+@pytest.fixture(scope="session")
+def tiny_encoded(tiny: Collection) -> EncodedCollection:
+    """`tiny`, every word with an id of its own."""
+    return Encoder(min_count=1).encode(tiny)[0]
+
+
+@pytest.fixture(scope="session")
+def tiny_vectors(tiny_encoded: EncodedCollection) -> WordVectors:
+    """Six-dimensional vectors by chance, none for padding and the unknown word."""
+    table = np.random.default_rng(5).normal(size=(len(tiny_encoded.idf), 6)).astype(np.float32)
+    known = np.arange(len(table)) >= 2
+    return WordVectors(table * known[:, None], known)
+
+
+@pytest.fixture
+def tiny_sources(tiny: Collection, tiny_encoded: EncodedCollection, tiny_vectors: WordVectors) -> Sources:
+    return Sources(tiny, tiny_encoded, tiny_vectors)
+
+
+@pytest.fixture(scope="session")
+def encoded_of() -> Callable[..., EncodedCollection]:
+    """Makes an encoded collection of token ids and `{query: {document: grade}}`, all without ids or a split."""
+
+    def make(
+        documents: Sequence[Sequence[int]],
+        queries: Sequence[Sequence[int]],
+        grades: Mapping[int, Mapping[int, int]],
+        key: Sequence[int] | None = None,
+    ) -> EncodedCollection:
+        rows = [sorted(grades.get(query, {}).items()) for query in range(len(queries))]
+        judgements = Judgements(
+            np.cumsum([0, *map(len, rows)]),
+            np.array([document for row in rows for document, _ in row], np.int32),
+            np.array([grade for row in rows for _, grade in row], np.int32),
+        )
+        words = 1 + max((token for text in [*documents, *queries] for token in text), default=1)
+        return EncodedCollection(
+            Texts.of(documents),
+            Texts.of(queries),
+            np.linspace(1, 2, words, dtype=np.float32),
+            judgements,
+            np.full(len(queries), -1, np.int8),
+            np.array(range(len(documents)) if key is None else key, np.int32),
+        )
+
+    return make

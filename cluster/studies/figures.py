@@ -50,7 +50,7 @@ def _densities(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
             ax.fill_between(x[seen], kernel[seen], color=look.colour, alpha=0.08, lw=0)
             peak = max(peak, kernel.max())
     # Ticks stand below zero, a line a method, so that those of equal runs do not hide each other.
-    step = 0.045 * (peak or 1.0)
+    step = min(0.045, 0.5 / len(methods)) * (peak or 1.0)
     for i, runs in enumerate(methods):
         at = np.full(len(runs), -(i + 0.9) * step)
         ax.plot(runs["value"], at, "|", color=looks[runs[0, "method"]].colour, ms=5.5, mew=1.1)

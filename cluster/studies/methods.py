@@ -40,11 +40,12 @@ def swept(trials: pl.DataFrame) -> pl.DataFrame:
 def categorical(trials: pl.DataFrame) -> list[str]:
     """Swept keys that are part of a method: those whose values are not all numbers, sorted.
 
-    The objective is one wherever runs have several. Keys of the collection are left out: results on different
-    collections are different families.
+    The objective is one wherever a ranker has several, swept or not (each ranker may have its own). Keys of the
+    collection are left out: results on different collections are different families.
     """
     names = set(swept(trials).filter(pl.col("number").is_null())["key"]) - {"objective"}
-    if trials["objective"].drop_nulls().n_unique() > 1:
+    objectives = trials.group_by("ranker").agg(pl.col("objective").drop_nulls().n_unique())["objective"]
+    if (objectives > 1).any():
         names.add("objective")
     return sorted(key for key in names if key.split(".")[0] != "collection")
 

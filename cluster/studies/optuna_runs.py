@@ -71,7 +71,10 @@ class OptunaRuns(Searcher):
             self._left[method] -= 1
             point = self.points[method]
             trial = self._studies[method].ask({key: distribution(interval) for key, interval in point.intervals})
-            drawn = [f"{key}={float(f'{trial.params[key]:.6g}'):g}" if not interval.whole else f"{key}={trial.params[key]}" for key, interval in point.intervals]
+            drawn = [
+                f"{key}={float(f'{trial.params[key]:.6g}'):g}" if not interval.whole else f"{key}={trial.params[key]}"
+                for key, interval in point.intervals
+            ]
             fixed = Point((*point.overrides, *drawn), (), point.swept)
             runs = plan(fixed, [], self.seeds)
             self.proposed += runs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,13 @@ class Study:
     def design(self) -> dict[str, Any]:
         """The experiment's file."""
         return experiment(self.options["experiment"])
+
+    @property
+    def command(self) -> str:
+        """What starts it, for people to copy."""
+        defaults = compose([], "study")
+        own = [f"{key}={value}" for key, value in self.options.items() if value != defaults.get(key)]
+        return shlex.join(["pyrite", "study", *self.arguments, *own])
 
     @property
     def seeds(self) -> range:
@@ -181,6 +189,7 @@ def _record(study: Study, collections: dict[str, Collection]) -> None:
             )
         return
     content = {
+        "command": study.command,
         "study": study.options,
         "overrides": study.arguments,
         "design": study.design,
@@ -294,7 +303,8 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
         return
     summary = summarise(trials, baseline)
     storage.write("summary.csv", summary.write_csv().encode())
-    page = render(trials, queries, summary, (files[CONFIG] or b"").decode())
+    config = (files[CONFIG] or b"").decode()
+    page = render(trials, queries, summary, config, yaml.safe_load(config).get("command", ""))
     for name, content in page.figures.items():
         storage.write(f"figures/{name}", content)
     storage.write("report.html", page.html.encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,7 +38,7 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
     choices = config[CHOICES]
     row: dict[str, Any] = {
         "run": planned.name,
-        "overrides": " ".join(planned.overrides),
+        "overrides": shlex.join(planned.overrides),
         **{group: choices[group] for group in ("ranker", "policy", "selector", "objective")},
         "function": function_name(config),
         "seed": config["seed"],

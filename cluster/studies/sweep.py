@@ -38,12 +38,12 @@ class Point:
     Args:
         overrides: Hydra overrides, no two of the same key.
         intervals: by key.
-        swept: keys with more than one value in the sweep, ready for a report.
+        swept: keys that the study varies, here or at another point.
     """
 
     overrides: tuple[str, ...]
     intervals: tuple[tuple[str, Interval], ...]
-    swept: tuple[str, ...]
+    swept: tuple[str, ...] = ()
 
     def at(self, shares: Sequence[float]) -> tuple[str, ...]:
         """The overrides with every interval drawn."""
@@ -88,10 +88,41 @@ def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Seque
         merged: dict[str, Any] = {}
         for text in [*common, *line, *given]:
             override = _parse(text)
-            merged[override.get_key_element()] = override
+            merged[_key(override.get_key_element())] = override
+        if _has_no_choice(merged, given):
+            continue
         for point in _expand(list(merged.values())):
             found.setdefault((frozenset(point.overrides), point.intervals), point)
-    return list(found.values())
+    return _name_swept(list(found.values()))
+
+
+def _has_no_choice(merged: dict[str, Any], given: Sequence[str]) -> bool:
+    """Whether the user's one function leaves a line's policy nothing to choose: the line is then left out.
+
+    A policy that the user asked for is kept, so that it can complain.
+    """
+    function = merged.get("function")
+    single = function is not None and not function.is_sweep_override() and isinstance(function.value(), str)
+    chosen = merged["policy"].value() if "policy" in merged else "fixed"
+    return single and chosen != "fixed" and not any(_key(text) == "policy" for text in given)
+
+
+def _name_swept(found: list[Point]) -> list[Point]:
+    """Tell each point which keys the study varies, whether a sweep or a line of the experiment does."""
+    values: dict[str, set[str | None]] = {}
+    for point in found:
+        for text in point.overrides:
+            values.setdefault(_key(text), set())
+    for point in found:
+        own = {_key(text): text for text in point.overrides}
+        for key, known in values.items():
+            known.add(own.get(key))
+    varied = [key for key, known in values.items() if len(known) > 1]
+    return [Point(point.overrides, point.intervals, (*varied, *(key for key, _ in point.intervals))) for point in found]
+
+
+def _key(override: str) -> str:
+    return override.split("=", 1)[0].lstrip("+~")
 
 
 def _parse(text: str) -> Any:
@@ -109,21 +140,17 @@ def _parse(text: str) -> Any:
 def _expand(overrides: list[Any]) -> list[Point]:
     """The points of one line."""
     choices: list[list[str]] = []
-    swept, intervals = [], []
+    intervals = []
     for override in overrides:
         key = override.get_key_element()
         if not override.is_sweep_override():
             choices.append([override.input_line])
         elif override.is_interval_sweep():
             intervals.append((key, _interval(key, override.value())))
-            swept.append(key)
         else:
-            values = list(override.sweep_string_iterator())
-            choices.append([f"{key}={value}" for value in values])
-            if len(values) > 1:
-                swept.append(key)
+            choices.append([f"{key}={value}" for value in override.sweep_string_iterator()])
     combinations = [_gather(combination, overrides) for combination in itertools.product(*choices)]
-    return [Point(combination, tuple(intervals), tuple(swept)) for combination in dict.fromkeys(combinations)]
+    return [Point(combination, tuple(intervals), ()) for combination in dict.fromkeys(combinations)]
 
 
 def _gather(combination: tuple[str, ...], overrides: list[Any]) -> tuple[str, ...]:
@@ -180,7 +207,7 @@ def _seed(overrides: tuple[str, ...]) -> int:
 
 def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -> Planned:
     choices = config[CHOICES]
-    values = dict(text.split("=", 1) for text in overrides if "=" in text)
+    values = {_key(text): text.split("=", 1)[1] for text in overrides if "=" in text}
     swept = tuple((key, values[key]) for key in point.swept if key in values and key not in (*METHOD, "seed"))
     parts = [choices["ranker"], choices["policy"], function_name(config), choices["selector"], f"s{config['seed']}"]
     return Planned("-".join([*map(str, parts), identity(config)[:6]]), overrides, swept, config)

@@ -43,13 +43,13 @@ class Beir(Reader):
     def sources(self) -> dict[str, str]:
         return stamps([self._file("corpus.jsonl"), self._file("queries.jsonl"), *self._qrels().values()])
 
-    def documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
+    def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         return frames(_texts(self._file("corpus.jsonl"), faults), DOCUMENTS)
 
-    def queries(self, faults: Faults) -> pl.DataFrame:
+    def read_queries(self, faults: Faults) -> pl.DataFrame:
         return together(frames(_texts(self._file("queries.jsonl"), faults), QUERIES), QUERIES)
 
-    def judgements(self, faults: Faults) -> pl.DataFrame:
+    def read_judgements(self, faults: Faults) -> pl.DataFrame:
         parts = [
             rows.with_columns(pl.lit(split).alias("split"), pl.lit(str(file)).alias("file"))
             for split, file in self._qrels().items()

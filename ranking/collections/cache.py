@@ -75,8 +75,8 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True) -> C
 
 def _build(reader: Reader, folder: Path, faults: Faults) -> None:
     # The small files first: most faults are found before the documents, which take long.
-    queries = checks.distinct(checks.with_text(reader.queries(faults), "query", faults), faults)
-    judgements = reader.judgements(faults)
+    queries = checks.distinct(checks.with_text(reader.read_queries(faults), "query", faults), faults)
+    judgements = reader.read_judgements(faults)
     documents = _write_documents(reader, folder, faults)
     judgements = checks.sound(judgements, queries, documents, faults)
     if judgements.is_empty():
@@ -102,7 +102,7 @@ def _write_documents(reader: Reader, folder: Path, faults: Faults) -> pl.DataFra
     hashes = [np.empty(0, np.uint64)]
 
     def chunks() -> Iterator[pl.DataFrame]:
-        for chunk in reader.documents(faults):
+        for chunk in reader.read_documents(faults):
             chunk = checks.with_text(chunk, "document", faults)
             hashes.append(chunk["id"].hash().to_numpy())
             yield chunk
@@ -139,7 +139,7 @@ def _repeated(documents: pl.DataFrame, hashes: np.ndarray) -> pl.Series:
 
 def _place(reader: Reader, row: int) -> tuple[str, int | None]:
     """The file and line of a document, by reading again up to it: places are not kept, faults are rare."""
-    for chunk in reader.documents(Faults(strict=False)):
+    for chunk in reader.read_documents(Faults(strict=False)):
         if row < len(chunk):
             return chunk["file"][row], chunk["line"][row]
         row -= len(chunk)

@@ -81,7 +81,7 @@ def tables(
         rows = pl.Series("text", [text]).str.split("\n").explode().to_frame()
         rows = rows.with_row_index("line", offset=first).with_columns(pl.col("line").cast(pl.Int64))
         rows = rows.filter(pl.col("text").str.contains(r"\S"))
-        fields = rows["text"].str.extract_groups(pattern).struct.unnest()
+        fields = rows["text"].str.strip_suffix("\r").str.extract_groups(pattern).struct.unnest()
         typed = fields.select(_typed(name, dtype) for name, dtype in columns.items())
         good = typed.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
         if header and first == 1 and len(good) and not good[0] and fields.row(0)[0] is not None:
@@ -147,9 +147,9 @@ def _check_encoding(encoding: str, path: str | Path) -> None:
 
 def _pattern(names: list[str], separator: str | None) -> str:
     if separator is None:
-        return r"^\s*" + r"[ \t]+".join(rf"(?P<{name}>[^ \t\r]+)" for name in names) + r"[ \t\r]*$"
+        return r"^\s*" + r"[ \t]+".join(rf"(?P<{name}>[^ \t]+)" for name in names) + r"[ \t]*$"
     between = re.escape(separator)
-    return "^" + between.join(rf"(?P<{name}>[^{between}\r]*)" for name in names) + r"\r?$"
+    return "^" + between.join(rf"(?s:(?P<{name}>[^{between}]*))" for name in names) + "$"
 
 
 def _typed(name: str, dtype: pl.DataType) -> pl.Expr:

@@ -56,15 +56,15 @@ class Reader(ABC):
         """
 
     @abstractmethod
-    def documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
+    def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         """The documents as frames of `DOCUMENTS`, each small enough to be held many times."""
 
     @abstractmethod
-    def queries(self, faults: Faults) -> pl.DataFrame:
+    def read_queries(self, faults: Faults) -> pl.DataFrame:
         """The queries, judged or not, as one frame of `QUERIES`."""
 
     @abstractmethod
-    def judgements(self, faults: Faults) -> pl.DataFrame:
+    def read_judgements(self, faults: Faults) -> pl.DataFrame:
         """The judgements as one frame of `JUDGEMENTS`; `split` is that of the query, or null if there is none."""
 
     def facts(self) -> dict[str, str]:

@@ -35,17 +35,24 @@ class Evaluation:
         return self.encoded.judgements.lookup(self.candidates.queries, documents)
 
     def __call__(self, ranker: Ranker) -> dict[str, NDArray[np.float64]]:
-        """Values of each measure by query; a query without a relevant document has 0."""
-        if self.candidates.documents is None:
-            documents, _ = search(ranker, self.encoded, self.candidates.queries, self.candidates.depth)
-            return self.evaluator(self._grades_of(documents))
-        scores = score_candidates(ranker, self.encoded, self.candidates.queries, self.candidates.documents)
-        return self.evaluator(ranked_grades(scores, self.candidates.documents, self._grades, self._keys))
+        """Values of each measure by query; a query without a relevant document has 0.
+
+        Raises:
+            FloatingPointError: where the ranker scores a candidate nan.
+        """
+        queries, documents = self.candidates.queries, self.candidates.documents
+        if documents is None:
+            ranked, scores = search(ranker, self.encoded, queries, self.candidates.depth)
+            grades = self._grades_of(ranked)
+        else:
+            scores = score_candidates(ranker, self.encoded, queries, documents)
+            grades = self._grades
+        if np.isnan(scores).any():
+            raise FloatingPointError("the ranker scores a document nan")
+        return self.evaluator(grades if documents is None else ranked_grades(scores, documents, grades, self._keys))
 
     def of_bm25(self) -> dict[str, NDArray[np.float64]]:
         """The same of BM25's own order of the candidates."""
         lists = self.candidates.bm25
         keys = self.encoded.document_key[np.maximum(lists.documents, 0)]
-        return self.evaluator(
-            ranked_grades(lists.scores, lists.documents, self._grades_of(lists.documents), keys)
-        )
+        return self.evaluator(ranked_grades(lists.scores, lists.documents, self._grades_of(lists.documents), keys))

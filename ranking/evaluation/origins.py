@@ -55,9 +55,7 @@ class Origin(ABC):
     def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
         """The candidates of `queries` (ascending)."""
 
-    def scored(
-        self, sources: Sources, queries: NDArray[np.int64], documents: NDArray[np.int32]
-    ) -> Candidates:
+    def scored(self, sources: Sources, queries: NDArray[np.int64], documents: NDArray[np.int32]) -> Candidates:
         """The candidates with BM25's scores beside them."""
         scores = sources.bm25(Bm25Options()).search(queries, 0, documents)[1]
         return Candidates(queries, documents, RankedLists(documents, scores), documents.shape[1])

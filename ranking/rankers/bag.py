@@ -32,9 +32,7 @@ def weighted_mean(vectors: Tensor, term_weights: Tensor, texts: Texts) -> Tensor
     tokens = torch.from_numpy(texts.tokens.astype(np.int64)).to(vectors.device)
     offsets = torch.from_numpy(texts.offsets).to(vectors.device)
     weights = F.embedding(tokens, term_weights[:, None])[:, 0].exp()
-    total = F.embedding_bag(
-        tokens, vectors, offsets, mode="sum", per_sample_weights=weights, include_last_offset=True
-    )
+    total = F.embedding_bag(tokens, vectors, offsets, mode="sum", per_sample_weights=weights, include_last_offset=True)
     return total / torch.segment_reduce(weights, "sum", offsets=offsets)[:, None]
 
 

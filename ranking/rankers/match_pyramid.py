@@ -33,6 +33,7 @@ class MatchPyramid(Ranker):
         max_document: words read of a document.
     """
 
+    pairs = 256
     presets = {
         "paper": {
             "channels": (8, 16), "kernels": (5, 3), "grid": (6, 20), "hidden": 128, "max_query": 32, "max_document": 256,

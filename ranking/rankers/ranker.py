@@ -24,9 +24,12 @@ class Ranker(nn.Module, ABC):
 
     Args:
         presets: the widths by preset name; `paper` as published, `small` for a CPU, `tiny` for tests.
+        pairs: how many should interact at once where many are scored: few enough that what lies between two
+            layers stays in a core's cache.
     """
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    pairs: ClassVar[int] = 2048
 
     @classmethod
     def widths(cls, preset: str, **given: Any) -> dict[str, Any]:
@@ -77,12 +80,15 @@ class Ranker(nn.Module, ABC):
 
 def linear(inputs: int, outputs: int, generator: torch.Generator, bias: bool = True) -> nn.Linear:
     """A fully connected layer, drawn as torch draws it (uniform within 1/√inputs) but from `generator`."""
-    return drawn(torch.nn.utils.skip_init(nn.Linear, inputs, outputs, bias=bias), inputs, generator)
+    with torch.random.fork_rng(devices=[]):  # torch draws weights of its own, which the next line replaces
+        layer = nn.Linear(inputs, outputs, bias=bias)
+    return drawn(layer, inputs, generator)
 
 
 def convolution(inputs: int, outputs: int, kernel: tuple[int, int], generator: torch.Generator) -> nn.Conv2d:
     """A two-dimensional convolution that keeps its input's size, drawn from `generator`."""
-    layer = torch.nn.utils.skip_init(nn.Conv2d, inputs, outputs, kernel, padding="same")
+    with torch.random.fork_rng(devices=[]):
+        layer = nn.Conv2d(inputs, outputs, kernel, padding="same")
     return drawn(layer, inputs * kernel[0] * kernel[1], generator)
 
 

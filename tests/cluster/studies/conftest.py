@@ -20,7 +20,7 @@ METHODS = (
 Study = Callable[..., tuple[pl.DataFrame, pl.DataFrame]]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def made_up_study() -> Study:
     """Make trials and queries: the means above over BM25's candidates, the reverse over random ones."""
 
@@ -75,8 +75,6 @@ def made_up_study() -> Study:
                                 for q, v in enumerate(per_query)
                             ]
                     trials.append(row)
-        return pl.DataFrame(trials, schema_overrides={"swept": SWEPT}, infer_schema_length=None), pl.DataFrame(
-            queries
-        )
+        return pl.DataFrame(trials, schema_overrides={"swept": SWEPT}, infer_schema_length=None), pl.DataFrame(queries)
 
     return make

@@ -3,6 +3,7 @@ from __future__ import annotations
 import struct
 import sys
 import xml.etree.ElementTree as ElementTree
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -32,7 +33,7 @@ def drawn(figure: Figure, panel: int) -> dict[str, int]:
     return count
 
 
-def test_a_panel_a_ranker_and_origin(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_a_panel_a_ranker_and_origin(made_up_study: Any) -> None:
     trials, _ = made_up_study(rankers=("feed_forward", "match_pyramid"))
     expected = [f"{r} · {o} candidates" for r in ("feed_forward", "match_pyramid") for o in ("bm25", "random")]
     assert titles(density(trials, MEASURE)) == expected
@@ -40,7 +41,7 @@ def test_a_panel_a_ranker_and_origin(made_up_study) -> None:  # type: ignore[no-
     assert titles(curves(trials))[1] == "feed_forward · training loss"
 
 
-def test_too_few_or_equal_runs_have_no_density(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_too_few_or_equal_runs_have_no_density(made_up_study: Any) -> None:
     trials, _ = made_up_study(seeds=2)
     assert set(drawn(density(trials, MEASURE), 0)) == {INK}
     equal = made_up_study(seeds=4)[0].with_columns(pl.lit(0.25).alias("bm25:AP@100"))
@@ -49,7 +50,7 @@ def test_too_few_or_equal_runs_have_no_density(made_up_study) -> None:  # type: 
     assert len(drawn(figure, 1)) == 6
 
 
-def test_one_colour_a_method_everywhere(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_one_colour_a_method_everywhere(made_up_study: Any) -> None:
     trials, _ = made_up_study()
     look = looks(["bm25 · dynamic", "bm25 · uniform"])
     assert [look[name].colour for name in sorted(look)] == list(COLOURS[:2])
@@ -66,7 +67,7 @@ def test_colours_are_told_apart_on_white_and_on_black() -> None:
         assert (light + 0.05) / 0.06 > 2
 
 
-def test_a_run_that_stopped_keeps_its_last_value(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_a_run_that_stopped_keeps_its_last_value(made_up_study: Any) -> None:
     trials, _ = made_up_study(seeds=2, methods=[("fixed", "bm25", "uniform", 0.3)])
     trials = trials.with_columns(curve_validation=pl.Series([[0.1, 0.3, 0.5], [0.2]]))
     thick, thin = curves(trials).axes[0].lines
@@ -74,7 +75,7 @@ def test_a_run_that_stopped_keeps_its_last_value(made_up_study) -> None:  # type
     assert list(thin.get_ydata()) == pytest.approx([0.15, 0.25, 0.35])
 
 
-def test_hyperparameters_on_their_scales(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_hyperparameters_on_their_scales(made_up_study: Any) -> None:
     swept = [("rate", ["1e-4", "1e-2"]), ("width", ["64", "128"]), ("pooling", ["mean", "max"])]
     figure = hyperparameters(made_up_study(swept=swept)[0], MEASURE)
     assert figure is not None
@@ -85,7 +86,7 @@ def test_hyperparameters_on_their_scales(made_up_study) -> None:  # type: ignore
     assert [text.get_text() for text in shown["pooling"].get_xticklabels()] == ["max", "mean"]
 
 
-def test_nothing_swept_has_no_figure(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_nothing_swept_has_no_figure(made_up_study: Any) -> None:
     assert hyperparameters(made_up_study()[0], MEASURE) is None
     assert hyperparameters(made_up_study(swept=[("rate", ["1e-3"])])[0], MEASURE) is None
 
@@ -93,11 +94,20 @@ def test_nothing_swept_has_no_figure(made_up_study) -> None:  # type: ignore[no-
 def test_differences_by_hand() -> None:
     trials = pl.DataFrame(
         {
-            **{"run": ["a0", "a1", "b0"], "ranker": "ff", "policy": "fixed", "function": "bm25"},
-            **{"selector": ["uniform", "uniform", "top"], "objective": "softmax", "seed": [0, 1, 0]},
-            **{"status": "done", "collection": "c", "fingerprint": "f", "swept": [[], [], []]},
+            "run": ["a0", "a1", "b0"],
+            "seed": [0, 1, 0],
+            "selector": ["uniform", "uniform", "top"],
+            "swept": [[], [], []],
             "bm25:RR": [0.7, 0.6, 0.5],
         }
+    ).with_columns(
+        ranker=pl.lit("ff"),
+        policy=pl.lit("fixed"),
+        function=pl.lit("bm25"),
+        objective=pl.lit("softmax"),
+        status=pl.lit("done"),
+        collection=pl.lit("c"),
+        fingerprint=pl.lit("f"),
     )
     queries = pl.DataFrame(
         {
@@ -115,7 +125,7 @@ def test_differences_by_hand() -> None:
     assert found["p"] == pytest.approx(found["p_holm"])
 
 
-def test_no_differences_without_two_methods_or_queries(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_no_differences_without_two_methods_or_queries(made_up_study: Any) -> None:
     trials, queries = made_up_study(methods=[("fixed", "bm25", "uniform", 0.3)])
     compared = differences(trials, queries, summarise(trials), MEASURE)
     assert compared.is_empty()
@@ -124,20 +134,20 @@ def test_no_differences_without_two_methods_or_queries(made_up_study) -> None:  
     assert differences(trials, pl.DataFrame(), summarise(trials), MEASURE).is_empty()
 
 
-def test_same_figure_same_bytes(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_same_figure_same_bytes(made_up_study: Any) -> None:
     trials, _ = made_up_study()
     one, two = runs(trials, summarise(trials), MEASURE), runs(trials, summarise(trials), MEASURE)
     assert png(one) == png(two)
     assert svg(one, "runs") == svg(two, "runs")
 
 
-def test_png_is_whole(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_png_is_whole(made_up_study: Any) -> None:
     image = png(curves(made_up_study()[0]))
     assert image.startswith(b"\x89PNG")
     assert struct.unpack(">I", image[16:20]) == (1500,)
 
 
-def test_svg_is_an_element_in_the_page_colours(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_svg_is_an_element_in_the_page_colours(made_up_study: Any) -> None:
     element = svg(curves(made_up_study()[0]), 'a "name" <1>')
     root = ElementTree.fromstring(element)
     assert root.tag.endswith("svg")
@@ -156,13 +166,13 @@ def test_labels_of_svg_axes_are_not_rounded() -> None:
     assert ">0.12512<" in svg(figure, "ticks")
 
 
-def test_no_global_figure_is_left(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_no_global_figure_is_left(made_up_study: Any) -> None:
     density(made_up_study()[0], MEASURE)
     pyplot = sys.modules.get("matplotlib.pyplot")
     assert pyplot is None or not pyplot.get_fignums()
 
 
-def test_no_done_runs_draw_nothing(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_no_done_runs_draw_nothing(made_up_study: Any) -> None:
     trials, _ = made_up_study(failed=100)
     for figure in (density(trials, MEASURE), runs(trials, summarise(trials), MEASURE), curves(trials)):
         assert png(figure)

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import polars as pl
 import pytest
 
 from cluster.studies.analysis import summarise
 from cluster.studies.page import Markup, table, tag
-from cluster.studies.report import render
+from cluster.studies.report import Report, render
 from cluster.studies.report_tables import probability, winners
 
 VOID = {"meta", "br", "link", "img", "hr"}
@@ -41,8 +42,8 @@ class Checked(HTMLParser):
         self.words.append(data)
 
 
-@pytest.fixture
-def report(made_up_study):  # type: ignore[no-untyped-def]
+@pytest.fixture(scope="module")
+def report(made_up_study: Any) -> tuple[pl.DataFrame, Report]:
     trials, queries = made_up_study(
         rankers=("feed_forward", "match_pyramid"), failed=2, swept=[("training.rate", ["0.001", "0.1"])]
     )
@@ -50,7 +51,7 @@ def report(made_up_study):  # type: ignore[no-untyped-def]
     return trials, render(trials, queries, summarise(trials), "note: <script>alert(1)</script>\n", "pyrite study a<b")
 
 
-def test_the_page_is_whole_and_needs_nothing_else(report) -> None:  # type: ignore[no-untyped-def]
+def test_the_page_is_whole_and_needs_nothing_else(report: Any) -> None:
     page = Checked(report[1].html)
     assert report[1].html.startswith("<!doctype html>")
     assert all(address.startswith("#") for address in page.addresses)
@@ -58,7 +59,7 @@ def test_the_page_is_whole_and_needs_nothing_else(report) -> None:  # type: igno
     assert not re.search(r"url\((?!#)", report[1].html)
 
 
-def test_everything_a_user_wrote_is_escaped(report) -> None:  # type: ignore[no-untyped-def]
+def test_everything_a_user_wrote_is_escaped(report: Any) -> None:
     html = report[1].html
     assert "<script" not in html
     assert "<i>" not in html
@@ -69,48 +70,48 @@ def test_everything_a_user_wrote_is_escaped(report) -> None:  # type: ignore[no-
     assert "pyrite study a<b" in text
 
 
-def test_every_run_has_its_command(report) -> None:  # type: ignore[no-untyped-def]
+def test_every_run_has_its_command(report: Any) -> None:
     trials, made = report
     text = "".join(Checked(made.html).words)
     for overrides in trials["overrides"]:
         assert f"pyrite train {overrides}" in text
 
 
-def test_it_says_what_was_run_and_how_to_read_it(report) -> None:  # type: ignore[no-untyped-def]
+def test_it_says_what_was_run_and_how_to_read_it(report: Any) -> None:
     text = "".join(Checked(report[1].html).words)
     for part in ("pydocs", "0123456789abcdef", "38 done, 2 failed", "Holm", "Kolmogorov-Smirnov", "BM25's own order"):
         assert part in text
     assert "the winner depends on the candidates" in text
 
 
-def test_figures_are_files_too(report) -> None:  # type: ignore[no-untyped-def]
+def test_figures_are_files_too(report: Any) -> None:
     made = report[1]
     assert set(made.figures) == {f"{n}.png" for n in ("runs", "density", "curves", "hyperparameters", "queries")}
     assert all(image.startswith(b"\x89PNG") for image in made.figures.values())
     assert made.html.count("<svg") == len(made.figures)
 
 
-def test_the_same_study_gives_the_same_page(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_the_same_study_gives_the_same_page(made_up_study: Any) -> None:
     trials, queries = made_up_study(seeds=3)
     one, two = (render(trials, queries, summarise(trials), "a: 1") for _ in range(2))
     assert one == two
 
 
-def test_a_study_of_failures_has_a_page(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_a_study_of_failures_has_a_page(made_up_study: Any) -> None:
     trials, _ = made_up_study(failed=100)
     made = render(trials, pl.DataFrame(), summarise(trials), "")
     assert made.figures == {}
     assert "No run has ended well." in "".join(Checked(made.html).words)
 
 
-def test_a_study_of_one_run_has_a_page(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_a_study_of_one_run_has_a_page(made_up_study: Any) -> None:
     trials, queries = made_up_study(seeds=1, methods=[("fixed", "bm25", "uniform", 0.3)])
     made = render(trials, queries, summarise(trials), "")
     Checked(made.html)
     assert set(made.figures) == {"runs.png", "density.png", "curves.png"}
 
 
-def test_a_baseline_and_several_collections_are_shown(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_a_baseline_and_several_collections_are_shown(made_up_study: Any) -> None:
     studies = made_up_study(seeds=2), made_up_study(seeds=2, collection="med<quad")
     trials, queries = (pl.concat(frames) for frames in zip(*studies, strict=True))
     summary = summarise(trials, "policy=fixed function=bm25 selector=uniform")
@@ -119,7 +120,7 @@ def test_a_baseline_and_several_collections_are_shown(made_up_study) -> None:  #
     assert "baseline" in text
 
 
-def test_a_method_that_wins_everywhere(made_up_study) -> None:  # type: ignore[no-untyped-def]
+def test_a_method_that_wins_everywhere(made_up_study: Any) -> None:
     trials, _ = made_up_study(methods=[("fixed", "bm25", "uniform", 0.3)])
     assert [line.endswith("the same method wins everywhere.") for line in winners(summarise(trials), "AP@100")] == [
         True

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -69,18 +70,18 @@ def test_holm_keeps_the_order_and_only_raises(p: list[float]) -> None:
 
 
 @pytest.mark.parametrize("test", [*TESTS, paired_t_test])
-def test_one_value_gives_nan(test) -> None:  # type: ignore[no-untyped-def]
+def test_one_value_gives_nan(test: Callable[..., float]) -> None:
     assert np.isnan(test([0.1], [0.2]))
     assert np.isnan(test([], []))
 
 
 @pytest.mark.parametrize("test", TESTS)
-def test_one_value_against_many_gives_nan(test) -> None:  # type: ignore[no-untyped-def]
+def test_one_value_against_many_gives_nan(test: Callable[..., float]) -> None:
     assert np.isnan(test([0.1], [0.2, 0.3]))
 
 
 @pytest.mark.parametrize("test", [t_test, effect_size, paired_t_test])
-def test_no_spread_gives_nan(test) -> None:  # type: ignore[no-untyped-def]
+def test_no_spread_gives_nan(test: Callable[..., float]) -> None:
     assert np.isnan(test([0.1, 0.1, 0.1], [0.2, 0.2, 0.2]))
     assert np.isnan(test([0.1, 0.1, 0.1], [0.1, 0.1, 0.1 + 1e-16]))
     assert np.isnan(test([0.0, 0.0], [0.0, 0.0]))

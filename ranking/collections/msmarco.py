@@ -1,0 +1,140 @@
+"""MS MARCO's tab-separated files, for passages and for documents.
+
+Bajaj et al. 2016, *MS MARCO: A Human Generated MAchine Reading COmprehension Dataset*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from ranking.collections.faults import Faults
+from ranking.collections.lines import lines, tables
+from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, folder, stamps, together
+from ranking.collections.splits import DEV, TEST, TRAIN
+from ranking.errors import BadInput
+from ranking.trec_files import QRELS
+
+_PASSAGE = {"id": pl.String(), "text": pl.String()}
+_DOCUMENT = {"id": pl.String(), "_url": pl.String(), "title": pl.String(), "body": pl.String()}
+_QUERY = {"id": pl.String(), "text": pl.String()}
+
+# The first name that is there counts. Of the two dev sets of the passages everybody uses the small one.
+_USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
+    "documents": ("collection.tsv", "msmarco-docs.tsv", "passages.tsv", "documents.tsv", "docs.tsv"),
+    "train queries": ("queries.train.tsv", "msmarco-doctrain-queries.tsv"),
+    "dev queries": ("queries.dev.small.tsv", "queries.dev.tsv", "msmarco-docdev-queries.tsv"),
+    "test queries": ("queries.test.tsv", "msmarco-test2019-queries.tsv", "msmarco-test2020-queries.tsv"),
+    "train qrels": ("qrels.train.tsv", "msmarco-doctrain-qrels.tsv"),
+    "dev qrels": ("qrels.dev.small.tsv", "qrels.dev.tsv", "msmarco-docdev-qrels.tsv"),
+    "test qrels": (
+        "qrels.test.tsv",
+        "2019qrels-pass.txt",
+        "2019qrels-docs.txt",
+        "2020qrels-pass.txt",
+        "2020qrels-docs.txt",
+    ),
+}
+
+
+@dataclass
+class MsMarco(Reader):
+    """MS MARCO, or any collection in its form, plain or .gz.
+
+    Documents have two columns (id, text) or four (id, url, title, body; the first line decides), queries two (id,
+    text), qrels four (query, 0, document, grade). A query belongs to the split whose qrels judge it. MS MARCO keeps
+    the judgements of its test queries to itself, so the dev queries are the test unless there is another one: put
+    TREC's queries and qrels beside it, or name them.
+
+    Args:
+        path: the folder.
+        documents: the documents' file; by itself collection.tsv, msmarco-docs.tsv and the like.
+        queries: the queries' file of each split, as {train: …, dev: …, test: …}; by itself queries.train.tsv,
+            msmarco-doctrain-queries.tsv and the like.
+        qrels: the qrels' file of each split, likewise. A split needs both.
+    """
+
+    path: str | Path
+    documents: str | None = None
+    queries: Mapping[str, str] | None = None
+    qrels: Mapping[str, str] | None = None
+
+    @property
+    def name(self) -> str:
+        return folder(self.path).resolve().name
+
+    def sources(self) -> dict[str, str]:
+        return stamps([self._documents(), *(file for pair in self._splits().values() for file in pair)])
+
+    def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
+        file = self._documents()
+        _, first = next(lines(file, Faults(strict=False)), (0, ""))
+        columns = _DOCUMENT if first.count("\t") == 3 else _PASSAGE
+        text = pl.concat_str("title", "body", separator=" ") if columns is _DOCUMENT else pl.col("text")
+        none = pl.lit(None, pl.String)
+        for rows in tables(file, columns, faults, separator="\t"):
+            yield rows.select(
+                "id", text.alias("text"), none.alias("category"), none.alias("subcategory"), _file(file), "line"
+            ).select(list(DOCUMENTS))
+
+    def read_queries(self, faults: Faults) -> pl.DataFrame:
+        none = pl.lit(None, pl.String)
+        parts = (
+            rows.with_columns(none.alias("category"), none.alias("subcategory"), _file(file))
+            for file in dict.fromkeys(queries for queries, _ in self._splits().values())
+            for rows in tables(file, _QUERY, faults, separator="\t")
+        )
+        return together(parts, QUERIES)
+
+    def read_judgements(self, faults: Faults) -> pl.DataFrame:
+        parts = (
+            rows.with_columns(pl.lit(split).alias("split"), _file(file))
+            for split, (_, file) in self._splits().items()
+            for rows in tables(file, QRELS, faults)
+        )
+        return together(parts, JUDGEMENTS)
+
+    def _documents(self) -> Path:
+        file = self._named(self.documents) if self.documents else self._usual("documents")
+        if file is None:
+            usual = " or ".join(_USUAL_NAMES["documents"][:2])
+            raise BadInput(f"no {usual}", self.path, "name the file: documents=…")
+        return file
+
+    def _splits(self) -> dict[str, tuple[Path, Path]]:
+        """The queries' and the qrels' file of each split that has both."""
+        for option in (self.queries, self.qrels):
+            if unknown := set(option or {}) - {TRAIN, DEV, TEST}:
+                raise BadInput(f"no split is called {sorted(unknown)[0]!r}", self.path, "take train, dev or test")
+        splits = {}
+        for split in (TRAIN, DEV, TEST):
+            queries = self._of("queries", self.queries, split)
+            qrels = self._of("qrels", self.qrels, split)
+            if queries and qrels:
+                splits[split] = queries, qrels
+            elif self.qrels and split in self.qrels:
+                raise BadInput(f"no queries for the qrels of {split}", self.path, f"name them: queries.{split}=…")
+        if not splits:
+            remedy = "name them: queries.train=… qrels.train=…"
+            raise BadInput("no split has both its queries and its qrels", self.path, remedy)
+        return splits
+
+    def _of(self, what: str, option: Mapping[str, str] | None, split: str) -> Path | None:
+        if option is None:
+            return self._usual(f"{split} {what}")
+        return self._named(option[split]) if split in option else None
+
+    def _named(self, file: str) -> Path:
+        return folder(self.path) / Path(file).expanduser()
+
+    def _usual(self, kind: str) -> Path | None:
+        here = folder(self.path)
+        names = (packed for name in _USUAL_NAMES[kind] for packed in (name, f"{name}.gz"))
+        return next((here / name for name in names if (here / name).exists()), None)
+
+
+def _file(file: Path) -> pl.Expr:
+    return pl.lit(str(file)).alias("file")

@@ -1,0 +1,115 @@
+"""TREC collections: documents between `<DOC>` tags, `<top>` topics and qrels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+
+import polars as pl
+
+from ranking.collections import trec_markup
+from ranking.collections.faults import Faults
+from ranking.collections.lines import tables
+from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, folder, frames, stamps, together
+from ranking.errors import BadInput
+from ranking.trec_files import QRELS
+
+_USUAL_NAMES = {
+    "qrels": re.compile(r"qrels|judg", re.I),
+    "topics": re.compile(r"topics|queries", re.I),
+    "documents": re.compile(r"docs|documents|corpus|collection", re.I),
+}
+_NOT_TEXT = re.compile(r"^(\.|read)|\.(md|dtd)$|^dtds?$", re.I)  # what the TREC disks hold beside documents
+
+
+@dataclass
+class Trec(Reader):
+    """A TREC collection, such as Robust04 or Vaswani. It has no split, so it is cross-validated.
+
+    Where documents hold a `<TEXT>`, it and the headline are their text; otherwise all that is not their number.
+
+    Args:
+        path: the folder.
+        documents: a file, a folder of files or a glob (or several), relative to the path. Found by themselves where
+            a name holds docs, documents, corpus or collection.
+        topics: likewise; by itself the one whose name holds topics or queries.
+        qrels: likewise; by itself the one whose name holds qrels.
+        fields: what makes a query: title, description, narrative or several of them.
+        encoding: of documents and topics. The TREC disks are in latin-1.
+    """
+
+    path: str | Path
+    documents: str | Sequence[str] | None = None
+    topics: str | Sequence[str] | None = None
+    qrels: str | Sequence[str] | None = None
+    fields: str | Sequence[str] = ("title",)
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        self.fields = [self.fields] if isinstance(self.fields, str) else list(self.fields)
+        unknown = [field for field in self.fields if field not in trec_markup.FIELDS]
+        if unknown or not self.fields:
+            what = f"topics have no field {unknown[0]!r}" if unknown else "no field of the topics is named"
+            raise BadInput(what, "fields", f"take one or more of {', '.join(trec_markup.FIELDS)}")
+
+    @property
+    def name(self) -> str:
+        return folder(self.path).resolve().name
+
+    def sources(self) -> dict[str, str]:
+        return stamps([*self._files("documents"), *self._files("topics"), *self._files("qrels")])
+
+    def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
+        files = self._files("documents")
+        return frames((row for file in files for row in trec_markup.documents(file, faults, self.encoding)), DOCUMENTS)
+
+    def read_queries(self, faults: Faults) -> pl.DataFrame:
+        files = self._files("topics")
+        rows = (row for file in files for row in trec_markup.topics(file, list(self.fields), faults, self.encoding))
+        return together(frames(rows, QUERIES), QUERIES)
+
+    def read_judgements(self, faults: Faults) -> pl.DataFrame:
+        parts = (
+            rows.with_columns(pl.lit(None, pl.String).alias("split"), pl.lit(str(file)).alias("file"))
+            for file in self._files("qrels")
+            for rows in tables(file, QRELS, faults)
+        )
+        return together(parts, JUDGEMENTS)
+
+    def _files(self, option: str) -> list[Path]:
+        """The files that an option names, or those that go by the usual names."""
+        named = getattr(self, option)
+        here = folder(self.path)
+        if named is not None:
+            return [file for one in ([named] if isinstance(named, str) else named) for file in _matching(here, one)]
+        found = [path for path in sorted(here.iterdir()) if _looks_like(option, path.name)]
+        if not found:
+            raise BadInput(f"no file looks like the {option}", here, f"name it: {option}=…")
+        if option != "documents" and len(found) > 1:
+            several = ", ".join(path.name for path in found)
+            raise BadInput(f"{len(found)} files look like the {option} ({several})", here, f"name one: {option}=…")
+        return [file for path in found for file in _text_files(path)]
+
+
+def _looks_like(option: str, name: str) -> bool:
+    # "robust04-topics-docs.txt": what names the topics or the qrels is no document, whatever else it says.
+    names = [kind for kind, usual in _USUAL_NAMES.items() if usual.search(name)]
+    return not _NOT_TEXT.search(name) and names[:1] == [option]
+
+
+def _matching(here: Path, named: str) -> list[Path]:
+    paths = [Path(path) for path in sorted(glob(str(here / Path(named).expanduser()), recursive=True))]
+    if not paths:
+        raise BadInput("no such file", here / named)
+    return [file for path in paths for file in _text_files(path)]
+
+
+def _text_files(path: Path) -> list[Path]:
+    """The file itself, or the files of a folder and its folders, but for what is known to hold no documents."""
+    if not path.is_dir():
+        return [path]
+    inner = [file for file in sorted(path.iterdir()) if not _NOT_TEXT.search(file.name)]
+    return [file for one in inner for file in _text_files(one)]

@@ -1,0 +1,114 @@
+"""TREC's markup of documents and topics: it looks like XML and is not, so it is read by its tags alone."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ranking.collections.faults import Faults
+from ranking.collections.lines import blocks
+
+_TAG = re.compile(r"</?[a-zA-Z!?][^<>]*>")
+_DOCNO = re.compile(r"<docno>\s*(.*?)\s*</docno>", re.S | re.I)
+# News has its text and headline in elements of their own, beside dates, bylines and subject codes. Other documents
+# have all their text in the open, beside what only serves machines.
+_BODY = re.compile(r"<text\b", re.I)
+_PARTS = re.compile(r"<(title|headline|head|hl|ttl|ti|leadpara|lp|text)\b[^<>]*>(.*?)</\1\s*>", re.S | re.I)
+_MACHINE = re.compile(r"<(docno|docid|dochdr|script|style)\b[^<>]*>.*?</\1\s*>|<!--.*?-->", re.S | re.I)
+_UNKNOWN_ENTITY = re.compile(r"&[a-zA-Z]+;")
+
+FIELDS = {"title": ("title",), "description": ("desc", "description"), "narrative": ("narr", "narrative")}
+_LABEL = re.compile(r"^\s*(number|topic|description|narrative)\s*:", re.I)
+_FIELD = re.compile(r"<(/?)(\w+)[^<>]*>")
+
+
+def documents(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[object, ...]]:
+    """The documents between `<DOC>` and `</DOC>`: id (`<DOCNO>`), text, no category, no subcategory, file, line."""
+    for line, marked in _elements("doc", file, faults, encoding):
+        number = _DOCNO.search(marked)
+        if number is None:
+            faults.report("broken line", "a document without <DOCNO>", file, line)
+            continue
+        parts = [part[1] for part in _PARTS.findall(marked)] if _BODY.search(marked) else [_MACHINE.sub(" ", marked)]
+        yield number[1], _plain(" ".join(parts)), None, None, str(file), line
+
+
+def topics(file: Path, fields: Sequence[str], faults: Faults, encoding: str) -> Iterator[tuple[object, ...]]:
+    """The topics after each `<top>`: id (`<num>`), the fields' texts, no category, no subcategory, file, line.
+
+    The elements inside need no closing tags, and may begin with a label such as `Number:` or `Description:`.
+
+    Args:
+        file: the topics.
+        fields: which of `FIELDS` to join into the query.
+        faults: hears of a topic that has no number, or lacks one of the fields.
+        encoding: of the file.
+    """
+    for line, marked in _elements("top", file, faults, encoding):
+        # Text, then (slash, tag, text) again and again; what follows a closing tag belongs to nothing.
+        _, *pieces = _FIELD.split(marked)
+        texts: dict[str, str] = {}
+        for slash, tag, text in zip(*[iter(pieces)] * 3, strict=True):
+            if not slash:
+                texts.setdefault(tag.lower(), " ".join(_plain(_LABEL.sub("", text)).split()))
+        number = texts.get("num")
+        if not number:
+            faults.report("broken line", "a topic without <num>", file, line)
+            continue
+        chosen = [next((texts[tag] for tag in FIELDS[field] if tag in texts), None) for field in fields]
+        if None in chosen:
+            missing = fields[chosen.index(None)]
+            faults.report("broken line", f"the topic {number} has no {missing}", file, line)
+            continue
+        yield number, " ".join(filter(None, chosen)), None, None, str(file), line
+
+
+def _elements(tag: str, file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, str]]:
+    """What stands between each `<tag>` and `</tag>`, with the number of the line where it begins.
+
+    A topic's closing tag may be missing; a document's may not, for then the document may have been cut.
+    """
+    tags = re.compile(rf"<(/?){tag}\s*>", re.I)
+    inside: list[str] | None = None
+    begin = 0
+
+    def left_open() -> Iterator[tuple[int, str]]:
+        if inside is not None and tag == "doc":
+            faults.report("broken line", "a document without </DOC>", file, begin)
+        elif inside is not None:
+            yield begin, "".join(inside)
+
+    for line, text in blocks(file, faults, encoding):
+        position = 0
+        for found in tags.finditer(text):
+            piece = text[position : found.start()]
+            _take(piece, inside, tag, faults, file, line)
+            line += text.count("\n", position, found.end())
+            position = found.end()
+            if not found[1]:
+                yield from left_open()
+                inside, begin = [], line
+            elif inside is None:
+                faults.report("broken line", f"</{tag}> without <{tag}>", file, line)
+            else:
+                yield begin, "".join(inside)
+                inside = None
+        _take(text[position:], inside, tag, faults, file, line)
+    yield from left_open()
+
+
+def _take(piece: str, inside: list[str] | None, tag: str, faults: Faults, file: Path, line: int) -> None:
+    """Keep text that is inside of an element; outside there should be nothing but tags and blanks."""
+    if inside is not None:
+        inside.append(piece)
+    elif text := _TAG.sub("", piece).strip():
+        line += piece.count("\n", 0, piece.find(text.split(maxsplit=1)[0]))
+        faults.report("broken line", f"text outside of <{tag}>", file, line)
+
+
+def _plain(marked: str) -> str:
+    """Text without tags and entities."""
+    text = _TAG.sub(" ", marked)
+    return _UNKNOWN_ENTITY.sub(" ", html.unescape(text)) if "&" in text else text

@@ -1,0 +1,237 @@
+"""BEIR folders, whole and broken."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ranking.collections.beir import Beir
+from ranking.collections.cache import open_collection
+from ranking.errors import BadInput
+
+WriteBeir = Callable[..., Path]
+LETTERS = st.text("abcXYZ 0189é\"\\\t,'", min_size=1, max_size=15).filter(lambda text: text.strip() != "")
+IDS = st.text("abcXYZ0189-_:.é", min_size=1, max_size=8)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_beir_folder(write_beir: WriteBeir, cache: Path, packed: bool) -> None:
+    collection = open_collection(Beir(write_beir(packed=packed)), cache)
+    assert collection.name == "tiny"
+    assert collection.documents.rows() == [
+        ("d1", "Moles dig tunnels", "animals", "small"),
+        ("d2", "Bats hang upside down", "animals", None),
+        ("d3", "Quartz is a mineral", None, None),
+    ]
+    assert collection.queries.rows() == [
+        ("q1", "who digs?", "train", "biology", "moles"),
+        ("q2", "who hangs?", "dev", None, None),
+        ("q3", "what is quartz?", "test", None, None),
+    ]
+    assert collection.judgements.rows() == [("q1", "d1", 1), ("q1", "d2", 0), ("q2", "d2", 2), ("q3", "d3", 1)]
+    assert collection.judgements["grade"].dtype == pl.Int32
+    assert collection.skipped == {}
+
+
+def test_queries_without_judgements_are_left_out(write_beir: WriteBeir, cache: Path) -> None:
+    collection = open_collection(Beir(write_beir(qrels={"test": [("q2", "d2", 1)]})), cache)
+    assert collection.queries["id"].to_list() == ["q2"]
+    assert collection.queries["split"].to_list() == [None]
+    assert collection.facts == {"queries without judgements": "2 left out"}
+
+
+CORPUS_LINE = '{"_id": "d9", "title": "", "text": "something"}'
+FAULTS = [
+    ("corpus", '{"_id": "d9", "text"', "broken line", "not JSON"),
+    ("corpus", '["d9", "text"]', "broken line", "not a JSON object"),
+    ("corpus", '{"text": "x"}', "broken line", "no `_id`"),
+    ("corpus", '{"_id": ["x"], "text": "x"}', "broken line", "`_id` is not a string"),
+    ("corpus", '{"_id": "d9"}', "broken line", "no `text`"),
+    ("corpus", '{"_id": "d9", "text": ["x"]}', "broken line", "`text` is not a string"),
+    ("corpus", '{"_id": "d9", "text": "x", "metadata": 1}', "broken line", "`metadata` is not an object"),
+    ("corpus", '{"_id": "", "text": "x"}', "broken line", "a document has no id"),
+    ("corpus", '{"_id": "d9", "title": " ", "text": "\\n"}', "empty text", "the document 'd9' has no text"),
+    ("corpus", '{"_id": "d1", "text": "another"}', "duplicate id", "another document is called 'd1'"),
+    ("queries", '{"_id": "q9", "text": " "}', "empty text", "the query 'q9' has no text"),
+    ("queries", '{"_id": "q1", "text": "another"}', "duplicate id", "another query is called 'q1'"),
+]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(("file", "line", "kind", "complaint"), FAULTS)
+def test_faulty_texts(
+    write_beir: WriteBeir, cache: Path, file: str, line: str, kind: str, complaint: str, packed: bool
+) -> None:
+    folder = write_beir(packed=packed)
+    whole = open_collection(Beir(folder), cache)
+    path = folder / (f"{file}.jsonl.gz" if packed else f"{file}.jsonl")
+    text = (gzip.decompress(path.read_bytes()) if packed else path.read_bytes()) + f"\n{line}\n".encode()
+    path.write_bytes(gzip.compress(text) if packed else text)
+    with pytest.raises(BadInput) as raised:
+        open_collection(Beir(folder), cache)
+    assert str(raised.value).startswith(f"{path}:5: {kind}: {complaint}")
+    assert "\n" not in str(raised.value)
+    skipping = open_collection(Beir(folder), cache, strict=False)
+    assert skipping.skipped == {kind: 1}
+    assert skipping.documents.equals(whole.documents)
+    assert skipping.queries.equals(whole.queries)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "complaint"),
+    [
+        ("q1\td1", "broken line", "not 3 columns"),
+        ("q1\td2\thigh", "broken line", "grade 'high' is not a whole number"),
+        ("q1\td7\t1", "unknown document", "no document is called 'd7'"),
+        ("q7\td1\t1", "unknown query", "no query is called 'q7'"),
+        ("q1\td1\t2", "repeated judgement", "the document 'd1' is judged for the query 'q1' before"),
+        ("q3\td1\t2", "query in two splits", "the query 'q3' has judgements in another split too"),
+    ],
+)
+def test_faulty_judgements(write_beir: WriteBeir, cache: Path, line: str, kind: str, complaint: str) -> None:
+    folder = write_beir()
+    whole = open_collection(Beir(folder), cache)
+    with (folder / "qrels" / "train.tsv").open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(BadInput) as raised:
+        open_collection(Beir(folder), cache)
+    assert str(raised.value).startswith(f"{folder / 'qrels' / 'train.tsv'}:4: {kind}: {complaint}")
+    skipping = open_collection(Beir(folder), cache, strict=False)
+    assert skipping.skipped == {kind: 1}
+    assert skipping.judgements.equals(whole.judgements)
+    assert skipping.queries.equals(whole.queries)
+
+
+def test_a_judgement_of_a_skipped_document_is_skipped_too(write_beir: WriteBeir, cache: Path) -> None:
+    folder = write_beir(corpus=['{"_id": "d1", "text": ""}', CORPUS_LINE, '{"_id": "d2", "text": "x"}', "nonsense"])
+    collection = open_collection(Beir(folder), cache, strict=False)
+    assert collection.skipped == {"empty text": 1, "broken line": 1, "unknown document": 2}
+    assert collection.documents["id"].to_list() == ["d9", "d2"]
+    assert collection.queries["id"].to_list() == ["q1", "q2"]
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_missing_files(write_beir: WriteBeir, cache: Path, tmp_path: Path, strict: bool) -> None:
+    with pytest.raises(BadInput, match="no such folder"):
+        open_collection(Beir(tmp_path / "none"), cache, strict)
+    for name in ("corpus.jsonl", "queries.jsonl"):
+        folder = write_beir()
+        (folder / name).unlink()
+        with pytest.raises(BadInput, match=f"{name}: no such file"):
+            open_collection(Beir(folder), cache, strict)
+    folder = write_beir(qrels={})
+    for split in ("train", "dev", "test"):
+        (folder / "qrels" / f"{split}.tsv").unlink(missing_ok=True)
+    with pytest.raises(BadInput, match=r"no train\.tsv, dev\.tsv or test\.tsv"):
+        open_collection(Beir(folder), cache, strict)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_nothing_to_read(write_beir: WriteBeir, cache: Path, strict: bool) -> None:
+    with pytest.raises(BadInput, match="not one document"):
+        open_collection(Beir(write_beir(corpus=[])), cache, strict)
+    folder = write_beir(qrels={"train": [], "dev": [], "test": []})
+    with pytest.raises(BadInput, match="not one judgement"):
+        open_collection(Beir(folder), cache, strict)
+
+
+def test_wrong_encoding(write_beir: WriteBeir, cache: Path) -> None:
+    folder = write_beir()
+    with (folder / "corpus.jsonl").open("ab") as file:
+        file.write('{"_id": "d9", "text": "caf\xe9"}\n'.encode("latin-1"))
+    with pytest.raises(BadInput, match=r"corpus\.jsonl:4: wrong encoding: byte 0xe9"):
+        open_collection(Beir(folder), cache)
+    assert open_collection(Beir(folder), cache, strict=False).skipped == {"wrong encoding": 1}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(share=st.floats(0, 1, exclude_max=True), strict=st.booleans(), file=st.sampled_from(["corpus", "queries"]))
+def test_any_truncation_of_a_gzip_is_noticed(
+    write_beir: WriteBeir, cache: Path, share: float, strict: bool, file: str
+) -> None:
+    folder = write_beir(packed=True)
+    path = folder / f"{file}.jsonl.gz"
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    with pytest.raises(BadInput, match=rf"{file}\.jsonl\.gz(:\d+)?: "):
+        open_collection(Beir(folder), cache, strict)
+    assert list(cache.glob("*")) == []  # nothing half-read is left
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@given(
+    corpus=st.dictionaries(IDS, st.tuples(LETTERS, LETTERS, st.none() | LETTERS), min_size=1, max_size=8),
+    queries=st.dictionaries(IDS, LETTERS, min_size=1, max_size=8),
+    packed=st.booleans(),
+    data=st.data(),
+)
+def test_any_collection_survives_being_written(
+    write_beir: WriteBeir,
+    tmp_path_factory: pytest.TempPathFactory,
+    corpus: dict[str, tuple[str, str, str | None]],
+    queries: dict[str, str],
+    packed: bool,
+    data: st.DataObject,
+) -> None:
+    splits = {query: data.draw(st.sampled_from(["train", "dev", "test"])) for query in queries}
+    judged = {
+        query: data.draw(st.dictionaries(st.sampled_from(sorted(corpus)), st.integers(-2, 4), min_size=1))
+        for query in queries
+    }
+    where = tmp_path_factory.mktemp("any")
+    write_beir(
+        [{"_id": i, "title": t, "text": b, "metadata": {"category": c}} for i, (t, b, c) in corpus.items()],
+        [{"_id": i, "text": text} for i, text in queries.items()],
+        {
+            split: [(q, d, grade) for q in queries if splits[q] == split for d, grade in judged[q].items()]
+            for split in ("train", "dev", "test")
+        },
+        packed,
+        where,
+    )
+    collection = open_collection(Beir(where), where / "cache")
+    assert collection.documents.rows() == [(i, f"{t} {b}".strip(), c, None) for i, (t, b, c) in corpus.items()]
+    assert dict(collection.queries.select("id", "text").iter_rows()) == {i: t.strip() for i, t in queries.items()}
+    assert {(q, d, grade) for q, d, grade in collection.judgements.iter_rows()} == {
+        (q, d, grade) for q in queries for d, grade in judged[q].items()
+    }
+    if set(splits.values()) == {"train", "dev", "test"}:
+        assert dict(collection.queries.select("id", "split").iter_rows()) == splits
+
+
+@pytest.mark.parametrize(
+    ("name", "documents", "queries", "judgements"),
+    [("medquad", 15_809, 14_979, 16_359), ("quest", 6_555, 4_059, 6_555), ("cranfield", 1_398, 225, 1_611)],
+)
+def test_real_collections(
+    shared_data: Path, cache: Path, name: str, documents: int, queries: int, judgements: int
+) -> None:
+    collection = open_collection(Beir(shared_data / name), cache)
+    assert (len(collection.documents), len(collection.queries), len(collection.judgements)) == (
+        documents,
+        queries,
+        judgements,
+    )
+    shares = {row[0]: row[1] / queries for row in collection.queries["split"].value_counts().iter_rows()}
+    train, part = (0.6, 0.2) if name == "cranfield" else (0.8, 0.1)
+    assert shares == pytest.approx({"train": train, "dev": part, "test": part}, abs=0.02)
+    categories = {"medquad": (9, 16), "quest": (5, 64), "cranfield": (0, 0)}[name]
+    assert (
+        collection.documents["category"].drop_nulls().n_unique(),
+        collection.documents["subcategory"].drop_nulls().n_unique(),
+    ) == categories
+
+
+def test_numbers_as_ids_and_null_titles(write_beir: WriteBeir, cache: Path) -> None:
+    folder = write_beir(
+        corpus=[json.dumps({"_id": 7, "title": None, "text": "seven"})],
+        queries=[{"_id": 1, "text": "one"}],
+        qrels={"test": [("1", "7", 1)], "train": [], "dev": []},
+    )
+    assert open_collection(Beir(folder), cache).documents.rows() == [("7", "seven", None, None)]

@@ -1,0 +1,89 @@
+"""Every collection ends with three splits or with none."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranking.collections.splits import folds, usable
+from ranking.errors import BadInput
+
+
+def queries(**counts: int) -> pl.DataFrame:
+    rows = [(f"{split}{i}", None if split == "none" else split) for split, n in counts.items() for i in range(n)]
+    return pl.DataFrame(rows, {"id": pl.String, "split": pl.String}, orient="row")
+
+
+def counts(frame: pl.DataFrame) -> dict[str | None, int]:
+    return dict(frame["split"].value_counts().iter_rows())
+
+
+def test_three_splits_stay() -> None:
+    frame = queries(train=8, dev=1, test=1)
+    assert usable(frame).equals(frame)
+
+
+def test_dev_is_cut_off_train() -> None:
+    cut = usable(queries(train=100, test=7))
+    assert counts(cut) == {"train": 90, "dev": 10, "test": 7}
+    assert set(cut.filter(pl.col("id").str.starts_with("test"))["split"]) == {"test"}
+    assert counts(usable(queries(train=3, test=1), dev_share=0.01)) == {"train": 2, "dev": 1, "test": 1}
+
+
+def test_dev_becomes_test_where_there_is_no_test() -> None:
+    cut = usable(queries(train=100, dev=7))
+    assert counts(cut) == {"train": 90, "dev": 10, "test": 7}
+    assert set(cut.filter(pl.col("id").str.starts_with("dev"))["split"]) == {"test"}
+
+
+@pytest.mark.parametrize(
+    "given_counts",
+    [
+        {"test": 9},
+        {"train": 9},
+        {"dev": 4, "test": 4},
+        {"none": 5},
+        {"none": 1, "train": 4, "test": 4},
+        {"train": 1, "test": 3},
+    ],
+)
+def test_no_split_otherwise(given_counts: dict[str, int]) -> None:
+    assert counts(usable(queries(**given_counts))) == {None: sum(given_counts.values())}
+
+
+def test_the_cut_goes_by_the_id_and_not_by_the_order() -> None:
+    frame = queries(train=50, test=5)
+    assert usable(frame).sort("id").equals(usable(frame.reverse()).sort("id"))
+
+
+@given(n=st.integers(3, 60), k=st.integers(3, 10))
+def test_folds_test_every_query_once(n: int, k: int) -> None:
+    frame = queries(none=n)
+    if n < k:
+        with pytest.raises(BadInput, match="cannot be cut"):
+            folds(frame, k)
+        return
+    cut = folds(frame, k)
+    tested = [set(fold.filter(pl.col("split") == "test")["id"]) for fold in cut]
+    assert sorted(query for part in tested for query in part) == sorted(frame["id"])
+    assert max(map(len, tested)) - min(map(len, tested)) <= 1
+    for i, fold in enumerate(cut):
+        assert fold["id"].equals(frame["id"])
+        assert fold["split"].null_count() == 0
+        assert set(fold.filter(pl.col("split") == "dev")["id"]) == tested[(i + 1) % k]
+
+
+def test_folds_repeat_and_depend_on_nothing_but_ids_and_salt() -> None:
+    frame = queries(none=20)
+    first = folds(frame, 4)
+    assert all(a.equals(b) for a, b in zip(first, folds(frame, 4), strict=True))
+    backwards = folds(frame.reverse(), 4)
+    assert all(a.sort("id").equals(b.sort("id")) for a, b in zip(first, backwards, strict=True))
+    assert not first[0].equals(folds(frame, 4, salt="again")[0])
+
+
+def test_too_few_folds() -> None:
+    with pytest.raises(BadInput, match="no queries to train on"):
+        folds(queries(none=9), 2)

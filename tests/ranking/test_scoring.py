@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from ranking.encoding import EncodedCollection
+from ranking.rankers.feed_forward import FeedForward
+from ranking.rankers.match_pyramid import MatchPyramid
+from ranking.rankers.ranker import Ranker
+from ranking.scoring import score_candidates, search
+from ranking.texts import Texts
+
+RANKERS = [FeedForward, MatchPyramid]
+
+
+@pytest.fixture
+def encoded(encoded_of: Callable[..., EncodedCollection]) -> EncodedCollection:
+    """Sixty documents of 1 to 40 words (the last ones alike, so that scores tie), seven queries."""
+    rng = np.random.default_rng(0)
+    documents = [rng.integers(1, 50, rng.integers(1, 41)).tolist() for _ in range(55)] + [[7, 8, 9]] * 5
+    queries = [rng.integers(1, 50, rng.integers(1, 9)).tolist() for _ in range(7)]
+    return encoded_of(documents, queries, {}, rng.permutation(60).tolist())
+
+
+def ranker_of(kind: type[Ranker], encoded: EncodedCollection) -> Ranker:
+    rng = np.random.default_rng(2)
+    vectors = rng.normal(size=(len(encoded.idf), 12)).astype(np.float32)
+    vectors[0] = 0
+    ranker = kind(vectors, torch.Generator().manual_seed(1), preset="tiny")  # type: ignore[call-arg]
+    if isinstance(ranker, FeedForward):
+        with torch.no_grad():
+            ranker.term_weights.copy_(torch.from_numpy(rng.normal(size=len(vectors)).astype(np.float32)))
+    return ranker
+
+
+class Lengths(Ranker):
+    """Scores a document the better the closer its length is to the query's: many ties, no rounding."""
+
+    def __init__(self, vectors: np.ndarray, generator: torch.Generator, preset: str) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1))
+
+    def represent_queries(self, queries: Texts) -> Tensor:
+        return torch.from_numpy(queries.lengths)[:, None] * self.weight
+
+    represent_documents = represent_queries
+
+    def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
+        return -((queries - documents).abs() // 3).squeeze(-1)
+
+    def layers(self) -> list[torch.nn.Module]:
+        return []
+
+
+@torch.no_grad()
+def one_by_one(ranker: Ranker, encoded: EncodedCollection, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+    """Each pair alone, through `forward`."""
+    scores = np.full(documents.shape, -np.inf, np.float32)
+    for row, column in np.argwhere(documents >= 0):
+        query = encoded.queries.take(queries[[row]])
+        scores[row, column] = ranker(query, encoded.documents.take(documents[row, [column]]))[0, 0]
+    return scores
+
+
+@pytest.mark.parametrize("kind", RANKERS)
+def test_scores_are_those_of_each_pair_alone(kind: type[Ranker], encoded: EncodedCollection) -> None:
+    ranker, queries = ranker_of(kind, encoded), np.array([3, 0, 6, 3])
+    documents = np.random.default_rng(3).integers(-1, 60, (4, 17)).astype(np.int32)
+    documents[2] = -1
+    expected = one_by_one(ranker, encoded, queries, documents)
+    np.testing.assert_allclose(score_candidates(ranker, encoded, queries, documents), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", RANKERS)
+def test_chunks_change_nothing(kind: type[Ranker], encoded: EncodedCollection) -> None:
+    ranker, queries = ranker_of(kind, encoded), np.arange(7)
+    documents = np.random.default_rng(4).integers(-1, 60, (7, 9))
+    whole = score_candidates(ranker, encoded, queries, documents)
+    for pairs, represented in ((1, 1), (9, 20), (20, 9), (10_000, 27), (64, 10_000)):
+        parts = score_candidates(ranker, encoded, queries, documents, pairs, represented)
+        np.testing.assert_allclose(parts, whole, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", RANKERS)
+@pytest.mark.parametrize("shape", [(0, 5), (3, 0), (2, 4)])
+def test_nothing_to_score(kind: type[Ranker], shape: tuple[int, int], encoded: EncodedCollection) -> None:
+    documents = np.full(shape, -1, np.int32)
+    scores = score_candidates(ranker_of(kind, encoded), encoded, np.arange(shape[0]), documents)
+    assert scores.shape == shape
+    assert scores.dtype == np.float32
+    assert (scores == -np.inf).all()
+
+
+@pytest.mark.parametrize("kind", [*RANKERS, Lengths])
+@pytest.mark.parametrize(("depth", "chunk"), [(10, 60), (10, 7), (60, 13), (75, 13), (1, 1), (58, 1 << 15)])
+def test_search_is_brute_force_with_trec_evals_ties(
+    kind: type[Ranker], depth: int, chunk: int, encoded: EncodedCollection
+) -> None:
+    ranker, queries = ranker_of(kind, encoded), np.array([2, 5, 0])
+    scores = one_by_one(ranker, encoded, queries, np.tile(np.arange(60), (3, 1)))
+    documents, found = search(ranker, encoded, queries, depth, chunk)
+    assert documents.dtype == np.int32
+    assert documents.shape == found.shape == (3, depth)
+    for row in range(3):
+        order = sorted(range(60), key=lambda d: (scores[row, d], encoded.document_key[d]), reverse=True)  # noqa: B023
+        if kind is Lengths:  # whose scores are exact
+            assert documents[row, :60].tolist() == order[:depth]
+        assert len(set(documents[row, :60])) == min(depth, 60)
+        np.testing.assert_allclose(found[row, :60], scores[row, order[:depth]], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found[:, :60], np.take_along_axis(scores, documents[:, :60].astype(int), 1), atol=1e-5)
+    assert (documents[:, 60:] == -1).all()
+    assert (found[:, 60:] == -np.inf).all()
+
+
+def test_search_without_queries(encoded: EncodedCollection) -> None:
+    documents, scores = search(ranker_of(FeedForward, encoded), encoded, np.zeros(0, np.int64), 5)
+    assert documents.shape == scores.shape == (0, 5)
+
+
+def test_a_collection_of_one_document(encoded_of: Callable[..., EncodedCollection]) -> None:
+    encoded = encoded_of([[1, 2]], [[3], [1]], {})
+    ranker = ranker_of(FeedForward, encoded)
+    scores = score_candidates(ranker, encoded, np.arange(2), np.zeros((2, 1), np.int32))
+    documents, found = search(ranker, encoded, np.arange(2), 3)
+    assert documents.tolist() == [[0, -1, -1], [0, -1, -1]]
+    np.testing.assert_allclose(found[:, 0], scores[:, 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", RANKERS)
+def test_arrays_may_be_read_only(kind: type[Ranker], encoded: EncodedCollection) -> None:
+    """As they are when they come out of an object store."""
+    queries, documents = np.arange(7), np.tile(np.arange(20, dtype=np.int32), (7, 1))
+    ranker = ranker_of(kind, encoded)
+    expected = score_candidates(ranker, encoded, queries, documents)
+    for array in (queries, documents, encoded.documents.tokens, encoded.documents.offsets, encoded.queries.tokens):
+        array.flags.writeable = False
+    np.testing.assert_array_equal(score_candidates(ranker, encoded, queries, documents), expected)
+    scores = ranker(encoded.queries, Texts(encoded.documents.tokens, encoded.documents.offsets[:57]))
+    scores.sum().backward()

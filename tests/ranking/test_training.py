@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.origins import RandomCandidates
+from ranking.objectives.objective import Objective
+from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.rankers.feed_forward import FeedForward
+from ranking.rankers.match_pyramid import MatchPyramid
+from ranking.rankers.ranker import Ranker
+from ranking.sources import Sources
+from ranking.training import Batch, RankerTraining, Step
+from ranking.vectors import WordVectors
+
+ADAM = partial(torch.optim.Adam, lr=0.01)
+TRAIN = np.arange(4)
+
+
+class RandomNegatives:
+    """Two documents by chance, now and then none."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.steps: list[Step] = []
+
+    def negatives(self, batch: Batch, training: RankerTraining) -> np.ndarray:
+        return self.rng.integers(-1, 12, (len(batch), 2)).astype(np.int32)
+
+    def observe(self, negatives: np.ndarray, step: Step) -> None:
+        self.steps.append(step)
+
+
+class Scripted:
+    """Stands in for an evaluation and says what it was told to say."""
+
+    def __init__(self, values: list[float]) -> None:
+        self.values = iter(values)
+        self.candidates = type("Some", (), {"queries": np.arange(1)})
+
+    def __call__(self, ranker: Ranker) -> dict[str, np.ndarray]:
+        return {"AP": np.array([next(self.values)])}
+
+
+def training(
+    sources: Sources, ranker: type[Ranker] = FeedForward, validation: Any = None, seed: int = 3, **options: Any
+) -> RankerTraining:
+    vectors = sources.vectors.filled(np.random.default_rng(seed))
+    if validation is None:
+        candidates = RandomCandidates(8).candidates(sources, np.array([4, 5]))
+        validation = Evaluation(sources.encoded, candidates, ["AP@8"])
+    options = {"batch_size": 2, "max_epochs": 4, "patience": 4} | options
+    return RankerTraining(
+        ranker(vectors, torch.Generator().manual_seed(seed), preset="tiny"),  # type: ignore[call-arg]
+        options.pop("objective", SoftmaxLikelihood()),
+        sources.encoded,
+        options.pop("queries", TRAIN),
+        validation,
+        options.pop("optimizer", ADAM),
+        np.random.default_rng(seed),
+        **options,
+    )
+
+
+def weights(trained: RankerTraining) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in trained.ranker.state_dict().items()}
+
+
+def assert_same(one: RankerTraining, other: RankerTraining) -> None:
+    assert (one.losses, one.validations) == (other.losses, other.validations)
+    assert (one.epoch, one.step, one.best_epoch) == (other.epoch, other.step, other.best_epoch)
+    for name, tensor in weights(one).items():
+        assert torch.equal(tensor, weights(other)[name]), name
+
+
+@pytest.mark.parametrize("ranker", [FeedForward, MatchPyramid])
+def test_one_seed_gives_one_result_to_the_bit(tiny_sources: Sources, ranker: type[Ranker]) -> None:
+    runs = [training(tiny_sources, ranker) for _ in range(2)]
+    for run in runs:
+        torch.manual_seed(np.random.default_rng().integers(1000))  # nothing may depend on it
+        run.fit(RandomNegatives())
+    assert_same(*runs)
+    other = training(tiny_sources, ranker, seed=4)
+    other.fit(RandomNegatives())
+    assert other.losses != runs[0].losses
+
+
+def test_the_global_generators_are_left_alone(tiny_sources: Sources) -> None:
+    state = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # type: ignore[index]  # noqa: NPY002
+    training(tiny_sources).fit(RandomNegatives())
+    assert torch.equal(torch.random.get_rng_state(), state[0])
+    assert np.array_equal(np.random.get_state()[1], state[1])  # type: ignore[index]  # noqa: NPY002
+
+
+def steps(run: RankerTraining, source: RandomNegatives, count: int) -> None:
+    """`count` updates, and the validations between them, as `fit` does them."""
+    for _ in range(count):
+        batch = run.next_batch()
+        run.update(batch, source.negatives(batch, run))
+        if run.epoch_over:
+            run.validate()
+
+
+@pytest.mark.parametrize("optimizer", [ADAM, partial(torch.optim.SGD, lr=0.1, momentum=0.9), partial(torch.optim.AdamW)])
+@pytest.mark.parametrize("done", [0, 1, 3, 4, 5])
+def test_a_saved_training_goes_on_as_if_it_had_never_stopped(
+    tiny_sources: Sources, done: int, optimizer: Any
+) -> None:
+    whole = training(tiny_sources, optimizer=optimizer)
+    whole.fit(RandomNegatives())
+
+    first, source = training(tiny_sources, optimizer=optimizer), RandomNegatives()
+    steps(first, source, done)
+    state = to_bytes(first.state_dict())
+    second = training(tiny_sources, optimizer=optimizer, seed=99)  # whose own weights and order are others
+    second.load_state_dict(from_bytes(state))
+    second.fit(source)
+    assert_same(whole, second)
+
+
+def test_an_epoch_shows_each_example_once_and_its_last_batch_is_short(tiny_sources: Sources) -> None:
+    run, source = training(tiny_sources, batch_size=2, max_epochs=1), RandomNegatives()
+    seen: list[tuple[int, int]] = []
+    sizes = []
+    while not run.epoch_over:
+        batch = run.next_batch()
+        assert np.array_equal(batch.queries, run.next_batch().queries)
+        sizes.append(len(batch))
+        seen += zip(batch.queries.tolist(), batch.positives.tolist(), strict=True)
+        run.update(batch, source.negatives(batch, run))
+    assert sizes == [2, 2, 1]
+    assert run.steps_per_epoch == 3
+    assert sorted(seen) == [(0, 0), (1, 5), (2, 8), (2, 9), (3, 3)]
+
+
+def test_the_epochs_loss_is_the_mean_over_its_batches(tiny_sources: Sources) -> None:
+    run, source = training(tiny_sources, max_epochs=2), RandomNegatives()
+    run.fit(source)
+    losses = [step.loss for step in source.steps]
+    assert run.losses == [math.fsum(losses[:3]) / 3, math.fsum(losses[3:]) / 3]
+
+
+def test_early_stopping_waits_patience_epochs_and_puts_the_best_weights_back(tiny_sources: Sources) -> None:
+    run = training(tiny_sources, validation=Scripted([0.2, 0.5, 0.4, 0.5, 0.9]), max_epochs=9, patience=2)
+    kept: list[dict[str, Tensor]] = []
+    run.fit(RandomNegatives(), lambda now: kept.append(weights(now)))
+    assert run.validations == [0.2, 0.5, 0.4, 0.5]  # an equal value is no better one
+    assert (run.epoch, run.best_epoch, run.done) == (4, 2, True)
+    for name, tensor in weights(run).items():
+        assert torch.equal(tensor, kept[1][name])
+    assert any(not torch.equal(kept[1][name], kept[3][name]) for name in kept[1])
+
+
+def test_the_epoch_limit_ends_it_and_no_better_epoch_is_needed_to_stop(tiny_sources: Sources) -> None:
+    run = training(tiny_sources, validation=Scripted([0.1, 0.2, 0.3]), max_epochs=2)
+    run.fit(RandomNegatives())
+    assert (run.epoch, run.best_epoch) == (2, 2)
+    run = training(tiny_sources, validation=Scripted([0.0, 0.0, 0.0]), patience=1)
+    run.fit(RandomNegatives())
+    assert (run.epoch, run.best_epoch) == (2, 1)
+
+
+class Exploding(Objective):
+    """Finite for some steps, then not; by its loss or by its gradient."""
+
+    def __init__(self, after: int, by: str) -> None:
+        self.left, self.by = after, by
+
+    def loss(self, scores: Tensor, present: Tensor) -> Tensor:
+        self.left -= 1
+        if self.left >= 0:
+            return scores.mean()
+        # √ at 0 is 0 and its slope is infinite.
+        return scores.mean() * torch.inf if self.by == "loss" else (scores.sum() * 0).sqrt()
+
+    def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("by", ["loss", "gradient"])
+@pytest.mark.parametrize("after", [0, 4])
+def test_divergence_ends_the_training_and_touches_no_weight(tiny_sources: Sources, after: int, by: str) -> None:
+    run, source = training(tiny_sources, objective=Exploding(after, by)), RandomNegatives()
+    for _ in range(after):
+        batch = run.next_batch()
+        run.update(batch, source.negatives(batch, run))
+        if run.epoch_over:
+            run.validate()
+    before = weights(run)
+    batch = run.next_batch()
+    run.update(batch, source.negatives(batch, run))
+    assert run.diverged
+    assert run.epoch_over
+    assert math.isnan(run.validate())
+    assert run.done
+    for name, tensor in weights(run).items():
+        assert torch.equal(tensor, before[name])
+    assert run.best_epoch == (1 if after else 0)
+    other = training(tiny_sources, objective=Exploding(9, by))
+    other.load_state_dict(from_bytes(to_bytes(run.state_dict())))
+    assert other.done
+
+
+def test_a_ranker_that_scores_nan_has_diverged(tiny_sources: Sources) -> None:
+    run, source = training(tiny_sources), RandomNegatives()
+    steps(run, source, 3)
+    assert run.best_epoch == 1
+    best = weights(run)
+    batch = run.next_batch()
+    run.update(batch, source.negatives(batch, run))
+    with torch.no_grad():
+        run.ranker.vectors.mul_(torch.nan)  # type: ignore[operator]
+    assert math.isnan(run.validate())
+    assert run.done
+    run.restore_best()
+    assert all(torch.equal(tensor, best[name]) for name, tensor in weights(run).items())
+
+
+@pytest.mark.parametrize("ranker", [FeedForward, MatchPyramid])
+def test_the_gradient_norm_is_that_of_the_top_layers(tiny_sources: Sources, ranker: type[Ranker]) -> None:
+    run = training(tiny_sources, ranker, gradient_layers=2)
+    batch, negatives = run.next_batch(), np.array([[1, 2], [3, -1]], np.int32)
+    shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
+    twin = training(tiny_sources, ranker)
+    scores = twin.ranker(
+        twin.encoded.queries.take(batch.queries), twin.encoded.documents.take(np.maximum(shown, 0).ravel())
+    )
+    twin.objective.loss(scores, torch.from_numpy(shown >= 0)).backward()
+    gradients = [parameter.grad.flatten() for layer in twin.ranker.layers()[-2:] for parameter in layer.parameters()]
+    step = run.update(batch, negatives)
+    assert step.gradient_norm == pytest.approx(float(torch.cat(gradients).norm()), rel=1e-5)
+    np.testing.assert_array_equal(step.scores, scores.detach().numpy())
+
+
+def test_absent_negatives_are_not_learned_from(tiny_sources: Sources) -> None:
+    """A batch padded with −1 gives the step of the same batch without the padding."""
+    runs = [training(tiny_sources, optimizer=partial(torch.optim.SGD, lr=0.1)) for _ in range(2)]
+    batch = runs[0].next_batch()
+    narrow = np.array([[1, 2], [3, 4]], np.int32)
+    wide = np.concatenate([narrow, np.full((2, 3), -1, np.int32)], axis=1)
+    losses = [run.update(batch, negatives).loss for run, negatives in zip(runs, (narrow, wide), strict=True)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+    for name, tensor in weights(runs[0]).items():
+        torch.testing.assert_close(tensor, weights(runs[1])[name], rtol=1e-4, atol=1e-6)
+
+
+def test_nothing_to_train_on_or_validate_with_is_bad_input(tiny_sources: Sources) -> None:
+    with pytest.raises(BadInput, match="no training query"):
+        training(tiny_sources, queries=np.zeros(0, np.int64))
+    nobody = RandomCandidates(8).candidates(tiny_sources, np.zeros(0, np.int64))
+    with pytest.raises(BadInput, match="validate"):
+        training(tiny_sources, validation=Evaluation(tiny_sources.encoded, nobody, ["AP"]))
+
+
+def test_scores_and_probabilities_of_now(tiny_sources: Sources) -> None:
+    run = training(tiny_sources)
+    queries, documents = np.array([0, 3]), np.array([[0, 1, -1], [2, 3, 4]])
+    scores = run.score(queries, documents)
+    assert scores[0, 2] == -np.inf
+    probabilities = run.probabilities(queries, documents)
+    expected = np.exp(scores - scores.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(probabilities, expected / expected.sum(axis=1, keepdims=True), rtol=1e-5)
+    assert probabilities[0, 2] == 0
+
+
+def test_more_training_fits_the_training_data(tiny_sources: Sources, tiny_encoded: EncodedCollection) -> None:
+    """The one test that it learns: positives end above everything else for all training queries."""
+    candidates = RandomCandidates(12).candidates(tiny_sources, TRAIN)
+    run = training(
+        tiny_sources,
+        validation=Evaluation(tiny_encoded, candidates, ["AP@12"]),
+        optimizer=partial(torch.optim.Adam, lr=0.05),
+        max_epochs=60,
+        patience=60,
+    )
+
+    class Others(RandomNegatives):
+        def negatives(self, batch: Batch, training: RankerTraining) -> np.ndarray:
+            drawn = super().negatives(batch, training)
+            return np.where(tiny_encoded.judgements.relevant().lookup(batch.queries, drawn) > 0, -1, drawn)
+
+    run.fit(Others())
+    assert max(run.validations) > 0.95
+
+
+def test_unknown_words_are_drawn_from_the_seed(tiny_vectors: WordVectors) -> None:
+    one, again, other = (tiny_vectors.filled(np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one[1], other[1])
+    assert np.array_equal(one[2:], other[2:])
+    assert not one[0].any()
