@@ -87,7 +87,7 @@ def _run(chosen: argparse.Namespace) -> int:
             raise BadInput(f"{override!r} is not an override", remedy="write key=value")
     from rich.console import Console
 
-    console = Console()
+    console = Console(highlight=False)
     if chosen.verb == "options":
         from cluster.options import show
 
@@ -111,5 +111,5 @@ def _run(chosen: argparse.Namespace) -> int:
     try:
         return 1 if ranking.conduct(study, console) else 0
     except KeyboardInterrupt:
-        console.print(f"interrupted; go on with: pyrite study --resume {study.storage}", highlight=False, soft_wrap=True)
+        console.print(f"interrupted; go on with: pyrite study --resume {study.storage}", soft_wrap=True)
         return INTERRUPTED

@@ -19,7 +19,9 @@ def show(overrides: Sequence[str], console: Console) -> None:
     """
     config = compose(overrides)
     choices = config.pop(CHOICES)
-    console.print(Syntax(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), "yaml", background_color="default"))
+    console.print(
+        Syntax(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), "yaml", background_color="default")
+    )
     for group, names in group_options().items():
         if group == "experiment":
             continue
@@ -29,4 +31,4 @@ def show(overrides: Sequence[str], console: Console) -> None:
             says = (CONF / group / f"{name}.yaml").read_text().split("# ", 1)[1].splitlines()
             text = next((line.lstrip("# ") for line in says if "@package" not in line), "")
             mark = "[bold]*[/]" if name in picked else " "
-            console.print(f"{mark} {group}={name}  [dim]{text}[/]", highlight=False, soft_wrap=True)
+            console.print(f"{mark} {group}={name}  [dim]{text}[/]", soft_wrap=True)

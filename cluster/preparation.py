@@ -119,8 +119,12 @@ class Preparation:
             self.keys(config)["base"], Sources(self.collection(config), base.encoded, base.vectors)
         )
         if kind == "function":
-            return Lists(*negatives_lists(build(config["function"][which]), sources, build(config["sampling"]["guard"])))
-        split, node = ("dev", self._validation_origin(config)) if kind == "validation" else ("test", config["origin"][which])
+            return Lists(
+                *negatives_lists(build(config["function"][which]), sources, build(config["sampling"]["guard"]))
+            )
+        split, node = (
+            ("dev", self._validation_origin(config)) if kind == "validation" else ("test", config["origin"][which])
+        )
         queries = np.unique(np.concatenate([getattr(each, split) for each in base.splits]))
         return build(node).candidates(sources, queries)
 

@@ -57,6 +57,11 @@ class Outcome:
     weights: dict[str, Any] | None = None
 
 
+def mean_best(outcome: Outcome) -> float:
+    """The best validation of each fold, averaged: what a search over hyperparameters maximises."""
+    return float(np.mean([max(curve) for curve in outcome.validations]))
+
+
 @dataclass(frozen=True)
 class Progress:
     """Where a run is: told after each epoch."""
@@ -67,6 +72,26 @@ class Progress:
     max_epochs: int
     loss: float
     validation: float
+
+
+class _Clock:
+    """Seconds of training, over interrupts, and when the state was last kept."""
+
+    def __init__(self, before: float) -> None:
+        self.started = self.kept = time.perf_counter()
+        self.before = before
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.perf_counter() - self.started
+
+    def due(self, every: float) -> bool:
+        """Whether the state should be kept now."""
+        now = time.perf_counter()
+        if now - self.kept < every:
+            return False
+        self.kept = now
+        return True
 
 
 def run(
@@ -97,20 +122,19 @@ def run(
         if state and state["training"]:
             training.load_state_dict(state["training"])
             sampler.load_state_dict(state["sampler"])
-        spent = state["seconds"] if state else 0.0
-        state, started, kept = None, time.perf_counter(), time.perf_counter()
+        clock = _Clock(state["seconds"] if state else 0.0)
+        state = None
 
-        def after_epoch(training: RankerTraining, fold: int = fold, sampler: Sampler = sampler) -> None:
-            nonlocal kept
+        def after_epoch(
+            training: RankerTraining, fold: int = fold, sampler: Sampler = sampler, clock: _Clock = clock
+        ) -> None:
             last = (training.losses[-1], training.validations[-1])
             on_epoch(Progress(fold, len(splits), training.epoch, training.max_epochs, *last))
-            if store and time.perf_counter() - kept >= save_every:
-                seconds = spent + time.perf_counter() - started
-                _keep(store, outcome, training.state_dict(), sampler.state_dict(), seconds)
-                kept = time.perf_counter()
+            if store and clock.due(save_every):
+                _keep(store, outcome, training.state_dict(), sampler.state_dict(), clock.seconds)
 
         training.fit(sampler, after_epoch)
-        outcome.seconds += spent + time.perf_counter() - started
+        outcome.seconds += clock.seconds
         _measure(config, parts, fold, training, sampler, outcome)
         if store and fold + 1 < len(splits):
             _keep(store, outcome, None, None, 0.0)
@@ -151,7 +175,12 @@ def assemble(config: dict[str, Any], parts: dict[str, Any], fold: int) -> tuple[
 
 
 def _measure(
-    config: dict[str, Any], parts: dict[str, Any], fold: int, training: RankerTraining, sampler: Sampler, outcome: Outcome
+    config: dict[str, Any],
+    parts: dict[str, Any],
+    fold: int,
+    training: RankerTraining,
+    sampler: Sampler,
+    outcome: Outcome,
 ) -> None:
     """Add a finished fold to the outcome."""
     outcome.losses.append(training.losses)

@@ -32,11 +32,11 @@ def train(overrides: Sequence[str], console: Console) -> None:
     place = next((text.split("=", 1)[1] for text in overrides if text.startswith("out=")), None)
     planned = _single([text for text in overrides if not text.startswith("out=")])
     check(planned.config)
-    console.print(f"[bold]{planned.name}[/]", highlight=False)
-    preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]", highlight=False))
+    console.print(f"[bold]{planned.name}[/]")
+    preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]"))
     collection = preparation.collection(planned.config)
     parts = preparation.parts(planned.config)
-    console.print(f"collection {collection.name} ({collection.fingerprint})", highlight=False)
+    console.print(f"collection {collection.name} ({collection.fingerprint})")
 
     started = time.perf_counter()
 
@@ -46,7 +46,6 @@ def train(overrides: Sequence[str], console: Console) -> None:
         console.print(
             f"{fold}epoch {progress.epoch:2d}  loss {progress.loss:.4f}  {measure} {progress.validation:.4f}"
             f"  [dim]{time.perf_counter() - started:.0f} s[/]",
-            highlight=False,
         )
 
     if place is None:
@@ -66,7 +65,7 @@ def train(overrides: Sequence[str], console: Console) -> None:
     console.print(_figures(planned, outcome))
     console.print(_sampling(outcome))
     if place is not None:
-        console.print(f"results: {place}", highlight=False, soft_wrap=True)
+        console.print(f"results: {place}", soft_wrap=True)
 
 
 def _single(overrides: Sequence[str]) -> Planned:

@@ -32,12 +32,22 @@ class Bm25Options:
         b: how much long documents are held back, 0 to 1.
         stemming: language of the Snowball stemmer, or None.
         stop_words: drop English stop words.
+
+    Raises:
+        BadInput: where k1 or b is out of its range.
     """
 
     k1: float = 0.9
     b: float = 0.4
     stemming: str | None = "english"
     stop_words: bool = True
+
+    def __post_init__(self) -> None:
+        # Outside these a weight can be 0 or negative, which the search takes for a document not met yet.
+        if not 0 <= self.k1 < float("inf"):
+            raise BadInput(f"k1 is {self.k1}", "function.bm25.k1", "choose a number from 0 up")
+        if not 0 <= self.b <= 1:
+            raise BadInput(f"b is {self.b}", "function.bm25.b", "choose a number from 0 to 1")
 
 
 class Bm25:
@@ -50,7 +60,7 @@ class Bm25:
 
     def __init__(self, collection: Collection, options: Bm25Options) -> None:
         self.options = options
-        self.terms: dict[str, int] = {}
+        self._terms: dict[str, int] = {}
         self._of_word: dict[str, int] = {}
         try:
             self._stem = Stemmer.Stemmer(options.stemming) if options.stemming else None
@@ -59,48 +69,42 @@ class Bm25:
             raise BadInput(
                 f"no stemmer for {options.stemming!r}", "stemming", f"choose null or one of {known}"
             ) from None
-        documents = self._tokenize(collection.documents)
+        documents = self.tokenize(collection.documents)
         self.size = len(documents)
         index = bm25s.BM25(k1=options.k1, b=options.b)
         if any(len(document) for document in documents):
-            index.index((documents, self.terms), create_empty_token=False, show_progress=False)
+            index.index((documents, self._terms), create_empty_token=False, show_progress=False)
             postings = index.scores
         else:  # a collection of stop words alone
-            postings = {
-                "data": np.zeros(0, np.float32),
-                "indices": np.zeros(0, np.int32),
-                "indptr": np.zeros(len(self.terms) + 1),
-            }
+            postings = {"data": np.zeros(0), "indices": np.zeros(0), "indptr": np.zeros(1)}
         self._weights = postings["data"].astype(np.float32)
         self._documents = postings["indices"].astype(np.int32)
         self._offsets = postings["indptr"].astype(np.int64)
-        known = len(self._offsets) - 1
+        indexed = len(self._offsets) - 1
         # A query's term that no document holds has no postings: leave it out.
-        self._queries = [query[query < known] for query in self._tokenize(collection.queries)]
+        self.queries = [query[query < indexed] for query in self.tokenize(collection.queries)]
 
-    def _tokenize(self, frame: pl.DataFrame) -> list[NDArray[np.int64]]:
+    def tokenize(self, frame: pl.DataFrame) -> list[NDArray[np.int32]]:
         """Term ids of each text; each distinct word is stemmed once."""
-        texts: list[NDArray[np.int64]] = []
+        texts: list[NDArray[np.int32]] = []
         for words in words_of(frame, UNLIMITED):
-            flat = words.explode()
-            distinct = flat.drop_nulls().unique()
+            flat = words.explode().drop_nulls()  # an empty text has no word here, or a null in older polars
+            distinct = flat.unique()
             self._learn([word for word in distinct.to_list() if word not in self._of_word])
             ids = pl.DataFrame(
                 {"word": distinct, "id": [self._of_word[word] for word in distinct]},
-                schema_overrides={"id": pl.Int64},
+                schema_overrides={"id": pl.Int32},
             )
             joined = flat.rename("word").to_frame().join(ids, on="word", how="left", maintain_order="left")["id"]
-            values = joined.fill_null(-1).to_numpy()
-            # An empty text explodes to one null, so count it as one and let the filter drop it.
-            ends = np.cumsum(np.maximum(words.list.len().to_numpy().astype(np.int64), 1))
-            texts += [text[text >= 0] for text in np.split(values, ends[:-1])]
+            ends = np.cumsum(words.list.len().to_numpy().astype(np.int64))
+            texts += [text[text >= 0] for text in np.split(joined.to_numpy(), ends[:-1])]
         return texts
 
     def _learn(self, words: Sequence[str]) -> None:
         stems = self._stem.stemWords(words) if self._stem else words
         stopped = set(STOPWORDS_EN_PLUS) if self.options.stop_words else set()
         for word, stem in zip(words, stems, strict=True):
-            self._of_word[word] = -1 if word in stopped else self.terms.setdefault(stem, len(self.terms))
+            self._of_word[word] = -1 if word in stopped else self._terms.setdefault(stem, len(self._terms))
 
     def search(
         self,
@@ -127,7 +131,7 @@ class Bm25:
         documents = np.full((len(queries), depth), -1, np.int32)
         scores = np.full((len(queries), depth), -np.inf, np.float32)
         pair_scores = np.full(wanted.shape, -np.inf, np.float32)
-        terms = [self._queries[query] for query in queries]
+        terms = [self.queries[query] for query in queries]
         offsets = np.concatenate([[0], np.cumsum([len(t) for t in terms])]).astype(np.int64)
         flat = np.concatenate(terms).astype(np.int64) if terms else np.zeros(0, np.int64)
 
@@ -137,11 +141,16 @@ class Bm25:
                 rows[0], rows[-1] + 1, documents, scores, wanted, pair_scores,
             )  # fmt: skip
 
-        threads = threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        threads = threads or available_cores()
         parts = [rows for rows in np.array_split(np.arange(len(queries)), threads * 8) if len(rows)]
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(search_part, parts))
         return RankedLists(documents, scores), pair_scores
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @njit(nogil=True, cache=True)

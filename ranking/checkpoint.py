@@ -18,13 +18,17 @@ def to_bytes(state: Any) -> bytes:
     """A nest of dicts, lists, numbers, strings, tensors and arrays as one safetensors file."""
     tensors: dict[str, torch.Tensor] = {}
 
+    def keep(tensor: torch.Tensor) -> str:
+        name = str(len(tensors))
+        tensors[name] = tensor
+        return name
+
+    # Copies, because safetensors takes neither tensors that share memory nor those that are not contiguous.
     def pack(value: Any) -> Any:
         if isinstance(value, np.ndarray):
-            return {"array": pack(torch.from_numpy(value.copy()))}
+            return {"array": keep(torch.from_numpy(np.array(value, order="C")))}
         if isinstance(value, torch.Tensor):
-            name = str(len(tensors))
-            tensors[name] = value.detach().cpu().clone()
-            return {"tensor": name}
+            return {"tensor": keep(value.detach().cpu().clone(memory_format=torch.contiguous_format))}
         if isinstance(value, dict):
             return {"dict": [[key, pack(item)] for key, item in value.items()]}
         if isinstance(value, list | tuple):
@@ -51,6 +55,7 @@ def from_bytes(data: bytes, where: str = "checkpoint") -> Any:
         metadata = header["__metadata__"]
         if metadata["format"] != FORMAT:
             raise ValueError(metadata["format"])
+        plan = json.loads(metadata["state"])
         tensors = load(data)
     except Exception as error:  # whatever a broken file makes the parsers raise
         raise BadInput(
@@ -65,7 +70,7 @@ def from_bytes(data: bytes, where: str = "checkpoint") -> Any:
         if "tensor" in value:
             return tensors[value["tensor"]]
         if "array" in value:
-            return unpack(value["array"]).numpy()
+            return tensors[value["array"]].numpy()
         return {key: unpack(item) for key, item in value["dict"]}
 
-    return unpack(json.loads(metadata["state"]))
+    return unpack(plan)

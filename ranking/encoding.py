@@ -10,12 +10,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ranking.collections.collection import Collection
+from ranking.errors import BadInput
 from ranking.texts import Texts
 
 PADDING, UNKNOWN = 0, 1
 SPLITS = ("train", "dev", "test")
 CHUNK = 50_000
-WORD = r"[\p{L}\p{N}]+"
+WORD = r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*"  # marks belong to their letter: é in two characters, कि
 
 
 @dataclass(frozen=True)
@@ -49,14 +50,15 @@ class Judgements:
 
     def lookup(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.int32]:
         """Grades of `documents` [q, d] for `queries` [q]; 0 where unjudged or where the document is −1."""
-        width = int(self.documents.max(initial=0)) + 2
-        known = self.rows() * width + self.documents
-        wanted = np.asarray(queries, np.int64)[:, None] * width + np.clip(documents, -1, width - 2) + 0
-        place = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
-        if not len(known):
+        if not len(self.documents):
             return np.zeros(documents.shape, np.int32)
-        found = (known[place] == wanted) & (documents >= 0) & (documents < width - 1)
-        return np.where(found, self.grades[place], 0).astype(np.int32)
+        # A query and a document make one number (int64: millions of both multiply), ascending as judgements are.
+        width = int(self.documents.max()) + 1
+        known = self.rows() * width + self.documents
+        inside = (documents >= 0) & (documents < width)
+        wanted = np.asarray(queries, np.int64)[:, None] * width + np.where(inside, documents, 0)
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return np.where(inside & (known[place] == wanted), self.grades[place], 0).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,8 @@ def build_vocabulary(
 
 def encode_texts(frame: pl.DataFrame, vocabulary: list[str], limit: int) -> Texts:
     """Token ids of the first `limit` words of each text; a text without words is one unknown word."""
-    ids = pl.DataFrame({"word": vocabulary[2:], "id": np.arange(2, len(vocabulary), dtype=np.int32)})
+    known = pl.Series("word", vocabulary[2:], pl.String)
+    ids = pl.DataFrame({"word": known, "id": np.arange(2, len(vocabulary), dtype=np.int32)})
     tokens, lengths = [], []
     for words in words_of(frame, limit):
         words = pl.select(pl.when(words.list.len() > 0).then(words).otherwise(pl.lit(["<unknown>"]))).to_series()
@@ -154,6 +157,9 @@ class Encoder:
         max_document: words read of a document.
         max_query: words read of a query.
         relevant_from: the lowest grade that counts as relevant.
+
+    Raises:
+        BadInput: where one of them is below 1.
     """
 
     min_count: int = 2
@@ -161,6 +167,11 @@ class Encoder:
     max_document: int = 256
     max_query: int = 32
     relevant_from: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value < 1:
+                raise BadInput(f"{name} is {value}", f"encoding.{name}", "choose a whole number from 1 up")
 
     def encode(self, collection: Collection) -> tuple[EncodedCollection, list[str]]:
         """The encoded collection, and the word of each token id."""

@@ -16,7 +16,7 @@ from ranking.trec_files import read_run
 def lists_of_run(paths: Sequence[str], collection: Collection, depth: int) -> RankedLists:
     """The lists of one or more runs, a row for each query of the collection.
 
-    Order within a query is trec_eval's: score descending, then document id descending. Queries of the
+    Order within a query is trec_eval's: score (as float32) descending, then document id descending. Queries of the
     run that the collection lacks are passed over (a run may serve several splits); a document that it
     lacks is an error.
 
@@ -28,20 +28,25 @@ def lists_of_run(paths: Sequence[str], collection: Collection, depth: int) -> Ra
     Raises:
         BadInput: where a file is broken, or ranks a document that the collection lacks.
     """
-    runs = pl.concat([read_run(path).select("query", "document", "score") for path in paths])
     queries = pl.DataFrame({"query": collection.queries["id"]}).with_row_index("q")
     documents = pl.DataFrame({"document": collection.documents["id"]}).with_row_index("d")
-    runs = runs.join(queries, on="query").join(documents, on="document", how="left")
-    unknown = runs.filter(pl.col("d").is_null())
-    if len(unknown):
-        query, document = unknown.row(0)[:2]
-        raise BadInput(
-            f"document {document!r} of query {query!r} is not in {collection.name} ({len(unknown)} such lines)",
-            paths[0],
-            "is it a run over this collection?",
-        )
+    lines = []
+    for path in paths:
+        run = read_run(path).select("query", "document", pl.col("score").cast(pl.Float32))
+        run = run.join(queries, on="query", maintain_order="left")
+        run = run.join(documents, on="document", how="left", maintain_order="left")
+        unknown = run.filter(pl.col("d").is_null())
+        if len(unknown):
+            query, document = unknown.row(0)[:2]
+            raise BadInput(
+                f"document {document!r} of query {query!r} is not in {collection.name} ({len(unknown)} such lines)",
+                path,
+                "is it a run over this collection?",
+            )
+        lines.append(run)
     runs = (
-        runs.sort(["q", "score", "document"], descending=[False, True, True])
+        pl.concat(lines)
+        .sort(["q", "score", "document"], descending=[False, True, True])
         .unique(["q", "d"], keep="first", maintain_order=True)
         .with_columns(place=pl.int_range(pl.len()).over("q"))
         .filter(pl.col("place") < depth)

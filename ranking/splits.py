@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,9 @@ def split_queries(
         folds: how many parts, where the collection has no split.
         limits: queries of `train`, `dev` and `test` at most, None for all. They are drawn by a hash of their
             ids, so that a smaller limit takes some of what a larger one takes.
+
+    Raises:
+        BadInput: where there are fewer queries with a relevant document than folds.
     """
     draw = np.array(
         [int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big") for name in collection.queries["id"]]
@@ -49,6 +53,8 @@ def split_queries(
         return [Split(**{name: limited(own[name], draw, limits[name]) for name in own})]
     # Parts of equal size: the queries in the order of their hashes, dealt round.
     queries = np.flatnonzero(relevant)
+    if len(queries) < folds:
+        raise BadInput(f"{len(queries)} queries with a relevant document make no {folds} folds", "folds", "take fewer")
     part = np.empty(len(queries), np.int64)
     part[np.argsort(draw[queries], kind="stable")] = np.arange(len(queries)) % folds
     splits = []

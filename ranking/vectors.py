@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
@@ -96,22 +97,24 @@ class PackagedGlove(VectorSource):
 class TextVectors(VectorSource):
     """A GloVe or word2vec text file: a word and its numbers a line, plain or .gz.
 
-    A first line of two numbers (word2vec's header) is passed over.
+    A first line of two numbers (word2vec's header) is passed over. So are words with blanks in them, of which
+    GloVe's largest file has some: no word of ours has any.
 
     Args:
         path: the file.
 
     Raises:
-        BadInput: where the file is missing, a line has another length, or no word of the collection is in it.
+        BadInput: where the file is missing, broken, a line has fewer or more numbers than the first one, or no word
+            of the collection is in it.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def read(self, words: list[str]) -> WordVectors:
-        place = {word: row for row, word in enumerate(words)}
+        place = {word: row for row, word in enumerate(words) if word}
         found: dict[int, NDArray[np.float32]] = {}
-        dimension = 0
+        dimension = number = 0
         try:
             opener = gzip.open if self.path.endswith(".gz") else open
             with opener(self.path, "rt", encoding="utf-8") as lines:
@@ -119,19 +122,30 @@ class TextVectors(VectorSource):
                     word, _, numbers = line.rstrip().partition(" ")
                     if number == 1 and " " not in numbers:
                         continue
-                    dimension = dimension or numbers.count(" ") + 1
-                    if numbers.count(" ") + 1 != dimension:
-                        raise BadInput(
-                            f"{numbers.count(' ') + 1} numbers where {dimension} stood before",
-                            f"{self.path}:{number}",
-                        )
+                    count = numbers.count(" ") + 1 if numbers else 0
+                    dimension = dimension or count
+                    if count > dimension and not _is_number(numbers.split(" ", 1)[0]):
+                        continue
+                    if count != dimension:
+                        raise BadInput(f"{count} numbers where {dimension} stood before", f"{self.path}:{number}")
                     if word in place:
-                        found[place[word]] = np.array(numbers.split(" "), np.float32)
-        except (OSError, EOFError, ValueError) as error:
-            raise BadInput(f"can't be read as word vectors ({error})", self.path) from None
+                        found[place[word]] = vector = np.array(numbers.split(" "), np.float32)
+                        if not np.isfinite(vector).all():
+                            raise ValueError("numbers that are not finite")
+        except (OSError, EOFError, ValueError, zlib.error) as error:
+            where = f"{self.path}:{number}" if number else self.path
+            raise BadInput(f"can't be read as word vectors ({error})", where) from None
         if not found:
             raise BadInput("holds no word of this collection", self.path, "is it a text file of word vectors?")
         vectors, known = np.zeros((len(words), dimension), np.float32), np.zeros(len(words), bool)
         for row, vector in found.items():
             vectors[row], known[row] = vector, True
         return WordVectors(vectors, known)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

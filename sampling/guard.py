@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from sampling.retrieval.function import RetrievalFunction
@@ -17,16 +18,25 @@ class Guard:
     """Drops candidates that the retrieval function scores almost as high as a relevant document, or higher.
 
     What is unjudged and looks that relevant may well be. A candidate is kept when its score is at most
-    `positive − absolute` and at most `positive·(1 − relative)`, `positive` being the score of the best
+    `positive − absolute` and at most `positive − relative·|positive|`, `positive` being the score of the best
     relevant document of the query. Both None: nothing is dropped.
 
     Args:
-        absolute: margin on the function's own scale.
+        absolute: margin on the function's own scale, from 0 up.
         relative: margin as a share of the positive's score, 0 to 1.
+
+    Raises:
+        BadInput: where a margin is out of its range.
     """
 
     absolute: float | None = None
     relative: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.absolute is not None and not self.absolute >= 0:
+            raise BadInput(f"absolute is {self.absolute}", "sampling.guard", "choose a number from 0 up")
+        if self.relative is not None and not 0 <= self.relative <= 1:
+            raise BadInput(f"relative is {self.relative}", "sampling.guard", "choose a share from 0 to 1")
 
     @property
     def active(self) -> bool:
@@ -42,7 +52,8 @@ class Guard:
         if self.absolute is not None:
             limits = np.minimum(limits, positives - self.absolute)
         if self.relative is not None:
-            limits = np.minimum(limits, positives - self.relative * np.abs(positives))
+            margins = self.relative * np.abs(positives, where=np.isfinite(positives), out=np.zeros_like(positives))
+            limits = np.minimum(limits, positives - margins)
         return limits
 
 

@@ -9,6 +9,7 @@ import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 from ray.tune.search import Searcher
 
+from cluster.run import mean_best
 from cluster.storage import Storage
 from cluster.studies.sweep import Interval, Planned, Point, plan
 
@@ -91,9 +92,7 @@ class OptunaRuns(Searcher):
         from cluster.studies.ranking import read_outcome
 
         outcome = read_outcome(self.storage, name)
-        if outcome is None:
-            return None
-        return sum(max(curve) for curve in outcome.validations) / len(outcome.validations)
+        return None if outcome is None else mean_best(outcome)
 
     def _tell(self, method: int, name: str, best: float) -> None:
         opened = self._open[method]
@@ -106,7 +105,7 @@ class OptunaRuns(Searcher):
             self._studies[method].tell(trial, sum(known) / len(known))
             self._open[method] = None
 
-    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+    def suggest(self, trial_id: str) -> Any:
         """Tune asks for the next run; None asks it to wait for results."""
         if not self._queue:
             for method in range(len(self.points)):

@@ -15,9 +15,9 @@ from rich.console import Console
 from cluster.configuration import compose
 from cluster.preparation import Preparation
 from cluster.run import Outcome, Progress, check, run
+from cluster.storage import Storage
 from cluster.studies import results
 from cluster.studies.sweep import Planned, Point, draws, experiment, identity, plan, points
-from cluster.storage import Storage
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
@@ -133,29 +133,29 @@ def conduct(study: Study, console: Console) -> int:
     from cluster.session import session
     from cluster.studies.tuning import spread
 
-    preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]", highlight=False))
+    preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]"))
     runs = study.plan()
     adaptive = [point for point in study.points if point.intervals] if study.options["search"] == "optuna" else []
+    examples = [plan(point, [0.5] * len(point.intervals), study.seeds[:1])[0] for point in adaptive]
     if not runs and not adaptive:
         raise BadInput("nothing to run", remedy="see `pyrite study --help`")
-    for planned in _distinct(runs):
+    for planned in _distinct([*runs, *examples]):
         check(planned.config)
-    collections = {planned.name: preparation.collection(planned.config) for planned in runs}
+    collections = {planned.name: preparation.collection(planned.config) for planned in [*runs, *examples]}
     _record(study, {collection.fingerprint: collection for collection in collections.values()})
     done = finished(study.storage, runs)
     total = len(runs) + len(adaptive) * study.options["samples"] * len(study.seeds)
     console.print(
         f"{total} runs ({len(done)} done) over {_named(collections.values())}, results in {study.storage}",
-        highlight=False,
     )
     errors: dict[str, str] = {}
     if len(done) < total:
         with session(study.options["address"], study.options["dashboard"]) as dashboard:
             if dashboard:
-                console.print(f"[dim]Ray's dashboard: {dashboard}[/]", highlight=False)
+                console.print(f"[dim]Ray's dashboard: {dashboard}[/]")
             more, errors = spread(study, runs, adaptive, preparation, console)
-            runs += [planned for planned in more if planned.name not in collections]
-            collections |= {planned.name: preparation.collection(planned.config) for planned in runs}
+            runs += more
+            collections |= {planned.name: preparation.collection(planned.config) for planned in more}
     write_results(study, runs, collections, errors, console)
     return len(errors)
 
@@ -299,7 +299,7 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
     )
     if not (trials["status"] == "done").any():
         failures = trials["error"].drop_nulls().to_list()
-        console.print(f"[red]no run came to its end[/]: {failures[0] if failures else 'nothing ran'}", highlight=False)
+        console.print(f"[red]no run came to its end[/]: {failures[0] if failures else 'nothing ran'}")
         return
     summary = summarise(trials, baseline)
     storage.write("summary.csv", summary.write_csv().encode())
@@ -311,6 +311,6 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
     console.print(table(summary))
     failed = trials.filter(pl.col("status") == "failed")
     for name, error in failed.select("run", "error").rows():
-        console.print(f"[red]failed[/] {name}: {error}", highlight=False)
+        console.print(f"[red]failed[/] {name}: {error}")
     where = os.path.relpath(storage.path("report.html")) if storage.local else storage.path("report.html")
-    console.print(f"report: {where}", highlight=False, soft_wrap=True)
+    console.print(f"report: {where}", soft_wrap=True)

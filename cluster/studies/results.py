@@ -16,7 +16,7 @@ from cluster.studies.sweep import Planned, function_name
 from ranking.collections.collection import Collection
 
 SWEPT = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "run": pl.String, "overrides": pl.String, "ranker": pl.String, "policy": pl.String, "function": pl.String,
     "selector": pl.String, "objective": pl.String, "seed": pl.Int64, "status": pl.String, "error": pl.String,
     "collection": pl.String, "fingerprint": pl.String, "epochs": pl.Int64, "best_epoch": pl.Int64,

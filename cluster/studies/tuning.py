@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from ray.tune.search import BasicVariantGenerator, Searcher
 from rich.console import Console
 
 from cluster.preparation import Preparation
-from cluster.run import Progress
+from cluster.run import Progress, mean_best
 from cluster.storage import Storage
 from cluster.studies.live import LiveTable
 from cluster.studies.optuna_runs import OptunaRuns
@@ -36,12 +37,16 @@ def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: 
     run = trial["run"]
     parts = dict(zip(run["parts"], ray.get([shared[key] for key in run["parts"].values()]), strict=True))
 
+    best = -math.inf
+
     def tell(progress: Progress) -> None:
-        tune.report({"epoch": progress.epoch, "max_epochs": progress.max_epochs, "validation": progress.validation})
+        nonlocal best
+        best = max(best, progress.validation)
+        shown = {"epoch": progress.epoch, "max_epochs": progress.max_epochs, "validation": progress.validation}
+        tune.report(shown | {"best": best})
 
     outcome = conduct_run(run["name"], run["config"], parts, storage, tell)
-    best = [max(curve, default=float("nan")) for curve in outcome.validations]
-    tune.report({"best": sum(best) / len(best)})
+    tune.report({"best": mean_best(outcome)})
 
 
 def spread(
@@ -116,7 +121,8 @@ def spread(
                     verbose=0,
                 ),
             )
-            for result in tuner.fit():
+            results = tuner.fit()
+            for result in (results[place] for place in range(len(results))):
                 if result.error and result.config:
                     errors[result.config["run"]["name"]] = _reason(result.error)
     return (proposals.proposed if proposals else []), errors

@@ -1,10 +1,9 @@
 """Docstrings of Python source files, found by parsing and never by importing.
 
-A program of its own that needs nothing but the standard library: parsing is all Python, so `pydocs` runs several
-of these beside each other. It reads a JSON list of [module, path] from standard input and writes one JSON line
-[module, name, kind, docstring] for each docstring to standard output, in the order of the files and their lines.
-A plain child process, unlike a pool of `multiprocessing`, does not care who started it: a script without a
-`__main__` guard, a notebook or a Ray worker.
+Parsing is all Python, so it is spread over processes. Each is this very file, run as a program that needs nothing but
+the standard library: a list of files as JSON on standard input, a JSON line for each docstring on standard output.
+A plain child, unlike a pool of `multiprocessing`, does not care who started it: a script without a `__main__` guard,
+a notebook, or a Ray worker.
 """
 
 from __future__ import annotations
@@ -12,60 +11,107 @@ from __future__ import annotations
 import ast
 import gc
 import json
+import os
+import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+_ALONE = 2_000_000  # bytes that are parsed sooner than a process is started
+_MOST_PROCESSES = 8
 
 # Statements that can hold a definition: `if TYPE_CHECKING:`, `try: … except ImportError: …` and the like.
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 _DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def docstrings(path: str, module: str) -> Iterator[tuple[str, str, str]]:
-    """The docstrings of one file.
+class Docstring(NamedTuple):
+    """A docstring: the number of its file, the dotted name of what it describes, and its text.
+
+    `kind` is "module", "class" or "function"; the indentation of the text is cleaned.
+    """
+
+    file: int
+    name: str
+    kind: str
+    text: str
+
+
+def docstrings(files: Sequence[tuple[str, str]], alone: int = _ALONE) -> list[Docstring]:
+    """The docstrings of many files, in the order of the files and their lines.
 
     Args:
-        path: a Python source file.
-        module: its dotted name.
+        files: dotted name and path of each module.
+        alone: up to so many bytes no other process is started.
 
-    Yields:
-        (dotted name of what is described, "module", "class" or "function", docstring with its indentation cleaned).
+    Returns:
         Nothing for a file that is not Python of this version: packages ship templates and tests of their parsers.
     """
-    with open(path, "rb") as file:
-        source = file.read()
-    # A docstring of two paragraphs is triple-quoted; a third of all files hold no such thing and need no parsing.
-    if b'"""' not in source and b"'''" not in source:
-        return
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    yield from _described(tree, module, "module")
+    sizes = [os.path.getsize(path) for _, path in files]
+    processes = 1 if sum(sizes) <= alone or not sys.executable else min(_processors(), _MOST_PROCESSES)
+    # Dealt out by size, so that all have the same to do.
+    order = sorted(range(len(files)), key=sizes.__getitem__, reverse=True)
+    shares = [[(number, *files[number]) for number in order[i::processes]] for i in range(processes)]
+    if sum(sizes) <= alone or not sys.executable:
+        found = [docstring for share in shares for docstring in _parsed(share)]
+    else:
+        with ThreadPoolExecutor(processes) as threads:
+            found = [docstring for part in threads.map(_in_a_process, shares) for docstring in part]
+    return sorted(found, key=lambda docstring: docstring.file)  # stable: lines stay in order
 
 
-def _described(node: ast.AST, name: str, kind: str) -> Iterator[tuple[str, str, str]]:
+def _in_a_process(share: list[tuple[int, str, str]]) -> list[Docstring]:
+    # Isolated: neither this folder nor the user's variables decide what the child imports.
+    command = [sys.executable, "-I", os.path.abspath(__file__)]
+    child = subprocess.run(command, input=json.dumps(share), capture_output=True, text=True, encoding="utf-8")
+    if child.returncode:
+        raise RuntimeError(f"the docstrings could not be parsed:\n{child.stderr}")
+    return [Docstring(*json.loads(line)) for line in child.stdout.splitlines()]
+
+
+def _parsed(share: Sequence[tuple[int, str, str]]) -> Iterator[Docstring]:
+    for number, module, path in share:
+        with open(path, "rb") as file:
+            source = file.read()
+        # A docstring of several lines is triple-quoted; a third of all files hold no such thing and need no parsing.
+        if b'"""' not in source and b"'''" not in source:
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # other people's invalid escapes are no news of ours
+                tree = ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        yield from _described(tree, module, "module", number)
+
+
+def _described(node: ast.AST, name: str, kind: str, number: int) -> Iterator[Docstring]:
     if kind:
         text = ast.get_docstring(node)  # type: ignore[arg-type]
         if text:
-            yield name, kind, text
+            yield Docstring(number, name, kind, text)
     for block in _BLOCKS:
         for child in getattr(node, block, ()):
             if isinstance(child, _DEFINITIONS):
                 inner = "class" if isinstance(child, ast.ClassDef) else "function"
-                yield from _described(child, f"{name}.{child.name}", inner)
+                yield from _described(child, f"{name}.{child.name}", inner, number)
             elif hasattr(child, "body"):
-                yield from _described(child, name, "")
+                yield from _described(child, name, "", number)
 
 
-def main() -> None:
-    """Answer one request: files in, docstrings out."""
-    warnings.simplefilter("ignore")  # other people's invalid escapes are no news of ours
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _main() -> None:
     gc.disable()  # syntax trees hold no cycles; looking for them costs a fifth of the time
-    for module, path in json.load(sys.stdin):
-        for found in docstrings(path, module):
-            sys.stdout.write(json.dumps([module, *found]) + "\n")
+    for docstring in _parsed(json.load(sys.stdin)):
+        sys.stdout.write(json.dumps(docstring) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    _main()

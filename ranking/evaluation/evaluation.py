@@ -41,18 +41,26 @@ class Evaluation:
             FloatingPointError: where the ranker scores a candidate nan.
         """
         queries, documents = self.candidates.queries, self.candidates.documents
-        if documents is None:
-            ranked, scores = search(ranker, self.encoded, queries, self.candidates.depth)
-            grades = self._grades_of(ranked)
-        else:
-            scores = score_candidates(ranker, self.encoded, queries, documents)
-            grades = self._grades
-        if np.isnan(scores).any():
-            raise FloatingPointError("the ranker scores a document nan")
-        return self.evaluator(grades if documents is None else ranked_grades(scores, documents, grades, self._keys))
+        if documents is not None:
+            return self.of_scores(score_candidates(ranker, self.encoded, queries, documents))
+        ranked, scores = search(ranker, self.encoded, queries, self.candidates.depth)
+        return self.evaluator(self._grades_of(_numbers(ranked, scores)))
+
+    def of_scores(self, scores: NDArray[np.float32]) -> dict[str, NDArray[np.float64]]:
+        """The same of any scores [q, depth] of the candidates, in their order."""
+        documents = self.candidates.documents
+        assert documents is not None
+        return self.evaluator(ranked_grades(scores, _numbers(documents, scores), self._grades, self._keys))
 
     def of_bm25(self) -> dict[str, NDArray[np.float64]]:
         """The same of BM25's own order of the candidates."""
         lists = self.candidates.bm25
         keys = self.encoded.document_key[np.maximum(lists.documents, 0)]
         return self.evaluator(ranked_grades(lists.scores, lists.documents, self._grades_of(lists.documents), keys))
+
+
+def _numbers(documents: NDArray[np.int32], scores: NDArray[np.float32]) -> NDArray[np.int32]:
+    """The documents, once it is known that their scores are numbers."""
+    if np.isnan(scores).any():
+        raise FloatingPointError("the ranker scores a document nan")
+    return documents

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.bm25 import Bm25Options
+from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists, stack_lists
 from ranking.run_files import lists_of_run
 from ranking.sources import Sources
@@ -46,9 +47,14 @@ class Origin(ABC):
 
     Args:
         depth: candidates a query.
+
+    Raises:
+        BadInput: where the depth is below 1.
     """
 
     def __init__(self, depth: int = 100) -> None:
+        if depth < 1:
+            raise BadInput(f"depth is {depth}", "origin", "choose a whole number from 1 up")
         self.depth = depth
 
     @abstractmethod

@@ -28,4 +28,4 @@ class Objective(ABC):
 
 def mean_over_present(values: Tensor, present: Tensor) -> Tensor:
     """Mean of `values` where `present`, 0 where nothing is."""
-    return (values * present).sum() / present.sum().clamp(min=1)
+    return values.masked_fill(~present, 0).sum() / present.sum().clamp(min=1)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from sampling.retrieval.function import Offer, RetrievalFunction
 
@@ -15,9 +16,14 @@ class Ranked(RetrievalFunction):
 
     Args:
         depth: length of a list.
+
+    Raises:
+        BadInput: where the depth is below 1.
     """
 
     def __init__(self, depth: int = 100) -> None:
+        if depth < 1:
+            raise BadInput(f"depth is {depth}", "function", "choose a whole number from 1 up")
         self.depth = depth
 
     def ready(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
@@ -45,7 +51,7 @@ def draw_places(counts: NDArray[np.integer], count: int, rng: np.random.Generato
     """`count` distinct places below each row's `counts`, uniformly, as far as there are so many.
 
     Floyd's algorithm (Bentley and Floyd 1987), for all rows at once: its cost depends on how many are
-    drawn, not on how long the lists are.
+    drawn, not on how long the lists are. The set is uniform, its order is not: low places tend to come first.
 
     Returns:
         int64 [rows, count]; a row with fewer than `count` places names each once, then is arbitrary.

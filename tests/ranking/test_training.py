@@ -279,14 +279,14 @@ def test_more_training_fits_the_training_data(tiny_sources: Sources, tiny_encode
     run = training(
         tiny_sources,
         validation=Evaluation(tiny_encoded, candidates, ["AP@12"]),
-        optimizer=partial(torch.optim.Adam, lr=0.05),
+        optimizer=partial(torch.optim.Adam, lr=0.02),
         max_epochs=60,
         patience=60,
     )
 
     class Others(RandomNegatives):
         def negatives(self, batch: Batch, training: RankerTraining) -> np.ndarray:
-            drawn = super().negatives(batch, training)
+            drawn = self.rng.integers(0, 12, (len(batch), 6)).astype(np.int32)
             return np.where(tiny_encoded.judgements.relevant().lookup(batch.queries, drawn) > 0, -1, drawn)
 
     run.fit(Others())

@@ -1,0 +1,1 @@
+"""Measurements of speed and memory, one command each: python -m benchmarks.NAME."""

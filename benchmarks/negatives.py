@@ -1,0 +1,71 @@
+"""How fast negatives are found: BM25's lists for all training queries, and drawing from them.
+
+    python -m benchmarks.negatives FOLDER
+
+Prints the time of bm25s called directly and of ours over the same tokens, their ratio, and how many negatives
+a second the uniform selector draws, batch by batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import bm25s
+import numpy as np
+
+from cluster.configuration import compose
+from cluster.preparation import Preparation
+from cluster.run import assemble
+from ranking.bm25 import Bm25, Bm25Options
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
+    chosen = parser.parse_args()
+    config = compose(["collection=beir", f"collection.path={chosen.folder}"])
+    preparation = Preparation()
+    parts = preparation.parts(config)
+    collection, encoded = preparation.collection(config), parts["base"].encoded
+    queries = encoded.queries_of("train")
+    options = Bm25Options()
+    ours = Bm25(collection, options)
+    ours.search(queries[:8], 100)  # compiles
+
+    theirs = bm25s.BM25(k1=options.k1, b=options.b)
+    documents = [tokens.tolist() for tokens in ours.tokenize(collection.documents)]
+    theirs.index((documents, ours.terms), create_empty_token=False, show_progress=False)
+    asked = [tokens.tolist() for tokens in (ours.queries[query] for query in queries)]
+    cores = len(os.sched_getaffinity(0))
+    started = time.perf_counter()
+    found, scores = theirs.retrieve(asked, k=100, show_progress=False, n_threads=cores)
+    direct = time.perf_counter() - started
+    started = time.perf_counter()
+    lists, _ = ours.search(queries, 100)
+    own = time.perf_counter() - started
+    top = np.where(np.isfinite(lists.scores), lists.scores, 0)
+    print(f"top 100 of {len(documents):,} documents for {len(queries):,} queries, {cores} cores")
+    print(f"bm25s      {direct:6.2f} s")
+    print(f"Bm25       {own:6.2f} s   {direct / own:.1f}x   largest difference of a score {np.abs(top - scores).max():.1e}")
+
+    for function in ("bm25", "random"):
+        config = compose(["collection=beir", f"collection.path={chosen.folder}", f"function={function}"])
+        training, sampler = assemble(config, preparation.parts(config), 0)
+        batches, drawn = 2000, 0
+        started = time.perf_counter()
+        for _ in range(batches):
+            batch = training.next_batch()
+            drawn += sampler.negatives(batch, training).size
+            training.position = (training.position + len(batch)) % (len(training.examples) - len(batch))
+        seconds = time.perf_counter() - started
+        print(
+            f"uniform over {function:7s} {drawn / seconds:12,.0f} negatives a second, {sampler.count} for each of "
+            f"{training.batch_size} queries a batch"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Collections by their id in the catalogue of ir_datasets, which downloads them or knows where their files are.
+
+MacAvaney et al. 2021, *Simplified Data Wrangling with ir_datasets*.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from ranking.collections.faults import Faults
+from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, frames, together
+from ranking.collections.splits import DEV, TEST, TRAIN
+from ranking.errors import BadInput
+
+
+@dataclass
+class IrDatasets(Reader):
+    """Collections of ir_datasets (needs the extra `hub`).
+
+    Where there is no network, only what was downloaded before or was put by hand where ir_datasets looks for it
+    (`$IR_DATASETS_HOME`, by default `~/.ir_datasets`) can be read. The cache knows a collection by its ids: when
+    local files behind an id change, remove its folder from the cache.
+
+    Args:
+        ids: an id such as `beir/nfcorpus/test`, whose queries are cross-validated; or an id for each split, as
+            {train: beir/nfcorpus/train, dev: beir/nfcorpus/dev, test: beir/nfcorpus/test}. All must be over the same
+            documents.
+    """
+
+    ids: str | Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        unknown = [] if isinstance(self.ids, str) else sorted(set(self.ids) - {TRAIN, DEV, TEST})
+        if unknown or not self.ids:
+            what = f"no split is called {unknown[0]!r}" if unknown else "no id is given"
+            raise BadInput(what, "ids", "give one id, or ids for train, dev and test")
+
+    @property
+    def name(self) -> str:
+        return next(iter(self._splits().values())).replace("/", "-")
+
+    def sources(self) -> dict[str, str]:
+        return {"ir_datasets": str(_package().__version__), **{str(split): id for split, id in self._splits().items()}}
+
+    def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
+        first, *others = self._splits().values()
+        documents = _dataset(first, "docs").docs_handler()
+        for other in others:
+            if _dataset(other, "docs").docs_handler() != documents:
+                raise BadInput("its documents are not those of " + first, other, "take splits of one collection")
+        rows = (
+            (document.doc_id, document.default_text(), None, None, f"{first} documents", number)
+            for number, document in _all(documents.docs_iter, first)
+        )
+        return frames(rows, DOCUMENTS)
+
+    def read_queries(self, faults: Faults) -> pl.DataFrame:
+        rows = (
+            (query.query_id, query.default_text(), None, None, f"{id} queries", number)
+            for id in self._splits().values()
+            for number, query in _all(_dataset(id, "queries").queries_iter, id)
+        )
+        return together(frames(rows, QUERIES), QUERIES)
+
+    def read_judgements(self, faults: Faults) -> pl.DataFrame:
+        rows = (
+            (qrel.query_id, qrel.doc_id, qrel.relevance, split, f"{id} qrels", number)
+            for split, id in self._splits().items()
+            for number, qrel in _all(_dataset(id, "qrels").qrels_iter, id)
+        )
+        return together(frames(rows, JUDGEMENTS), JUDGEMENTS)
+
+    def _splits(self) -> dict[str | None, str]:
+        return {None: self.ids} if isinstance(self.ids, str) else dict(self.ids.items())
+
+
+def _package() -> Any:
+    try:
+        package = importlib.import_module("ir_datasets")
+    except ImportError:
+        remedy = "install the extra: pip install 'pyrite[hub]'"
+        raise BadInput("the package ir_datasets is not installed", remedy=remedy) from None
+    package.log.easy().logger().setLevel(logging.ERROR)  # what goes wrong is said once, by us
+    return package
+
+
+def _dataset(id: str, needed: str) -> Any:
+    try:
+        dataset = _package().load(id)
+    except KeyError:
+        raise BadInput("ir_datasets knows no such id", id, "see https://ir-datasets.com for all") from None
+    if not dataset.has(needed):
+        raise BadInput(f"it has no {needed}", id, "take one of its parts, such as …/train or …/test")
+    return dataset
+
+
+def _all(iterate: Any, id: str) -> Iterator[tuple[int, Any]]:
+    """Numbered entries; whatever keeps ir_datasets from giving them is said in one line."""
+    try:
+        entries: Iterable[Any] = iterate()
+        yield from enumerate(entries, 1)
+    except (OSError, EOFError, RuntimeError, ValueError, zlib.error) as error:
+        remedy = "connect to the network once, or put its files where ir_datasets looks for them"
+        what = f"ir_datasets cannot read or download it ({type(error).__name__}: {str(error)[:200]})"
+        raise BadInput(what, id, remedy) from error

@@ -1,0 +1,134 @@
+"""Which Python source files there are to read docstrings from, found without importing anything."""
+
+from __future__ import annotations
+
+import csv
+import os
+import platform
+import re
+import sysconfig
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+
+from ranking.errors import BadInput
+
+PROJECT = Path(__file__).resolve().parents[2]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FOR_TESTS = re.compile(r"(tests?|testing|_tests|idle_test)/|(test_[^/]*|[^/]*_test|conftest)\.py$")
+_NO_PACKAGES = {"site-packages", "dist-packages", "__pycache__"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Python file and the dotted name of its module."""
+
+    module: str
+    path: Path
+
+
+def standard_library() -> list[Source]:
+    """The modules of the Python that runs, without its tests."""
+    return _tree(Path(sysconfig.get_paths()["stdlib"]))
+
+
+def python_version() -> str:
+    return platform.python_version()
+
+
+def tree(folder: Path) -> list[Source]:
+    """The modules in a folder; it may be a package itself, or hold packages and modules.
+
+    Raises:
+        BadInput: no such folder, or no Python in it.
+    """
+    found = _tree(folder, prefix=f"{folder.name}." if (folder / "__init__.py").exists() else "")
+    if not found:
+        raise BadInput("no Python files in it" if folder.is_dir() else "no such folder", folder)
+    return found
+
+
+def dependencies(installed: Iterable[Distribution] | None = None, project: str = "pyrite") -> dict[str, Distribution]:
+    """The installed distributions that a project needs, they need, and so on.
+
+    What an extra asks for counts where it is installed, whoever installed it.
+
+    Args:
+        installed: all distributions; those of this environment by default.
+        project: the distribution to start from. If it is not installed, the `pyproject.toml` beside the packages
+            says what it needs, as on a cluster that was handed the source tree alone.
+
+    Returns:
+        Distributions by their normalised names, in alphabetical order.
+    """
+    present: dict[str, Distribution] = {}
+    for distribution in distributions() if installed is None else installed:
+        present.setdefault(_normalised(distribution.name), distribution)  # the first on the path is the one in use
+    here = present.get(project)
+    waiting = list(_required(here.requires or [] if here else _declared(PROJECT / "pyproject.toml")))
+    needed: dict[str, Distribution] = {}
+    while waiting:
+        name = waiting.pop()
+        if name in present and name not in needed and name != project:
+            needed[name] = present[name]
+            waiting.extend(_required(present[name].requires or []))
+    return dict(sorted(needed.items()))
+
+
+def sources(distribution: Distribution) -> list[Source]:
+    """The modules that a distribution installed, without its tests."""
+    record = distribution.read_text("RECORD")
+    # The list of files as text: importlib's own objects for a hundred thousand files take seconds.
+    files = [row[0] for row in csv.reader(record.splitlines()) if row] if record else map(str, distribution.files or [])
+    return [
+        Source(module, Path(str(distribution.locate_file(file))))
+        for file in sorted(files)
+        if (module := _module(file)) is not None
+    ]
+
+
+def _tree(folder: Path, prefix: str = "") -> list[Source]:
+    found = []
+    for where, folders, files in os.walk(folder):
+        folders[:] = sorted(set(folders) - _NO_PACKAGES)
+        for file in sorted(files):
+            path = Path(where, file)
+            module = _module(path.relative_to(folder).as_posix(), prefix)
+            if module is not None:
+                found.append(Source(module, path))
+    return found
+
+
+def _module(file: str, prefix: str = "") -> str | None:
+    """The dotted name of a module by its path; None for what is no module, or serves tests."""
+    if not file.endswith(".py") or _FOR_TESTS.search(file):
+        return None
+    parts = file.removesuffix(".py").split("/")
+    if parts[-1] == "__init__":
+        parts.pop()
+    if not all(part.isidentifier() for part in parts):
+        return None
+    return f"{prefix}{'.'.join(parts)}".rstrip(".") or None
+
+
+def _required(requirements: Iterable[str]) -> Iterator[str]:
+    """Names in requirements such as `fsspec[http]>=2024; extra == "data"`."""
+    for requirement in requirements:
+        name = _NAME.match(requirement.strip())
+        if name:
+            yield _normalised(name.group())
+
+
+def _declared(pyproject: Path) -> list[str]:
+    if not pyproject.exists():
+        return []
+    project: Mapping[str, object] = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
+    needed = list(project.get("dependencies", []))  # type: ignore[call-overload]
+    extras: Mapping[str, list[str]] = project.get("optional-dependencies", {})  # type: ignore[assignment]
+    return [*needed, *(requirement for extra in extras.values() for requirement in extra)]
+
+
+def _normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,205 @@
+"""The built-in collection: what Python's standard library and Pyrite's own dependencies say about themselves.
+
+Real text on every machine and without a download. A docstring's first paragraph says in a sentence what the rest
+explains, as a question and its answer do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from ranking.collections import packages
+from ranking.collections.docstrings import Docstring, docstrings
+from ranking.collections.faults import Faults
+from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, frames, stamps, together
+from ranking.collections.splits import DEV, TEST, TRAIN
+from ranking.errors import BadInput
+
+_PARAGRAPHS = re.compile(r"\n[ \t]*\n")
+_WORD = re.compile(r"\w+")
+_FEWEST_MEMBERS = 3
+_FEWEST_WORDS = {"first_paragraph": 40, "topics": 15}
+
+
+class _Entry(NamedTuple):
+    """A docstring with its place among the packages, and taken apart."""
+
+    id: str
+    name: str
+    kind: str
+    module: str
+    first: str
+    rest: str
+    whole: str
+
+    def row(self, text: str) -> tuple[object, ...]:
+        return self.id, text, self.module.partition(".")[0], self.module, self.module, None
+
+
+class _Content(NamedTuple):
+    documents: list[tuple[object, ...]]
+    queries: list[tuple[object, ...]]
+    judgements: list[tuple[object, ...]]
+
+
+@dataclass
+class Pydocs(Reader):
+    """The docstrings of the standard library and of what Pyrite depends on, as far as it is installed.
+
+    The category is the package (`torch`), the subcategory the module (`torch.nn.functional`), ids are dotted names
+    (`torch.nn.functional.relu`). What is near-empty or said twice is dropped, modules for tests are not read. Other
+    versions of the packages make another collection, so the versions are part of its fingerprint and its facts.
+    Queries are split 80/10/10 by a hash of their text.
+
+    Args:
+        queries: "first_paragraph": the first paragraph of a docstring is the query, the rest its one relevant
+            document; about 29,000 pairs. Or "topics", an ad hoc task: the first paragraph of a class or module is
+            the topic, and the whole docstrings of its members (of its methods, or of its classes and functions) are
+            its relevant documents, at least three. Equal topics are one, with the members of both. A class that is a
+            topic gives only the rest of its docstring as a document: the first paragraph would find itself.
+        query_words: shorter queries are dropped.
+        document_words: shorter documents are dropped; 40 for first paragraphs, 15 for topics if not given.
+        folders: source trees to read instead, such as your own.
+    """
+
+    queries: str = "first_paragraph"
+    query_words: int = 3
+    document_words: int | None = None
+    folders: Sequence[str | Path] | None = None
+
+    def __post_init__(self) -> None:
+        if self.queries not in _FEWEST_WORDS:
+            raise BadInput(
+                f"pydocs has no queries called {self.queries!r}", "queries", "take first_paragraph or topics"
+            )
+
+    @property
+    def name(self) -> str:
+        return "pydocs" if self.queries == "first_paragraph" else "pydocs-topics"
+
+    def sources(self) -> Mapping[str, str]:
+        return self._versions if self.folders is None else stamps(source.path for source in self._sources)
+
+    def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
+        return frames(self._content.documents, DOCUMENTS)
+
+    def read_queries(self, faults: Faults) -> pl.DataFrame:
+        return together(frames(self._content.queries, QUERIES), QUERIES)
+
+    def read_judgements(self, faults: Faults) -> pl.DataFrame:
+        return together(frames(self._content.judgements, JUDGEMENTS), JUDGEMENTS)
+
+    def facts(self) -> dict[str, str]:
+        if self.folders is not None:
+            return {}
+        return {"packages": ", ".join(f"{name} {version}" for name, version in self._versions.items())}
+
+    @cached_property
+    def _versions(self) -> dict[str, str]:
+        installed = packages.dependencies()
+        return {"Python": packages.python_version(), **{name: one.version for name, one in installed.items()}}
+
+    @cached_property
+    def _sources(self) -> list[packages.Source]:
+        if self.folders is not None:
+            found = [source for folder in self.folders for source in packages.tree(Path(folder).expanduser())]
+        else:
+            found = packages.standard_library()
+            found += [source for one in packages.dependencies().values() for source in packages.sources(one)]
+        distinct = {source.path: source for source in found if source.path.is_file()}
+        return sorted(distinct.values(), key=lambda source: (source.module, source.path))
+
+    @cached_property
+    def _content(self) -> _Content:
+        sources = self._sources
+        found = docstrings([(source.module, str(source.path)) for source in sources])
+        entries = list(_entries(found, [source.module for source in sources]))
+        fewest = _FEWEST_WORDS[self.queries] if self.document_words is None else self.document_words
+        if self.queries == "topics":
+            return _topics(entries, self.query_words, fewest)
+        return _pairs(entries, self.query_words, fewest)
+
+
+def _entries(found: Sequence[Docstring], modules: Sequence[str]) -> Iterator[_Entry]:
+    times: dict[str, int] = {}
+    for docstring in found:
+        # Escapes in a docstring can spell half a character, which no encoding can write.
+        whole = docstring.text.encode("utf-8", "replace").decode().strip()
+        first, *rest = _PARAGRAPHS.split(whole, maxsplit=1)
+        times[docstring.name] = count = times.get(docstring.name, 0) + 1
+        # A name defined twice: overloads, a property and its setter, two branches of an `if`.
+        id = docstring.name if count == 1 else f"{docstring.name}#{count}"
+        module = modules[docstring.file]
+        yield _Entry(id, docstring.name, docstring.kind, module, _flat(first), "".join(rest).strip(), whole)
+
+
+def _pairs(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Content:
+    content = _Content([], [], [])
+    asked: set[str] = set()
+    answered: set[str] = set()
+    for entry in entries:
+        answer = _flat(entry.rest)
+        if _words(entry.first) < query_words or _words(answer) < document_words:
+            continue
+        if entry.first in asked or answer in answered:
+            continue
+        asked.add(entry.first)
+        answered.add(answer)
+        content.documents.append(entry.row(entry.rest))
+        content.queries.append(entry.row(entry.first))
+        content.judgements.append((entry.id, entry.id, 1, _split(entry.first), entry.module, None))
+    return content
+
+
+def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Content:
+    members: dict[tuple[str, str], list[_Entry]] = {}  # by module and dotted name of what they are members of
+    for entry in entries:
+        if entry.kind != "module" and _words(entry.whole) >= document_words:
+            members.setdefault((entry.module, entry.name.rpartition(".")[0]), []).append(entry)
+
+    def has_topic(entry: _Entry) -> bool:
+        several = len(members.get((entry.module, entry.name), ())) >= _FEWEST_MEMBERS
+        return entry.kind != "function" and several and _words(entry.first) >= query_words
+
+    documents: dict[str, _Entry] = {}  # by their text: what several members say is one document
+    said: dict[str, str] = {}  # text by id
+    for entry in (member for group in members.values() for member in group):
+        text = entry.rest if has_topic(entry) else entry.whole
+        if _words(text) >= document_words:
+            documents.setdefault(_flat(text), entry)
+            said[entry.id] = text
+
+    topics: dict[str, tuple[_Entry, dict[str, None]]] = {}
+    for entry in filter(has_topic, entries):
+        _, relevant = topics.setdefault(entry.first, (entry, {}))
+        for member in members[entry.module, entry.name]:
+            if member.id in said:
+                relevant[documents[_flat(said[member.id])].id] = None
+
+    content = _Content([entry.row(said[entry.id]) for entry in documents.values()], [], [])
+    for text, (entry, relevant) in topics.items():
+        if len(relevant) >= _FEWEST_MEMBERS:
+            content.queries.append(entry.row(text))
+            content.judgements.extend((entry.id, id, 1, _split(text), entry.module, None) for id in relevant)
+    return content
+
+
+def _split(text: str) -> str:
+    share = int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) / 2**64
+    return TRAIN if share < 0.8 else DEV if share < 0.9 else TEST
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _words(text: str) -> int:
+    return len(_WORD.findall(text))

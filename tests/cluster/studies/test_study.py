@@ -1,0 +1,176 @@
+"""The real commands, small."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from cluster.cli import main
+
+FILES = {"config.yaml", "trials.parquet", "queries.parquet", "samplers.parquet", "summary.csv", "report.html"}
+
+
+def command(*arguments: str) -> int:
+    """Run a command in this process."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture(scope="module")
+def study(base: list[str], ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The main job's seven methods over a made-up collection, two seeds each."""
+    out = tmp_path_factory.mktemp("studies") / "main"
+    assert command("study", *base, "seeds=2", f"out={out}") == 0
+    return out
+
+
+def test_a_study_leaves_its_files(study: Path) -> None:
+    assert {path.name for path in study.iterdir() if path.is_file()} >= FILES
+    assert {path.suffix for path in (study / "figures").iterdir()} == {".png"}
+    assert not list(study.rglob("*.part"))
+    assert not (study / "states").exists() or not list((study / "states").iterdir())
+
+
+def test_the_summary_has_its_columns_and_methods(study: Path) -> None:
+    summary = pl.read_csv(study / "summary.csv")
+    needed = ["ranker", "policy", "function", "selector", "measure", "candidates", "runs", "mean", "std", "min", "max"]
+    assert {*needed, "t_p", "ks_p"} <= set(summary.columns)
+    rankers = summary.filter(pl.col("ranker") == "feed_forward")
+    assert rankers.select("policy", "function", "selector").n_unique() == 7
+    assert rankers["runs"].unique().to_list() == [2]
+    assert set(summary["candidates"]) == {"bm25", "random"}
+
+
+def test_the_report_is_self_contained(study: Path) -> None:
+    page = (study / "report.html").read_text()
+    assert 'src="http' not in page
+    assert 'href="http' not in page
+    assert "pyrite train" in page
+
+
+def test_the_command_beside_a_run_reproduces_it(study: Path, tmp_path: Path) -> None:
+    import shlex
+
+    row = pl.read_parquet(study / "trials.parquet").row(5, named=True)
+    assert command("train", *shlex.split(row["overrides"]), f"out={tmp_path / 'one'}") == 0
+    again = pl.read_parquet(tmp_path / "one" / "trials.parquet").row(0, named=True)
+    assert again["run"] == row["run"]
+    for column in ("bm25:AP@10", "random:RR@10", "curve_loss", "curve_validation"):
+        assert again[column] == row[column]
+    assert (tmp_path / "one" / "weights" / f"{row['run']}.safetensors").is_file()
+
+
+def test_report_makes_the_same_again(study: Path) -> None:
+    before = (study / "summary.csv").read_bytes()
+    (study / "summary.csv").unlink()
+    assert command("report", str(study)) == 0
+    assert (study / "summary.csv").read_bytes() == before
+    assert command("report", str(study), "baseline=policy=fixed function=bm25 selector=uniform") in (0, 2)
+
+
+def test_resuming_what_is_finished_runs_nothing(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (study / "summary.csv").read_bytes()
+    assert command("study", "--resume", str(study)) == 0
+    assert "14 done" in capsys.readouterr().out
+    assert (study / "summary.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["study", "--resume", "nowhere"], "nowhere"),
+        (["study", "seeds=0"], "seeds"),
+        (["study", "search=grid"], "search"),
+        (["study", "oops"], "oops"),
+        (["study", "seeds=1", "selector=nope"], "nope"),
+        (["train", "selector=top,uniform"], "study"),
+        (["report", "nowhere"], "nowhere"),
+        (["options", "collection=nope"], "nope"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command(*arguments) == 2
+    error = capsys.readouterr().err.strip()
+    assert says in error
+    assert len(error.splitlines()) == 1
+
+
+def test_a_folder_with_a_study_is_not_overwritten(
+    study: Path, base: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("study", *base, f"out={study}") == 2
+    assert "--resume" in capsys.readouterr().err
+    assert command("study", "seeds=9", "--resume", str(study)) == 2
+
+
+def test_a_failed_run_is_reported_and_the_others_go_on(
+    base: list[str], ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "failing"
+    # No such optimizer option: it is found out when the run starts, in the middle of the study.
+    sweep = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.betas=[0.9,0.999],[0.9,7.0]"]
+    assert command("study", *base, *sweep, "seeds=1", f"out={out}") == 1
+    trials = pl.read_parquet(out / "trials.parquet")
+    assert sorted(trials["status"]) == ["done", "failed"]
+    assert "beta" in trials.filter(pl.col("status") == "failed")["error"][0].lower()
+    assert "failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("search", ["random", "optuna"])
+def test_intervals_are_sampled(base: list[str], ray_session: None, tmp_path: Path, search: str) -> None:
+    out = tmp_path / search
+    sweep = ["policy=fixed", "function=random,bm25", "selector=uniform", "optimizer.lr=tag(log,interval(1e-3,1e-1))"]
+    assert command("study", *base, *sweep, "seeds=2", "samples=3", f"search={search}", f"out={out}") == 0
+    trials = pl.read_parquet(out / "trials.parquet")
+    assert len(trials) == 12
+    assert set(trials["status"]) == {"done"}
+    rates = trials.explode("swept").unnest("swept").filter(pl.col("key") == "optimizer.lr")
+    assert rates.filter(pl.col("function") == "bm25")["value"].n_unique() == 3
+    summary = (out / "summary.csv").read_bytes()
+    assert command("study", "--resume", str(out)) == 0
+    assert (out / "summary.csv").read_bytes() == summary
+
+
+def test_a_killed_study_resumes_to_the_same_summary(base: list[str], tmp_path: Path, ray_session: None) -> None:
+    sweep = ["selector=uniform", "seeds=3", "training.max_epochs=40", "training.patience=40", "dashboard=false"]
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    environment = {key: value for key, value in os.environ.items() if key != "RAY_ADDRESS"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cluster", "study", *base, *sweep, f"out={killed}"],
+        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and process.poll() is None:
+            if (killed / "runs").is_dir() and len(list((killed / "runs").glob("*.safetensors"))) >= 2:
+                break
+            time.sleep(0.05)
+        assert process.poll() is None, "it ended before it could be killed"
+    finally:
+        process.kill()
+        process.wait()
+    done = len(list((killed / "runs").glob("*.safetensors")))
+    assert 2 <= done < 9
+    assert not (killed / "summary.csv").exists()
+    assert command("study", "--resume", str(killed)) == 0
+    assert command("study", *base, *sweep, f"out={whole}") == 0
+    assert (killed / "summary.csv").read_bytes() == (whole / "summary.csv").read_bytes()
+    _end_what_is_left(process.pid)
+
+
+def _end_what_is_left(session: int) -> None:
+    """Ray's processes of the killed command notice by themselves; this is for slow machines."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(session, signal.SIGTERM)

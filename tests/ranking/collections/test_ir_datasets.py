@@ -1,0 +1,108 @@
+"""ir_datasets ids, with datasets that are registered here: no network."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from ranking.collections.cache import open_collection
+from ranking.collections.ir_datasets import IrDatasets
+from ranking.errors import BadInput
+
+Register = Callable[..., str]
+
+
+@pytest.fixture
+def register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Register:
+    """Registers a collection with one part for each split; returns its id, to which the split is added."""
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "hub"))
+    ir_datasets = pytest.importorskip("ir_datasets")
+
+    def file(name: str, text: str) -> Any:
+        (tmp_path / name).write_text(text)
+        return ir_datasets.util.LocalDownload(tmp_path / name)
+
+    def write(docs: str = "d1\tmoles dig\nd2\tbats hang\nd3\tquartz is hard\n", **qrels: str) -> str:
+        base = f"made-up-{uuid4().hex}"
+        documents = ir_datasets.formats.TsvDocs(file("docs.tsv", docs))
+        for split, text in qrels.items():
+            queries = "".join(f"{line.split()[0]}\twhat about {line.split()[2]}\n" for line in text.splitlines())
+            dataset = ir_datasets.datasets.base.Dataset(
+                documents,
+                ir_datasets.formats.TsvQueries(file(f"{split}.queries", queries)),
+                ir_datasets.formats.TrecQrels(file(f"{split}.qrels", text), {}),
+            )
+            ir_datasets.registry.register(f"{base}/{split}", dataset)
+        ir_datasets.registry.register(base, ir_datasets.datasets.base.Dataset(documents))
+        return base
+
+    return write
+
+
+def test_an_id_for_each_split(register: Register, cache: Path) -> None:
+    base = register(train="q1 0 d1 1\n", dev="q2 0 d2 2\n", test="q3 0 d3 0\n")
+    collection = open_collection(IrDatasets({split: f"{base}/{split}" for split in ("train", "dev", "test")}), cache)
+    assert collection.name == f"{base}-train"
+    assert collection.documents.rows() == [
+        ("d1", "moles dig", None, None),
+        ("d2", "bats hang", None, None),
+        ("d3", "quartz is hard", None, None),
+    ]
+    assert collection.queries.select("id", "text", "split").rows() == [
+        ("q1", "what about d1", "train"),
+        ("q2", "what about d2", "dev"),
+        ("q3", "what about d3", "test"),
+    ]
+    assert collection.judgements.rows() == [("q1", "d1", 1), ("q2", "d2", 2), ("q3", "d3", 0)]
+
+
+def test_one_id_has_no_split(register: Register, cache: Path) -> None:
+    collection = open_collection(IrDatasets(register(test="q3 0 d3 1\n") + "/test"), cache)
+    assert collection.queries["split"].to_list() == [None]
+
+
+def test_faults_name_the_id_and_the_number_of_the_entry(register: Register, cache: Path) -> None:
+    id = register(docs="d1\tmoles\nd2\tbats\nd1\tmore moles\n", test="q1 0 d1 1\nq2 0 d9 1\n") + "/test"
+    with pytest.raises(BadInput, match=f"{id} documents:3: duplicate id"):
+        open_collection(IrDatasets(id), cache)
+    skipping = open_collection(IrDatasets(id), cache, strict=False)
+    assert skipping.skipped == {"duplicate id": 1, "unknown document": 1}
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_what_cannot_be_had(register: Register, cache: Path, tmp_path: Path, strict: bool) -> None:
+    base = register(test="q3 0 d3 1\n")
+    with pytest.raises(BadInput, match="knows no such id"):
+        open_collection(IrDatasets("no/such/id"), cache, strict)
+    with pytest.raises(BadInput, match="it has no queries"):
+        open_collection(IrDatasets(base), cache, strict)
+    (tmp_path / "docs.tsv").unlink()
+    with pytest.raises(
+        BadInput, match=r"cannot read or download it \(FileNotFoundError.*connect to the network"
+    ) as raised:
+        open_collection(IrDatasets(f"{base}/test"), cache, strict)
+    assert "\n" not in str(raised.value)
+
+
+def test_splits_of_different_collections_do_not_mix(register: Register, cache: Path) -> None:
+    one, other = register(train="q1 0 d1 1\n"), register(test="q2 0 d2 1\n")
+    with pytest.raises(BadInput, match="its documents are not those of"):
+        open_collection(IrDatasets({"train": f"{one}/train", "test": f"{other}/test"}), cache)
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(BadInput, match="no split is called 'validation'"):
+        IrDatasets({"validation": "a"})
+    with pytest.raises(BadInput, match="no id is given"):
+        IrDatasets({})
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    monkeypatch.setitem(sys.modules, "ir_datasets", None)
+    with pytest.raises(BadInput, match=r"not installed; install the extra: pip install 'pyrite\[hub\]'"):
+        open_collection(IrDatasets("beir/nfcorpus/test"), cache)

@@ -1,0 +1,301 @@
+"""TREC collections: markup, names of files, faults."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ranking.collections import lines
+from ranking.collections.cache import open_collection
+from ranking.collections.trec import Trec
+from ranking.errors import BadInput
+
+WriteTrec = Callable[..., Path]
+
+NEWS = """<DOC>
+<DOCNO> FT911-1 </DOCNO>
+<PROFILE>_AN-BEOA7AAIFT</PROFILE>
+<DATE>910514</DATE>
+<HEADLINE>
+FT  14 MAY 91 / Moles dig
+</HEADLINE>
+<TEXT>
+Tunnels &amp; mounds, <F P=105> everywhere</F> &hyph; said <P>a mole.
+</TEXT>
+<PUB>The Financial Times</PUB>
+</DOC>
+<DOC>
+<DOCNO>FT911-2</DOCNO>
+<TEXT>Bats hang when a < b.</TEXT>
+</DOC>
+"""
+ROBUST_TOPICS = """
+<top>
+
+<num> Number: 301
+<title> International Organized Crime
+
+<desc> Description:
+Identify organizations that participate
+in international criminal activity.
+
+<narr> Narrative:
+A relevant document must as a minimum identify &lt;the&gt; organization.
+
+</top>
+
+<top>
+<num> Number: 302
+<title> Poliomyelitis and Post-Polio
+<desc> Description:
+Is the disease of Poliomyelitis (polio) under control in the world?
+<narr> Narrative:
+Relevant documents should contain data.
+</top>
+"""
+OPEN_DOCS = "<DOC>\n<DOCNO>1</DOCNO>\nall the text\nis here\n</DOC>\n<doc><docno>2</docno>and here</doc>\n"
+END = NEWS.count("\n") + 1  # the line after the last
+TOPICS_END = ROBUST_TOPICS.count("\n") + 1
+QRELS = "301 0 FT911-1 1\n302 0 FT911-2 0\n"
+
+
+@pytest.fixture
+def write_trec(tmp_path: Path) -> WriteTrec:
+    def write(docs: str = NEWS, topics: str = ROBUST_TOPICS, qrels: str = QRELS, packed: bool = False) -> Path:
+        folder = tmp_path / "tiny"
+        folder.mkdir(exist_ok=True)
+        for name, text in (("docs.trec", docs), ("topics.301-302.txt", topics), ("qrels.txt", qrels)):
+            if packed:
+                (folder / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+            else:
+                (folder / name).write_text(text, encoding="utf-8")
+        return folder
+
+    return write
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("block", [7, lines.BLOCK])
+def test_news_and_robust_topics(
+    write_trec: WriteTrec, cache: Path, monkeypatch: pytest.MonkeyPatch, packed: bool, block: int
+) -> None:
+    monkeypatch.setattr(lines, "BLOCK", block)
+    collection = open_collection(Trec(write_trec(packed=packed)), cache)
+    assert [(id, text.split()) for id, text, *_ in collection.documents.iter_rows()] == [
+        (
+            "FT911-1",
+            [
+                "FT",
+                "14",
+                "MAY",
+                "91",
+                "/",
+                "Moles",
+                "dig",
+                "Tunnels",
+                "&",
+                "mounds,",
+                "everywhere",
+                "said",
+                "a",
+                "mole.",
+            ],
+        ),
+        ("FT911-2", ["Bats", "hang", "when", "a", "<", "b."]),
+    ]
+    assert collection.queries.select("id", "text", "split").rows() == [
+        ("301", "International Organized Crime", None),
+        ("302", "Poliomyelitis and Post-Polio", None),
+    ]
+    assert collection.judgements.rows() == [("301", "FT911-1", 1), ("302", "FT911-2", 0)]
+
+
+def test_fields_of_topics(write_trec: WriteTrec, cache: Path) -> None:
+    folder = write_trec()
+    queries = open_collection(Trec(folder, fields=["title", "narrative"]), cache).queries["text"]
+    assert queries[0] == (
+        "International Organized Crime A relevant document must as a minimum identify <the> organization."
+    )
+    queries = open_collection(Trec(folder, fields="description"), cache).queries["text"]
+    assert queries[0] == "Identify organizations that participate in international criminal activity."
+    with pytest.raises(BadInput, match="topics have no field 'summary'"):
+        Trec(folder, fields=["summary"])
+    with pytest.raises(BadInput, match="no field"):
+        Trec(folder, fields=[])
+
+
+def test_open_text_and_topics_without_any_closing_tag(write_trec: WriteTrec, cache: Path) -> None:
+    topics = "<top><num>1</num><title>\nONE\n</title>\n</top>\n<top>\n<num> Number: 2\n<title> Topic: two words\n"
+    collection = open_collection(Trec(write_trec(OPEN_DOCS, topics, "1 0 1 1\n2 0 2 1\n")), cache)
+    assert collection.documents.rows() == [("1", "all the text\nis here", None, None), ("2", "and here", None, None)]
+    assert collection.queries["text"].to_list() == ["ONE", "two words"]
+
+
+def test_web_pages_lose_headers_scripts_and_comments(write_trec: WriteTrec, cache: Path) -> None:
+    page = (
+        "<DOC>\n<DOCNO>G1</DOCNO>\n<DOCHDR>\nHTTP/1.1 200 OK\n</DOCHDR>\n<html><head><title>Moles</title>"
+        "<script>var x = 1 < 2;</script></head><!-- hidden --><body>dig&nbsp;tunnels</body></html>\n</DOC>\n"
+    )
+    folder = write_trec(page, qrels="301 0 G1 1\n")
+    assert open_collection(Trec(folder), cache).documents["text"][0].split() == ["Moles", "dig", "tunnels"]
+
+
+@pytest.mark.parametrize(
+    ("docs", "line", "complaint"),
+    [
+        (f"{NEWS}<DOC>\nno number\n</DOC>\n", END, "a document without <DOCNO>"),
+        (f"{NEWS}<DOC>\n<DOCNO>3</DOCNO>\ncut\n", END, "a document without </DOC>"),
+        (f"<DOC>\n<DOCNO>3</DOCNO>\ncut\n{NEWS}", 1, "a document without </DOC>"),
+        (f"{NEWS}\nstray text\n", END + 1, "text outside of <doc>"),
+        (f"{NEWS}</DOC>\n", END, "</doc> without <doc>"),
+    ],
+)
+def test_broken_documents(write_trec: WriteTrec, cache: Path, docs: str, line: int, complaint: str) -> None:
+    folder = write_trec(docs)
+    with pytest.raises(BadInput) as raised:
+        open_collection(Trec(folder), cache)
+    assert str(raised.value).startswith(f"{folder / 'docs.trec'}:{line}: broken line: {complaint}")
+    collection = open_collection(Trec(folder), cache, strict=False)
+    assert collection.skipped == {"broken line": 1}
+    assert collection.documents["id"].to_list() == ["FT911-1", "FT911-2"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "kind", "complaint"),
+    [
+        ("<top>\n<title> no number\n</top>", "broken line", "a topic without <num>"),
+        ("<top>\n<num> Number: 9\n<desc> no title\n</top>", "broken line", "the topic 9 has no title"),
+        ("<top>\n<num> Number: 9\n<title>\n</top>", "empty text", "the query '9' has no text"),
+        ("<top>\n<num> Number: 301\n<title> again\n</top>", "duplicate id", "another query is called '301'"),
+    ],
+)
+def test_broken_topics(write_trec: WriteTrec, cache: Path, topic: str, kind: str, complaint: str) -> None:
+    folder = write_trec(topics=f"{ROBUST_TOPICS}{topic}\n")
+    with pytest.raises(BadInput) as raised:
+        open_collection(Trec(folder), cache)
+    assert str(raised.value).startswith(f"{folder / 'topics.301-302.txt'}:{TOPICS_END}: {kind}: {complaint}")
+    collection = open_collection(Trec(folder), cache, strict=False)
+    assert collection.skipped == {kind: 1}
+    assert collection.queries["id"].to_list() == ["301", "302"]
+
+
+def test_other_faults_across_files(write_trec: WriteTrec, cache: Path) -> None:
+    empty = "<DOC>\n<DOCNO>3</DOCNO>\n<TEXT> <P> </TEXT>\n</DOC>\n"
+    folder = write_trec(f"{NEWS}{empty}{NEWS}", qrels=f"{QRELS}301 0 FT911-9 1\n999 0 FT911-1 1\n1 1\n")
+    with pytest.raises(BadInput, match=r"qrels\.txt:5: broken line: not 4 columns"):
+        open_collection(Trec(folder), cache)
+    assert open_collection(Trec(folder), cache, strict=False).skipped == {
+        "broken line": 1,
+        "empty text": 1,
+        "duplicate id": 2,
+        "unknown document": 1,
+        "unknown query": 1,
+    }
+    with pytest.raises(BadInput, match=r"docs\.trec:17: empty text: the document '3' has no text"):
+        open_collection(Trec(write_trec(f"{NEWS}{empty}")), cache)
+    with pytest.raises(BadInput, match=r"docs\.trec:17: duplicate id: another document is called 'FT911-1'"):
+        open_collection(Trec(write_trec(f"{NEWS}{NEWS}")), cache)
+
+
+def test_latin_1(write_trec: WriteTrec, cache: Path) -> None:
+    folder = write_trec()
+    (folder / "docs.trec").write_bytes(NEWS.replace("mole.", "môle.").encode("latin-1"))
+    with pytest.raises(BadInput, match=r"docs\.trec:9: wrong encoding: .*encoding=latin-1"):
+        open_collection(Trec(folder), cache)
+    assert "môle." in open_collection(Trec(folder, encoding="latin-1"), cache).documents["text"][0]
+    skipping = open_collection(Trec(folder), cache, strict=False)
+    assert skipping.skipped == {"wrong encoding": 1}
+    assert skipping.documents["text"][0].split() == ["FT", "14", "MAY", "91", "/", "Moles", "dig"]
+
+
+def test_documents_in_many_files(write_trec: WriteTrec, cache: Path, tmp_path: Path) -> None:
+    folder = write_trec()
+    (folder / "docs.trec").unlink()
+    disk = folder / "collection" / "disk4"
+    disk.mkdir(parents=True)
+    first, second = NEWS.split("</DOC>\n")[:2]
+    (disk / "ft_1").write_text(f"{first}</DOC>\n")
+    (disk / "ft_2.gz").write_bytes(gzip.compress(f"{second}</DOC>\n".encode()))
+    (disk / "READMEFT").write_text("not a document")
+    (folder / "README.md").write_text("Documents, topics and qrels.")
+    found = open_collection(Trec(folder), cache)
+    assert found.documents["id"].to_list() == ["FT911-1", "FT911-2"]
+    for option in ("collection", "collection/**/ft_*", ["collection/disk4/ft_1", str(disk / "ft_2.gz")]):
+        named = open_collection(Trec(folder, documents=option), tmp_path / "another", strict=True)
+        assert named.fingerprint == found.fingerprint
+
+
+def test_names_that_do_not_tell(write_trec: WriteTrec, cache: Path) -> None:
+    folder = write_trec()
+    (folder / "topics.extra").write_text("")
+    with pytest.raises(BadInput, match=r"2 files look like the topics \(topics\.301-302\.txt, topics\.extra\)"):
+        open_collection(Trec(folder), cache)
+    assert len(open_collection(Trec(folder, topics="topics.301*"), cache).queries) == 2
+    (folder / "docs.trec").rename(folder / "news")
+    with pytest.raises(BadInput, match="no file looks like the documents; name it: documents="):
+        open_collection(Trec(folder, topics="topics.301*"), cache)
+    assert len(open_collection(Trec(folder, documents="news", topics="topics.301*"), cache).documents) == 2
+    with pytest.raises(BadInput, match="old: no such file"):
+        open_collection(Trec(folder, documents="old"), cache)
+    with pytest.raises(BadInput, match="no such folder"):
+        open_collection(Trec(folder / "none"), cache)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    share=st.floats(0, 1, exclude_max=True),
+    strict=st.booleans(),
+    name=st.sampled_from(["docs.trec.gz", "topics.301-302.txt.gz", "qrels.txt.gz"]),
+)
+def test_any_truncation_of_a_gzip_is_noticed(
+    write_trec: WriteTrec, cache: Path, share: float, strict: bool, name: str
+) -> None:
+    path = write_trec(packed=True) / name
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    with pytest.raises(BadInput, match=rf"{name}(:\d+)?: "):
+        open_collection(Trec(path.parent), cache, strict)
+    assert list(cache.glob("*")) == []
+
+
+WORDS = st.lists(st.text("abcXYZé019.,'", min_size=1, max_size=6), min_size=1, max_size=12)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@given(
+    documents=st.dictionaries(st.text("abcXYZ019-", min_size=1, max_size=8), WORDS, min_size=1, max_size=6),
+    topics=st.dictionaries(st.integers(1, 999), WORDS, min_size=1, max_size=6),
+    closed=st.booleans(),
+    block=st.integers(1, 64),
+)
+def test_any_collection_survives_being_written(
+    write_trec: WriteTrec,
+    tmp_path_factory: pytest.TempPathFactory,
+    documents: dict[str, list[str]],
+    topics: dict[int, list[str]],
+    closed: bool,
+    block: int,
+) -> None:
+    end = "</title>\n</top>" if closed else ""
+    folder = write_trec(
+        "".join(f"<DOC>\n<DOCNO>{id}</DOCNO>\n{chr(10).join(text)}\n</DOC>\n" for id, text in documents.items()),
+        "".join(f"<top>\n<num> {number}\n<title> {' '.join(text)} {end}\n" for number, text in topics.items()),
+        "".join(f"{number} 0 {id} 1\n" for number in topics for id in documents),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "BLOCK", block)
+        collection = open_collection(Trec(folder), tmp_path_factory.mktemp("cache"))
+    assert {id: text.split() for id, text, *_ in collection.documents.iter_rows()} == documents
+    assert {int(id): text.split() for id, text, *_ in collection.queries.iter_rows()} == topics
+    assert len(collection.judgements) == len(documents) * len(topics)
+
+
+def test_vaswani(shared_data: Path, cache: Path) -> None:
+    collection = open_collection(Trec(shared_data / "vaswani"), cache)
+    assert (len(collection.documents), len(collection.queries), len(collection.judgements)) == (11_429, 93, 2_083)
+    assert collection.queries["split"].null_count() == 93
+    assert collection.documents["id"].to_list() == [str(i) for i in range(1, 11_430)]

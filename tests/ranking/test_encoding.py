@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranking.collections.collection import Collection
+from ranking.encoding import CHUNK, UNKNOWN, EncodedCollection, Encoder, Judgements, encode_texts, words_of
+from ranking.errors import BadInput
+
+GRADES = st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 9)), st.integers(-1, 3), max_size=30)
+
+
+def collection_of(documents: Sequence[str], queries: Sequence[str], judged: Sequence[tuple[str, str, int]] = ()) -> Collection:
+    return Collection(
+        "some",
+        "",
+        pl.DataFrame({"id": [f"d{i}" for i in range(len(documents))], "text": documents}),
+        pl.DataFrame(
+            {"id": [f"q{i}" for i in range(len(queries))], "text": queries, "split": [None] * len(queries)},
+            schema_overrides={"split": pl.String},
+        ),
+        pl.DataFrame(judged, schema={"query": pl.String, "document": pl.String, "grade": pl.Int32}, orient="row"),
+    )
+
+
+def words(collection: Collection, encoder: Encoder) -> tuple[list[list[str]], list[list[str]]]:
+    encoded, vocabulary = encoder.encode(collection)
+    return tuple(  # type: ignore[return-value]
+        [[vocabulary[token] for token in texts.take(np.array([row])).tokens] for row in range(len(texts))]
+        for texts in (encoded.documents, encoded.queries)
+    )
+
+
+def test_words_are_lowercase_letters_and_digits_of_any_script() -> None:
+    frame = pl.DataFrame({"text": ["Über-Straße, 42! naïve_x", "日本 ΑΒΓ don't", "e\u0301te\u0301 कितना", "—!…", ""]})
+    read = [text.to_list() for text in next(words_of(frame, 100))]
+    assert read[0] == ["über", "straße", "42", "naïve", "x"]
+    assert read[1] == ["日本", "αβγ", "don", "t"]
+    assert read[2] == ["e\u0301te\u0301", "कितना"]
+    assert read[3:] == [[], []]
+
+
+def test_texts_are_cut_and_rare_words_are_unknown() -> None:
+    collection = collection_of(["a a b c", "b", "c d"], ["b c d a", "zz"])
+    documents, queries = words(collection, Encoder(min_count=2, max_document=3, max_query=2))
+    # Of the first document's four words the last is not read, nor are the last two of the first query's.
+    assert documents == [["<unknown>", "<unknown>", "b"], ["b"], ["c", "d"]]
+    assert queries == [["b", "c"], ["<unknown>"]]
+
+
+def test_the_most_frequent_words_are_kept_and_ties_go_by_the_alphabet() -> None:
+    collection = collection_of(["d c b", "c b", "b"], ["a"])
+    vocabulary = Encoder(min_count=1, max_words=3).encode(collection)[1]
+    assert vocabulary == ["", "<unknown>", "b", "c", "a"]
+
+
+def test_idf_by_hand() -> None:
+    encoded, vocabulary = Encoder(min_count=1).encode(collection_of(["b b", "b c"], ["b"]))
+    assert vocabulary == ["", "<unknown>", "b", "c"]
+    expected = [0, math.log(4) + 1, math.log(4 / 4) + 1, math.log(4 / 2) + 1]
+    np.testing.assert_allclose(encoded.idf, expected, rtol=1e-6)
+    assert encoded.idf.dtype == np.float32
+
+
+def test_a_text_without_words_is_one_unknown_word() -> None:
+    encoded, vocabulary = Encoder(min_count=1).encode(collection_of(["", "…", "a"], ["?"]))
+    assert encoded.documents.tokens.tolist() == [UNKNOWN, UNKNOWN, vocabulary.index("a")]
+    assert encoded.documents.lengths.tolist() == [1, 1, 1]
+    assert encoded.queries.tokens.tolist() == [UNKNOWN]
+
+
+def test_chunks_do_not_show() -> None:
+    frame = pl.DataFrame({"text": ["a b"] * (CHUNK - 1) + ["", "b", "c a"]})
+    texts = encode_texts(frame, ["", "<unknown>", "a", "b"], 5)
+    assert len(texts) == CHUNK + 2
+    assert texts.take(np.arange(CHUNK - 2, CHUNK + 2)).tokens.tolist() == [2, 3, 1, 3, 1, 2]
+    assert texts.lengths[-4:].tolist() == [2, 1, 1, 2]
+
+
+def test_encoding_twice_gives_the_same(tiny: Collection, tiny_encoded: EncodedCollection) -> None:
+    again, _ = Encoder(min_count=1).encode(tiny)
+    np.testing.assert_array_equal(again.documents.tokens, tiny_encoded.documents.tokens)
+    np.testing.assert_array_equal(again.idf, tiny_encoded.idf)
+
+
+def test_keys_splits_and_judgements_of_the_tiny_collection(tiny: Collection, tiny_encoded: EncodedCollection) -> None:
+    ids = tiny.documents["id"].to_list()
+    assert [ids[document] for document in np.argsort(tiny_encoded.document_key)] == sorted(ids)
+    assert tiny_encoded.split.tolist() == [0, 0, 0, 0, 1, 1, 2, 2]
+    assert tiny_encoded.queries_of("dev").tolist() == [4, 5]
+    for query, document, grade in tiny.judgements.iter_rows():
+        row, column = tiny.queries["id"].to_list().index(query), ids.index(document)
+        assert tiny_encoded.judgements.lookup(np.array([row]), np.array([[column]]))[0, 0] == max(grade, 0)
+    assert len(tiny_encoded.judgements.grades) == len(tiny.judgements)
+
+
+def test_grades_below_the_threshold_are_not_relevant_and_the_others_keep_theirs() -> None:
+    collection = collection_of(["a", "b", "c"], ["a"], [("q0", "d2", 3), ("q0", "d0", 1), ("q0", "d1", 2)])
+    encoded, _ = Encoder(relevant_from=2).encode(collection)
+    documents, grades = encoded.judgements.of(0)
+    assert documents.tolist() == [0, 1, 2]
+    assert grades.tolist() == [0, 2, 3]
+    assert encoded.judgements.relevant().of(0)[0].tolist() == [1, 2]
+    assert encoded.split.tolist() == [-1]
+
+
+def test_a_collection_without_judgements() -> None:
+    judgements = Encoder().encode(collection_of(["a"], ["b", "c"]))[0].judgements
+    assert judgements.offsets.tolist() == [0, 0, 0]
+    assert judgements.lookup(np.arange(2), np.zeros((2, 3), np.int32)).tolist() == [[0] * 3] * 2
+    assert judgements.relevant().offsets.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("option", ["min_count", "max_words", "max_document", "max_query", "relevant_from"])
+def test_nothing_is_below_1(option: str) -> None:
+    with pytest.raises(BadInput, match=option):
+        Encoder(**{option: 0})
+
+
+def judgements_of(grades: dict[tuple[int, int], int]) -> Judgements:
+    judged = sorted(grades.items())
+    counts = np.bincount([query for (query, _), _ in judged], minlength=6) if judged else np.zeros(6, np.int64)
+    return Judgements(
+        np.concatenate([[0], np.cumsum(counts)]),
+        np.array([document for (_, document), _ in judged], np.int32),
+        np.array([grade for _, grade in judged], np.int32),
+    )
+
+
+@given(GRADES, st.lists(st.integers(0, 5), max_size=5))
+def test_lookup_is_a_dictionary(grades: dict[tuple[int, int], int], queries: list[int]) -> None:
+    judgements = judgements_of(grades)
+    asked = np.tile(np.arange(-1, 13, dtype=np.int32), (len(queries), 1))  # also documents that nobody judged
+    for kept, of in ((judgements, grades), (judgements.relevant(), {p: g for p, g in grades.items() if g > 0})):
+        found = kept.lookup(np.array(queries, np.int64), asked)
+        assert found.dtype == np.int32
+        assert found.tolist() == [[of.get((query, document), 0) for document in range(-1, 13)] for query in queries]
+        for query in range(6):
+            expected = {document: grade for (row, document), grade in of.items() if row == query}
+            assert dict(zip(*(part.tolist() for part in kept.of(query)), strict=True)) == expected
+        assert kept.rows().tolist() == [query for query, _ in sorted(of)]
+
+
+def test_lookup_of_millions_of_queries_and_documents_does_not_overflow() -> None:
+    queries, last = 3_000_000, 2**31 - 2
+    offsets = np.minimum(np.arange(queries + 1), 1)
+    offsets[-1] = 3
+    judgements = Judgements(offsets, np.array([7, 8, last], np.int32), np.array([1, 2, 3], np.int32))
+    asked = np.array([[7, 8, last, -1]] * 2, np.int32)
+    assert judgements.lookup(np.array([0, queries - 1], np.int32), asked).tolist() == [[1, 0, 0, 0], [0, 2, 3, 0]]

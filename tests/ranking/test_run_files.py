@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranking.collections.collection import Collection
+from ranking.errors import BadInput
+from ranking.run_files import lists_of_run
+
+
+def write(path: Path, lines: list[tuple[str, str, float]]) -> str:
+    path.write_text("".join(f"{query} Q0 {document} 1 {score!r} tag\n" for query, document, score in lines))
+    return str(path)
+
+
+def listed(collection: Collection, documents: np.ndarray) -> list[list[str]]:
+    ids = collection.documents["id"]
+    return [[ids[int(document)] for document in row if document >= 0] for row in documents]
+
+
+def test_a_list_is_ordered_as_trec_eval_orders_it(tmp_path: Path, tiny: Collection) -> None:
+    # The second and third scores are the same float32; the rank column says nothing.
+    scored = [("q3", "d1", 0.5), ("q3", "d10", 2.0), ("q3", "d9", 2.0 + 1e-12), ("q3", "d2", 0.5), ("q1", "d7", -1.0)]
+    lists = lists_of_run([write(tmp_path / "run", scored)], tiny, 10)
+    assert lists.documents.shape == (8, 10)
+    assert listed(tiny, lists.documents) == [["d7"], [], ["d9", "d10", "d2", "d1"], [], [], [], [], []]
+    assert lists.scores[2, :5].tolist() == [2, 2, 0.5, 0.5, -np.inf]
+    assert (lists.documents.dtype, lists.scores.dtype) == (np.int32, np.float32)
+
+
+def test_lists_are_cut_to_the_depth(tmp_path: Path, tiny: Collection) -> None:
+    run = write(tmp_path / "run", [("q1", f"d{n}", n) for n in (1, 2, 4, 5, 7)])
+    assert listed(tiny, lists_of_run([run], tiny, 2).documents)[0] == ["d7", "d5"]
+
+
+def test_runs_of_different_queries_and_a_repeated_document(tmp_path: Path, tiny: Collection) -> None:
+    one = write(tmp_path / "one", [("q1", "d1", 1), ("q2", "d2", 1), ("elsewhere", "unheard", 3)])
+    other = write(tmp_path / "other", [("q1", "d1", 2), ("q1", "d4", 1.5), ("q8", "d5", 1)])
+    lists = lists_of_run([one, other], tiny, 3)
+    assert listed(tiny, lists.documents) == [["d1", "d4"], ["d2"], [], [], [], [], [], ["d5"]]
+    assert lists.scores[0].tolist() == [2, 1.5, -np.inf]
+
+
+def test_a_document_that_the_collection_lacks_is_bad_input(tmp_path: Path, tiny: Collection) -> None:
+    good = write(tmp_path / "good", [("q1", "d1", 1)])
+    bad = write(tmp_path / "bad", [("q1", "d1", 1), ("q2", "d99", 1), ("q2", "d98", 1)])
+    with pytest.raises(BadInput, match=r"bad: document 'd99' of query 'q2' is not in tiny \(2 such lines\)"):
+        lists_of_run([good, bad], tiny, 3)
+
+
+def test_a_run_of_other_queries_leaves_empty_lists(tmp_path: Path, tiny: Collection) -> None:
+    lists = lists_of_run([write(tmp_path / "run", [("x", "y", 1)])], tiny, 3)
+    assert (lists.documents == -1).all()
