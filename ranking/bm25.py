@@ -60,7 +60,7 @@ class Bm25:
 
     def __init__(self, collection: Collection, options: Bm25Options) -> None:
         self.options = options
-        self._terms: dict[str, int] = {}
+        self.terms: dict[str, int] = {}
         self._of_word: dict[str, int] = {}
         try:
             self._stem = Stemmer.Stemmer(options.stemming) if options.stemming else None
@@ -73,7 +73,7 @@ class Bm25:
         self.size = len(documents)
         index = bm25s.BM25(k1=options.k1, b=options.b)
         if any(len(document) for document in documents):
-            index.index((documents, self._terms), create_empty_token=False, show_progress=False)
+            index.index((documents, self.terms), create_empty_token=False, show_progress=False)
             postings = index.scores
         else:  # a collection of stop words alone
             postings = {"data": np.zeros(0), "indices": np.zeros(0), "indptr": np.zeros(1)}
@@ -104,7 +104,7 @@ class Bm25:
         stems = self._stem.stemWords(words) if self._stem else words
         stopped = set(STOPWORDS_EN_PLUS) if self.options.stop_words else set()
         for word, stem in zip(words, stems, strict=True):
-            self._of_word[word] = -1 if word in stopped else self._terms.setdefault(stem, len(self._terms))
+            self._of_word[word] = -1 if word in stopped else self.terms.setdefault(stem, len(self.terms))
 
     def search(
         self,

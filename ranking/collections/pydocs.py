@@ -24,7 +24,6 @@ from ranking.collections.splits import DEV, TEST, TRAIN
 from ranking.errors import BadInput
 
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
-_WORD = re.compile(r"\w+")
 _FEWEST_MEMBERS = 3
 _FEWEST_WORDS = {"first_paragraph": 40, "topics": 15}
 
@@ -147,9 +146,8 @@ def _pairs(entries: Sequence[_Entry], query_words: int, document_words: int) -> 
     answered: set[str] = set()
     for entry in entries:
         answer = _flat(entry.rest)
-        if _words(entry.first) < query_words or _words(answer) < document_words:
-            continue
-        if entry.first in asked or answer in answered:
+        long_enough = _has_words(entry.first, query_words) and _has_words(answer, document_words)
+        if not long_enough or entry.first in asked or answer in answered:
             continue
         asked.add(entry.first)
         answered.add(answer)
@@ -162,18 +160,18 @@ def _pairs(entries: Sequence[_Entry], query_words: int, document_words: int) -> 
 def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Content:
     members: dict[tuple[str, str], list[_Entry]] = {}  # by module and dotted name of what they are members of
     for entry in entries:
-        if entry.kind != "module" and _words(entry.whole) >= document_words:
+        if entry.kind != "module" and _has_words(entry.whole, document_words):
             members.setdefault((entry.module, entry.name.rpartition(".")[0]), []).append(entry)
 
     def has_topic(entry: _Entry) -> bool:
         several = len(members.get((entry.module, entry.name), ())) >= _FEWEST_MEMBERS
-        return entry.kind != "function" and several and _words(entry.first) >= query_words
+        return entry.kind != "function" and several and _has_words(entry.first, query_words)
 
     documents: dict[str, _Entry] = {}  # by their text: what several members say is one document
     said: dict[str, str] = {}  # text by id
     for entry in (member for group in members.values() for member in group):
         text = entry.rest if has_topic(entry) else entry.whole
-        if _words(text) >= document_words:
+        if _has_words(text, document_words):
             documents.setdefault(_flat(text), entry)
             said[entry.id] = text
 
@@ -201,5 +199,6 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def _words(text: str) -> int:
-    return len(_WORD.findall(text))
+def _has_words(text: str, fewest: int) -> bool:
+    # Possessive (`++`), so that it neither takes a word for two nor looks beyond the last that is asked for.
+    return re.match(rf"(?:\W*+\w++){{{fewest}}}", text) is not None

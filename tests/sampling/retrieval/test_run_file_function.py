@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranking.errors import BadInput
+from ranking.sources import Sources
+from sampling.guard import Guard, negatives_lists
+from sampling.retrieval.run_file import RunFile
+
+
+def test_queries_that_the_run_lacks_get_no_negatives(tmp_path: Path, tiny_sources: Sources) -> None:
+    run = tmp_path / "run"
+    run.write_text("q1 Q0 d60 1 9 x\nq1 Q0 d9 2 8 x\nq1 Q0 d7 3 7 x\nother Q0 unheard 1 1 x\n")
+    function = RunFile(str(run), depth=4)
+    lists, guarded = negatives_lists(function, tiny_sources, Guard())
+    assert guarded == 0
+    assert lists is not None
+    assert lists.documents[0].tolist() == [8, 10, -1, -1]  # d60 is judged not relevant; d9 is relevant
+    function.ready(tiny_sources.encoded, lists)
+    offer = function.sample(np.arange(8), 2, np.random.default_rng(0))
+    assert sorted(offer.documents[0]) == [8, 10]
+    assert (offer.documents[1:] == -1).all()
+
+
+def test_several_runs(tmp_path: Path, tiny_sources: Sources) -> None:
+    paths = []
+    for number, line in enumerate(("q1 Q0 d60 1 9 x\n", "q2 Q0 d7 1 9 x\n")):
+        (tmp_path / f"run{number}").write_text(line)
+        paths.append(str(tmp_path / f"run{number}"))
+    assert RunFile(paths, depth=1).rank(tiny_sources).documents[:3].tolist() == [[8], [10], [-1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("other Q0 d1 1 9 x\n", "ranks no document"), ("q1 Q0 unheard 1 9 x\n", "'unheard'"), ("", "run"), ("q1 d1\n", "run:1")],
+)
+def test_a_run_that_is_of_no_use_is_bad_input(
+    tmp_path: Path, tiny_sources: Sources, text: str, message: str
+) -> None:
+    (tmp_path / "run").write_text(text)
+    with pytest.raises(BadInput, match=message):
+        RunFile(str(tmp_path / "run")).rank(tiny_sources)
+    with pytest.raises(BadInput):
+        RunFile(str(tmp_path / "none")).rank(tiny_sources)

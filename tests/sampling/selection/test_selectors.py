@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from ranking.errors import BadInput
+from ranking.ranked_lists import stack_lists
+from ranking.training import Batch
+from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.function import Offer
+from sampling.selection.dynamic import Dynamic
+from sampling.selection.error_reduction import ErrorReduction
+from sampling.selection.selector import Selector, pick
+from sampling.selection.top import Top
+from sampling.selection.uniform import Uniform
+
+LIST = [10, 11, 12, 13, 14, 15]
+SCORE = {10: 0.1, 11: 3.0, 12: -5.0, 13: 2.0, 14: 7.0, 15: 1.0, 0: 0.0}
+BY_SCORE = [14, 11, 13, 15, 10, 12]
+
+
+class Stub:
+    """A training that scores by `SCORE` and reads P(relevant) = σ(score)."""
+
+    def score(self, queries: Any, documents: np.ndarray) -> np.ndarray:
+        return np.array([[SCORE.get(int(d), -np.inf) for d in row] for row in documents], np.float32)
+
+    def probabilities(self, queries: Any, documents: np.ndarray) -> np.ndarray:
+        assert (documents[:, 0] == 0).all()  # the positive
+        return (1 / (1 + np.exp(-self.score(queries, documents)))).astype(np.float32)
+
+
+def select(selector: Selector, count: int, rows: int = 1, seed: int = 0, length: int = 6) -> Offer:
+    """From lists of which every second is empty but for one document."""
+    function = Bm25Function()
+    documents, scores = np.array(LIST[:length]), -np.arange(length, dtype=float)
+    function.ready(None, stack_lists([(documents, scores), (documents[:1], scores[:1])], length))  # type: ignore[arg-type]
+    batch = Batch(np.zeros(rows, np.int64), np.zeros(rows, np.int32))
+    return selector.select(batch, function, count, Stub(), np.random.default_rng(seed))  # type: ignore[arg-type]
+
+
+def frequencies(offer: Offer, order: list[int]) -> np.ndarray:
+    return np.array([np.count_nonzero(offer.documents == document) for document in order])
+
+
+ALL = [Uniform(), Top(), Dynamic(0.5, 4), Dynamic(0, 4), Dynamic(1, 9), ErrorReduction(4), ErrorReduction(9, "printed")]
+
+
+@pytest.mark.parametrize("selector", ALL)
+@pytest.mark.parametrize("count", [1, 3, 6, 8])
+def test_distinct_documents_of_the_list_and_as_many_as_there_are(selector: Selector, count: int) -> None:
+    offer = select(selector, count, rows=40)
+    assert offer.documents.shape[0] == 40
+    assert offer.documents.shape[1] <= max(count, 6)
+    for row in offer.documents[:, :count].tolist():
+        there = [document for document in row if document >= 0]
+        assert len(set(there)) == len(there) == min(count, 6)
+        assert set(there) <= set(LIST)
+        assert row[: len(there)] == there
+    assert offer.documents.shape == offer.scores.shape
+    again = select(selector, count, rows=40)
+    np.testing.assert_array_equal(again.documents, offer.documents)
+
+
+def test_uniform_is_uniform_and_top_is_the_head() -> None:
+    assert chisquare(frequencies(select(Uniform(), 1, 12_000), LIST)).pvalue > 0.01
+    assert select(Top(), 3, 2).documents.tolist() == [[10, 11, 12]] * 2
+
+
+def test_dynamic_0_takes_the_rankers_top_and_keeps_the_functions_scores() -> None:
+    offer = select(Dynamic(0, 6), 3, 5)
+    assert offer.documents.tolist() == [BY_SCORE[:3]] * 5
+    assert offer.scores.tolist() == [[-4, -1, -3]] * 5
+
+
+def test_dynamic_0_takes_the_top_of_what_was_drawn() -> None:
+    """Of m uniform draws from n the document at rank k is the best with probability C(n−1−k, m−1) / C(n, m)."""
+    counts = frequencies(select(Dynamic(0, 2), 1, 9000), BY_SCORE)
+    expected = np.array([5, 4, 3, 2, 1, 0]) / 15 * 9000
+    assert counts[5] == 0
+    assert chisquare(counts[:5], expected[:5]).pvalue > 0.01
+
+
+def test_dynamic_1_is_uniform_over_the_candidates() -> None:
+    assert chisquare(frequencies(select(Dynamic(1, 6), 1, 12_000), LIST)).pvalue > 0.01
+    assert chisquare(frequencies(select(Dynamic(1, 3), 1, 12_000), LIST)).pvalue > 0.01
+
+
+@pytest.mark.parametrize("lam", [0.3, 0.5, 0.8])
+def test_dynamic_falls_geometrically_with_the_rankers_rank(lam: float) -> None:
+    share = lam ** np.arange(6)
+    expected = share / share.sum() * 20_000
+    counts = frequencies(select(Dynamic(lam, 6), 1, 20_000, seed=1), BY_SCORE)
+    assert chisquare(counts, expected).pvalue > 0.01
+
+
+def test_dynamic_draws_the_second_from_what_the_first_left() -> None:
+    offer = select(Dynamic(0.5, 3), 2, 30_000, length=3)
+    share = np.array([4, 2, 1]) / 7
+    rank = {11: 0, 10: 1, 12: 2}  # of these three, by the ranker's score
+    for first in range(3):
+        for second in range(3):
+            pairs = sum(rank[a] == first and rank[b] == second for a, b in offer.documents.tolist())
+            probability = 0 if first == second else share[first] * share[second] / (1 - share[first])
+            assert pairs / 30_000 == pytest.approx(probability, abs=0.01)
+
+
+def test_a_tiny_lambda_does_not_overflow() -> None:
+    assert select(Dynamic(1e-300, 6), 2, 3).documents.tolist() == [BY_SCORE[:2]] * 3
+
+
+@pytest.mark.parametrize("lam", [-0.1, 1.1, float("nan")])
+def test_lambda_out_of_range_is_bad_input(lam: float) -> None:
+    with pytest.raises(BadInput, match="λ"):
+        Dynamic(lam)
+
+
+def test_error_reduction_takes_the_largest_entropy_term() -> None:
+    """−P·log P is highest at P = 1/e, which is a score of log(1/(e − 1)) = −0.54."""
+    probability = {document: 1 / (1 + np.exp(-SCORE[document])) for document in LIST}
+    by_entropy = sorted(LIST, key=lambda d: probability[d] * np.log(probability[d]))
+    assert by_entropy[0] == 10
+    assert select(ErrorReduction(6), 4, 2).documents.tolist() == [by_entropy[:4]] * 2
+    printed = select(ErrorReduction(6, "printed"), 4, 2)
+    assert printed.documents.tolist() == [by_entropy[::-1][:4]] * 2
+    assert printed.documents[0, 0] == 14
+
+
+def test_error_reduction_takes_probabilities_of_0_and_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    sure = {10: 0.0, 11: 1.0, 12: 0.5, 13: 0.0, 14: 1.0, 15: 0.9}
+    monkeypatch.setattr(
+        Stub, "probabilities", lambda self, queries, documents: np.vectorize(lambda d: sure.get(d, 0.0))(documents)
+    )
+    assert select(ErrorReduction(6), 2).documents.tolist() == [[12, 15]]
+
+
+def test_an_unknown_form_is_bad_input() -> None:
+    with pytest.raises(BadInput, match="'log'"):
+        ErrorReduction(form="log")
+
+
+def test_pick_puts_what_is_not_there_last_and_keeps_ties_in_order() -> None:
+    offer = Offer(np.array([[5, -1, 7, 8]], np.int32), np.array([[1, -np.inf, 2, 3]], np.float32))
+    picked = pick(offer, np.array([[0.5, 9, 0.5, 1]]), 4)
+    assert picked.documents.tolist() == [[8, 5, 7, -1]]
+    assert picked.scores.tolist() == [[3, 1, 2, -np.inf]]

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.ranked_lists import RankedLists, stack_lists
+from ranking.sources import Sources
+from sampling.guard import Guard, best_positive, negatives_lists
+from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.random import RandomFunction
+from sampling.retrieval.ranked import Ranked
+
+SCORES = np.array(
+    [
+        [5.0, 10.0, 9.5, 9.0, 8.0, 4.0],  # relevant: 0 and 1, so the limit comes from 10
+        [-2.0, -1.0, -1.5, -3.0, -9.0, 4.0],  # relevant: 0, so from −2
+        [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],  # relevant: nothing
+    ],
+    np.float32,
+)
+
+
+class Known(Ranked):
+    """Ranks by `SCORES`."""
+
+    def rank(self, sources: Sources) -> RankedLists:
+        orders = [np.argsort(-row, kind="stable") for row in SCORES]
+        return stack_lists([(order, row[order]) for order, row in zip(orders, SCORES, strict=True)], self.depth)
+
+    def own_scores(self, sources: Sources, queries: Any, documents: Any) -> Any:
+        return np.where(documents < 0, -np.inf, SCORES[queries[:, None], documents]).astype(np.float32)
+
+
+@pytest.fixture
+def sources(encoded_of: Callable[..., EncodedCollection]) -> Sources:
+    encoded = encoded_of([[1]] * 6, [[1]] * 3, {0: {0: 1, 1: 1, 4: 0}, 1: {0: 2}})
+    return Sources(None, encoded, None)  # type: ignore[arg-type]
+
+
+def listed(guard: Guard, sources: Sources) -> tuple[list[list[int]], int]:
+    lists, guarded = negatives_lists(Known(6), sources, guard)
+    assert lists is not None
+    assert np.array_equal(lists.documents >= 0, np.isfinite(lists.scores))
+    return [[document for document in row if document >= 0] for row in lists.documents.tolist()], guarded
+
+
+def test_the_limit_comes_from_the_best_relevant_document(sources: Sources) -> None:
+    assert best_positive(Known(6), sources).tolist() == [10, -2, np.inf]  # type: ignore[union-attr]
+
+
+def test_no_guard_drops_the_relevant_alone(sources: Sources) -> None:
+    assert listed(Guard(), sources) == ([[2, 3, 4, 5], [5, 1, 2, 3, 4], [5, 4, 3, 2, 1, 0]], 0)
+
+
+@pytest.mark.parametrize(
+    ("guard", "first", "second", "guarded"),
+    [
+        (Guard(absolute=0), [2, 3, 4, 5], [3, 4], 3),
+        (Guard(absolute=1), [3, 4, 5], [3, 4], 4),
+        (Guard(absolute=1.5), [4, 5], [4], 6),
+        (Guard(relative=0), [2, 3, 4, 5], [3, 4], 3),
+        (Guard(relative=0.1), [3, 4, 5], [3, 4], 4),
+        (Guard(relative=0.55), [5], [4], 7),  # limits 4.5 and −3.1
+        (Guard(absolute=0.5, relative=0.2), [4, 5], [3, 4], 5),  # the lower one counts: 8, and −2.5
+        (Guard(absolute=100), [], [], 9),
+    ],
+)
+def test_margins(guard: Guard, first: list[int], second: list[int], guarded: int, sources: Sources) -> None:
+    lists, count = listed(guard, sources)
+    assert lists == [first, second, [5, 4, 3, 2, 1, 0]]  # nothing is known of the query without a relevant document
+    assert count == guarded
+
+
+def test_functions_without_lists_are_left_alone(sources: Sources) -> None:
+    assert negatives_lists(RandomFunction(), sources, Guard(absolute=1)) == (None, 0)
+
+
+@pytest.mark.parametrize("margins", [{"absolute": -1}, {"relative": -0.1}, {"relative": 5}, {"relative": float("nan")}])
+def test_margins_out_of_range_are_bad_input(margins: dict[str, float]) -> None:
+    with pytest.raises(BadInput, match=next(iter(margins))):
+        Guard(**margins)
+
+
+def test_bm25_lists_of_the_tiny_collection(tiny_sources: Sources) -> None:
+    """Guarded candidates score no higher than the best relevant document, by BM25's own scores."""
+    function, queries = Bm25Function(depth=12), np.arange(8)
+    whole, none = negatives_lists(function, tiny_sources, Guard())
+    guarded, dropped = negatives_lists(function, tiny_sources, Guard(relative=0.8))
+    assert whole is not None
+    assert guarded is not None
+    assert none == 0
+    assert dropped == whole.counts.sum() - guarded.counts.sum() > 0
+    best = best_positive(function, tiny_sources)
+    assert best is not None
+    assert (guarded.scores <= best[:, None] * 0.2 + 1e-6).all()
+    relevant = tiny_sources.encoded.judgements.relevant()
+    assert not relevant.lookup(queries, whole.documents).any()
+    every = function.rank(tiny_sources)
+    for query in queries:
+        expected = [d for d in every.documents[query].tolist() if d >= 0 and d not in relevant.of(query)[0]]
+        assert [d for d in whole.documents[query].tolist() if d >= 0] == expected

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.ranked_lists import stack_lists
+from ranking.sources import Sources
+from ranking.training import Batch, Step
+from sampling.guard import Guard, negatives_lists
+from sampling.policies.fixed import Fixed
+from sampling.policies.mixture import Mixture
+from sampling.policies.policy import SamplingPolicy
+from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.function import RetrievalFunction
+from sampling.retrieval.random import RandomFunction
+from sampling.retrieval.ranked import Ranked
+from sampling.sampler import Sampler
+from sampling.selection.dynamic import Dynamic
+from sampling.selection.error_reduction import ErrorReduction
+from sampling.selection.top import Top
+from sampling.selection.uniform import Uniform
+
+
+class Hash:
+    """A training whose scores are a hash of the documents, never the same for two."""
+
+    def score(self, queries: Any, documents: np.ndarray) -> np.ndarray:
+        return np.where(documents < 0, -np.inf, (documents * 7919) % 1009).astype(np.float32)
+
+    def probabilities(self, queries: Any, documents: np.ndarray) -> np.ndarray:
+        return np.where(documents < 0, 0, (documents * 7919) % 1009 / 1009).astype(np.float32)
+
+
+class Alternating(SamplingPolicy):
+    """The functions in turn within the batch."""
+
+    def choose(self, batch: Batch, training: Any, rng: np.random.Generator) -> np.ndarray:
+        return np.arange(len(batch)) % len(self.functions)
+
+
+def listed(lists: list[list[int]]) -> RetrievalFunction:
+    function = Bm25Function()
+    pairs = [(np.array(documents, int), -np.arange(len(documents), dtype=float)) for documents in lists]
+    function.ready(None, stack_lists(pairs, 4))  # type: ignore[arg-type]
+    return function
+
+
+def batch_of(*queries: int) -> Batch:
+    return Batch(np.array(queries), np.zeros(len(queries), np.int32))
+
+
+def step(scores: list[list[float]]) -> Step:
+    return Step(0.0, 0.0, np.array(scores, np.float32))
+
+
+def sampler(policy: SamplingPolicy, count: int = 2, seed: int = 0, **functions: RetrievalFunction) -> Sampler:
+    return Sampler(policy, functions, Top(), count, np.random.default_rng(seed), {"b": 5})
+
+
+def test_the_report_by_hand() -> None:
+    one = sampler(Alternating(), a=listed([[1, 2, 3], [4]]), b=listed([[5], []]))
+    negatives = one.negatives(batch_of(0, 0, 1, 1), Hash())  # type: ignore[arg-type]
+    assert negatives.tolist() == [[1, 2], [5, -1], [4, -1], [-1, -1]]
+    assert negatives.dtype == np.int32
+    one.observe(negatives, step([[1, 2, 4], [7, 8, 99], [3, 6, 99], [9, 99, 99]]))
+    negatives = one.negatives(batch_of(0), Hash())  # type: ignore[arg-type]
+    one.observe(negatives, step([[5, 0, 0]]))
+    a, b = one.report()
+    assert (a["function"], a["batches"], a["negatives"], a["missing"], a["guarded"]) == ("a", 2, 5, 1, 0)
+    assert (b["function"], b["batches"], b["negatives"], b["missing"], b["guarded"]) == ("b", 1, 1, 3, 5)
+    assert [a[f"positive_{figure}"] for figure in ("mean", "min", "max")] == [3, 1, 5]
+    assert a["positive_std"] == pytest.approx(np.std([1, 3, 5]))
+    assert [a[f"negative_{figure}"] for figure in ("mean", "min", "max")] == [2.4, 0, 6]
+    assert a["negative_std"] == pytest.approx(np.std([2, 4, 6, 0, 0]))
+    assert [b[f"negative_{figure}"] for figure in ("mean", "std", "min", "max")] == [8, 0, 8, 8]
+
+
+def test_a_function_that_was_never_chosen_reports_nothing() -> None:
+    a, b = sampler(Alternating(), a=listed([[1]]), b=listed([[2]])).report()
+    assert a["batches"] == b["negatives"] == b["missing"] == 0
+    assert all(math.isnan(a[f"{kind}_{figure}"]) for kind in ("positive", "negative") for figure in ("mean", "std", "min"))
+
+
+@pytest.mark.parametrize("selector", [Uniform(), Dynamic(0.5, 4), ErrorReduction(4)])
+def test_state_saved_and_restored_gives_the_same_draws(
+    selector: Any, encoded_of: Callable[..., EncodedCollection]
+) -> None:
+    encoded = encoded_of([[1]] * 40, [[1]] * 3, {0: {1: 1}, 1: {2: 1, 3: 1}, 2: {39: 1}})
+
+    def make(seed: int) -> Sampler:
+        functions: dict[str, RetrievalFunction] = {"random": RandomFunction(), "list": listed([[1, 2, 3, 4], [5, 6], [7]])}
+        functions["random"].ready(encoded, None)
+        return Sampler(Mixture(per="query"), functions, selector, 3, np.random.default_rng(seed))
+
+    def draw(one: Sampler, times: int) -> list[list[list[int]]]:
+        drawn = []
+        for _ in range(times):
+            negatives = one.negatives(batch_of(0, 1, 2, 1), Hash())  # type: ignore[arg-type]
+            one.observe(negatives, Step(0, 0, np.ones((4, 4), np.float32) * len(drawn)))
+            drawn.append(negatives.tolist())
+        return drawn
+
+    first, again = make(1), make(1)
+    whole = draw(first, 9)
+    assert draw(again, 4) == whole[:4]
+    other = make(2)
+    other.load_state_dict(from_bytes(to_bytes(again.state_dict())))
+    assert draw(other, 5) == whole[4:]
+    second = make(1)
+    draw(second, 4)
+    draw(second, 5)
+    assert other.report() == second.report()
+
+
+def test_the_policy_learns_the_functions_and_may_refuse_them() -> None:
+    with pytest.raises(BadInput, match="Fixed"):
+        sampler(Fixed(), a=listed([[1]]), b=listed([[1]]))
+
+
+class Everything(Ranked):
+    """Lists all documents, the relevant ones too, in an order by chance."""
+
+    def rank(self, sources: Sources) -> Any:
+        rng, size = np.random.default_rng(3), len(sources.encoded.documents)
+        rows = [(rng.permutation(size), -np.arange(size, dtype=float)) for _ in range(len(sources.encoded.queries))]
+        return stack_lists(rows, self.depth)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.dictionaries(st.integers(0, 9), st.integers(-1, 2)), min_size=3, max_size=3),
+    st.integers(1, 10),
+    st.integers(1, 6),
+    st.sampled_from([Uniform(), Top(), Dynamic(0.5, 3), Dynamic(0.0, 20), ErrorReduction(5)]),
+    st.integers(0, 1000),
+)
+def test_a_judged_relevant_document_is_never_a_negative_nor_one_shown_twice(
+    encoded_of: Callable[..., EncodedCollection],
+    grades: list[dict[int, int]],
+    size: int,
+    count: int,
+    selector: Any,
+    seed: int,
+) -> None:
+    judged = [{document: grade for document, grade in row.items() if document < size} for row in grades]
+    encoded = encoded_of([[1]] * size, [[1]] * 3, dict(enumerate(judged)))
+    sources = Sources(None, encoded, None)  # type: ignore[arg-type]
+    functions: dict[str, RetrievalFunction] = {"random": RandomFunction(), "list": Everything(depth=7)}
+    for function in functions.values():
+        function.ready(encoded, negatives_lists(function, sources, Guard())[0])
+    one = Sampler(Mixture(per="query"), functions, selector, count, np.random.default_rng(seed))
+    for queries in ([0, 1, 2], [2], [1, 1, 0, 0, 2]):
+        batch = batch_of(*queries)
+        negatives = one.negatives(batch, Hash())  # type: ignore[arg-type]
+        assert negatives.shape == (len(queries), count)
+        assert negatives.dtype == np.int32
+        for query, row in zip(queries, negatives.tolist(), strict=True):
+            there = [document for document in row if document >= 0]
+            relevant = {document for document, grade in judged[query].items() if grade > 0}
+            assert len(set(there)) == len(there)
+            assert not set(there) & relevant
+            assert max(there, default=0) < size
+            if len(there) < count and selector.__class__ is not Top:
+                assert len(there) >= min(count, min(7, size) - len(relevant))
