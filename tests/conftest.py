@@ -8,12 +8,17 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import settings
 
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection, Encoder, Judgements
 from ranking.sources import Sources
 from ranking.texts import Texts
 from ranking.vectors import WordVectors
+
+# No deadline: the first example of a test may compile something. The same examples in every run.
+settings.register_profile("pyrite", deadline=None, derandomize=True)
+settings.load_profile("pyrite")
 
 DOCUMENTS = [  # id, text, category, subcategory; the ids' order is not the documents'
     ("d9", "moles dig long tunnels under the lawn", "animals", "mammals"),
@@ -63,9 +68,7 @@ def tiny() -> Collection:
         "0123456789abcdef",
         pl.DataFrame(DOCUMENTS, schema=["id", "text", "category", "subcategory"], orient="row"),
         pl.DataFrame(QUERIES, schema=["id", "text", "split", "category", "subcategory"], orient="row"),
-        pl.DataFrame(
-            JUDGEMENTS, schema={"query": pl.String, "document": pl.String, "grade": pl.Int32}, orient="row"
-        ),
+        pl.DataFrame(JUDGEMENTS, schema={"query": pl.String, "document": pl.String, "grade": pl.Int32}, orient="row"),
     )
 
 

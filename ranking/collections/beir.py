@@ -84,8 +84,12 @@ def _texts(file: Path, faults: Faults) -> Iterator[tuple[object, ...]]:
             entry = json.loads(line)
             identifier, text = _identifier(entry), _text(entry)
             category, subcategory = (_label(entry, key) for key in ("category", "subcategory"))
+            if "\\ud" in line:  # an escape that may spell half a character
+                f"{identifier}{text}{category}{subcategory}".encode()
         except json.JSONDecodeError as error:
             faults.report("broken line", f"not JSON ({error.msg} at character {error.pos + 1})", file, number)
+        except UnicodeEncodeError:
+            faults.report("broken line", "half of a surrogate pair, which is no character", file, number)
         except _NotBeir as error:
             faults.report("broken line", str(error), file, number)
         else:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ranking.errors import BadInput
 from ranking.rankers.bag import weighted_mean
 from ranking.rankers.ranker import Ranker, linear
 from ranking.texts import Texts
@@ -31,6 +32,9 @@ class FeedForward(Ranker):
         preset: widths where the next two are None: `paper`, `small` or `tiny`.
         lower: widths of the shared layers; the paper's are 2048, 1024, 512.
         upper: widths of the layers over the pair, without the final 1; the paper's are 512, 300.
+
+    Raises:
+        BadInput: where the preset is unknown or there is no upper layer.
     """
 
     presets = {
@@ -49,6 +53,8 @@ class FeedForward(Ranker):
     ) -> None:
         super().__init__()
         widths = self.widths(preset, lower=lower, upper=upper)
+        if not widths["upper"]:
+            raise BadInput("there is no layer over the pair", "ranker.upper", "give one width at least")
         self.vectors = nn.Parameter(torch.from_numpy(vectors.copy()))
         self.term_weights = nn.Parameter(torch.zeros(len(vectors)))
         inputs = vectors.shape[1]

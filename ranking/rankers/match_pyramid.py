@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ranking.errors import BadInput
 from ranking.rankers.ranker import Ranker, convolution, linear
 from ranking.texts import Texts
 
@@ -31,12 +32,16 @@ class MatchPyramid(Ranker):
         hidden: width of the fully connected layer.
         max_query: words read of a query.
         max_document: words read of a document.
+
+    Raises:
+        BadInput: where the preset is unknown or the grid is not even.
     """
 
     pairs = 256
     presets = {
         "paper": {
-            "channels": (8, 16), "kernels": (5, 3), "grid": (6, 20), "hidden": 128, "max_query": 32, "max_document": 256,
+            "channels": (8, 16), "kernels": (5, 3), "grid": (6, 20), "hidden": 128,
+            "max_query": 32, "max_document": 256,
         },
         "small": {
             "channels": (4, 8), "kernels": (3, 3), "grid": (4, 10), "hidden": 64, "max_query": 16, "max_document": 96,
@@ -73,6 +78,8 @@ class MatchPyramid(Ranker):
             widths["max_query"],
             widths["max_document"],
         )
+        if any(cells < 2 or cells % 2 for cells in self.grid):
+            raise BadInput(f"grid is {list(self.grid)}", "ranker.grid", "choose two even numbers, 2 or more")
         self.vectors = nn.Parameter(torch.from_numpy(vectors.copy()))
         (first, second), (outer, inner) = widths["channels"], widths["kernels"]
         self.first = convolution(1, first, (outer, outer), generator)

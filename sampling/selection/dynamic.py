@@ -25,7 +25,7 @@ class Dynamic(Selector):
         candidates: how many are drawn and scored for each query.
     """
 
-    def __init__(self, lam: float = 0.5, candidates: int = 20) -> None:
+    def __init__(self, lam: float = 0.5, candidates: int = 8) -> None:
         if not 0 <= lam <= 1:
             raise BadInput(f"λ is {lam}", "selector.lam", "choose a number from 0 to 1")
         self.lam, self.candidates = lam, candidates

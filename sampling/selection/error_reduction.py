@@ -26,7 +26,7 @@ class ErrorReduction(Selector):
         form: `entropy` (−P·log P, the default) or `printed` (P·log P).
     """
 
-    def __init__(self, candidates: int = 20, form: str = "entropy") -> None:
+    def __init__(self, candidates: int = 8, form: str = "entropy") -> None:
         if form not in ("entropy", "printed"):
             raise BadInput(f"no form {form!r}", "selector.form", "choose entropy or printed")
         self.candidates, self.sign = candidates, -1.0 if form == "entropy" else 1.0

@@ -156,7 +156,13 @@ def test_text_is_read_as_bm25s_with_the_same_stemmer_and_stop_words_reads_it() -
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"k1": -0.1}, "k1"), ({"k1": math.nan}, "k1"), ({"k1": math.inf}, "k1"), ({"b": 1.1}, "b is"), ({"b": -1}, "b is")],
+    [
+        ({"k1": -0.1}, "k1"),
+        ({"k1": math.nan}, "k1"),
+        ({"k1": math.inf}, "k1"),
+        ({"b": 1.1}, "b is"),
+        ({"b": -1}, "b is"),
+    ],
 )
 def test_parameters_out_of_range_are_bad_input(options: dict[str, float], message: str) -> None:
     with pytest.raises(BadInput, match=message):
@@ -164,5 +170,5 @@ def test_parameters_out_of_range_are_bad_input(options: dict[str, float], messag
 
 
 def test_an_unknown_stemmer_is_bad_input() -> None:
-    with pytest.raises(BadInput, match="klingon.*english"):
+    with pytest.raises(BadInput, match=r"klingon.*english"):
         Bm25(collection_of(["a"], ["a"]), Bm25Options(stemming="klingon"))

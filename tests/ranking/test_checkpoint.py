@@ -60,7 +60,9 @@ def test_shared_transposed_and_read_only_arrays() -> None:
     array.flags.writeable = False
     tensor = torch.arange(6.0).reshape(2, 3)
     state = from_bytes(to_bytes([array, array, array.T, tensor.T, tensor, tensor[:, 1], array[::-1]]))
-    for found, given_one in zip(state, [array, array, array.T, tensor.T, tensor, tensor[:, 1], array[::-1]], strict=True):
+    for found, given_one in zip(
+        state, [array, array, array.T, tensor.T, tensor, tensor[:, 1], array[::-1]], strict=True
+    ):
         np.testing.assert_array_equal(np.asarray(found), np.asarray(given_one))
     state[0][0, 0] = 9  # what comes back can be written, and nobody else sees it
     assert array[0, 0] == state[1][0, 0] == 0

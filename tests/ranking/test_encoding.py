@@ -16,7 +16,9 @@ from ranking.errors import BadInput
 GRADES = st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 9)), st.integers(-1, 3), max_size=30)
 
 
-def collection_of(documents: Sequence[str], queries: Sequence[str], judged: Sequence[tuple[str, str, int]] = ()) -> Collection:
+def collection_of(
+    documents: Sequence[str], queries: Sequence[str], judged: Sequence[tuple[str, str, int]] = ()
+) -> Collection:
     return Collection(
         "some",
         "",

@@ -106,7 +106,7 @@ def test_search_is_brute_force_with_trec_evals_ties(
     assert documents.dtype == np.int32
     assert documents.shape == found.shape == (3, depth)
     for row in range(3):
-        order = sorted(range(60), key=lambda d: (scores[row, d], encoded.document_key[d]), reverse=True)  # noqa: B023
+        order = sorted(range(60), key=lambda d: (scores[row, d], encoded.document_key[d]), reverse=True)
         if kind is Lengths:  # whose scores are exact
             assert documents[row, :60].tolist() == order[:depth]
         assert len(set(documents[row, :60])) == min(depth, 60)

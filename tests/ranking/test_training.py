@@ -111,11 +111,11 @@ def steps(run: RankerTraining, source: RandomNegatives, count: int) -> None:
             run.validate()
 
 
-@pytest.mark.parametrize("optimizer", [ADAM, partial(torch.optim.SGD, lr=0.1, momentum=0.9), partial(torch.optim.AdamW)])
+@pytest.mark.parametrize(
+    "optimizer", [ADAM, partial(torch.optim.SGD, lr=0.1, momentum=0.9), partial(torch.optim.AdamW)]
+)
 @pytest.mark.parametrize("done", [0, 1, 3, 4, 5])
-def test_a_saved_training_goes_on_as_if_it_had_never_stopped(
-    tiny_sources: Sources, done: int, optimizer: Any
-) -> None:
+def test_a_saved_training_goes_on_as_if_it_had_never_stopped(tiny_sources: Sources, done: int, optimizer: Any) -> None:
     whole = training(tiny_sources, optimizer=optimizer)
     whole.fit(RandomNegatives())
 

@@ -87,7 +87,9 @@ def test_the_report_by_hand() -> None:
 def test_a_function_that_was_never_chosen_reports_nothing() -> None:
     a, b = sampler(Alternating(), a=listed([[1]]), b=listed([[2]])).report()
     assert a["batches"] == b["negatives"] == b["missing"] == 0
-    assert all(math.isnan(a[f"{kind}_{figure}"]) for kind in ("positive", "negative") for figure in ("mean", "std", "min"))
+    assert all(
+        math.isnan(a[f"{kind}_{figure}"]) for kind in ("positive", "negative") for figure in ("mean", "std", "min")
+    )
 
 
 @pytest.mark.parametrize("selector", [Uniform(), Dynamic(0.5, 4), ErrorReduction(4)])
@@ -97,7 +99,10 @@ def test_state_saved_and_restored_gives_the_same_draws(
     encoded = encoded_of([[1]] * 40, [[1]] * 3, {0: {1: 1}, 1: {2: 1, 3: 1}, 2: {39: 1}})
 
     def make(seed: int) -> Sampler:
-        functions: dict[str, RetrievalFunction] = {"random": RandomFunction(), "list": listed([[1, 2, 3, 4], [5, 6], [7]])}
+        functions: dict[str, RetrievalFunction] = {
+            "random": RandomFunction(),
+            "list": listed([[1, 2, 3, 4], [5, 6], [7]]),
+        }
         functions["random"].ready(encoded, None)
         return Sampler(Mixture(per="query"), functions, selector, 3, np.random.default_rng(seed))
 

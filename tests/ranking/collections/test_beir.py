@@ -56,6 +56,7 @@ FAULTS = [
     ("corpus", '{"_id": "d9"}', "broken line", "no `text`"),
     ("corpus", '{"_id": "d9", "text": ["x"]}', "broken line", "`text` is not a string"),
     ("corpus", '{"_id": "d9", "text": "x", "metadata": 1}', "broken line", "`metadata` is not an object"),
+    ("corpus", '{"_id": "d9", "text": "half \\ud83d"}', "broken line", "half of a surrogate pair"),
     ("corpus", '{"_id": "", "text": "x"}', "broken line", "a document has no id"),
     ("corpus", '{"_id": "d9", "title": " ", "text": "\\n"}', "empty text", "the document 'd9' has no text"),
     ("corpus", '{"_id": "d1", "text": "another"}', "duplicate id", "another document is called 'd1'"),
@@ -226,6 +227,13 @@ def test_real_collections(
         collection.documents["category"].drop_nulls().n_unique(),
         collection.documents["subcategory"].drop_nulls().n_unique(),
     ) == categories
+
+
+def test_escaped_pairs_are_characters(write_beir: WriteBeir, cache: Path) -> None:
+    folder = write_beir(corpus=['{"_id": "d1", "text": "\\ud83d\\ude00"}'], qrels={"test": [("q1", "d1", 1)]})
+    for split in ("train", "dev"):
+        (folder / "qrels" / f"{split}.tsv").unlink(missing_ok=True)
+    assert open_collection(Beir(folder), cache).documents["text"].to_list() == ["😀"]
 
 
 def test_numbers_as_ids_and_null_titles(write_beir: WriteBeir, cache: Path) -> None:

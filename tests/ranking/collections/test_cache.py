@@ -7,14 +7,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 import pytest
+from omegaconf import DictConfig, OmegaConf
 
-from ranking.collections import cache as caching
+from ranking.collections import build
 from ranking.collections.beir import Beir
 from ranking.collections.cache import open_collection
 from ranking.collections.faults import Faults
@@ -32,6 +33,11 @@ class Counted(Beir):
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         asked.append("documents")
         return super().read_documents(faults)
+
+
+@dataclass
+class WithOptions(Counted):
+    options: Mapping[str, object]
 
 
 asked: list[str] = []
@@ -122,7 +128,7 @@ def test_a_crash_leaves_nothing(write_beir: WriteBeir, cache: Path, monkeypatch:
     def crash(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(caching, "_fingerprint", crash)
+    monkeypatch.setattr(build, "_fingerprint", crash)
     with pytest.raises(KeyboardInterrupt):
         open_collection(Beir(write_beir()), cache)
     assert list(cache.iterdir()) == []
@@ -181,3 +187,16 @@ def test_frames_are_bounded_by_rows_and_by_text() -> None:
     assert [len(frame) for frame in frames(iter(rows), most_rows=4)] == [4, 4, 2]
     assert [len(frame) for frame in frames(iter(rows), most_characters=25)] == [3, 3, 3, 1]
     assert list(frames(iter([]))) == []
+
+
+def test_options_may_come_from_hydra(write_beir: WriteBeir, cache: Path) -> None:
+    asked.clear()
+    folder = str(write_beir())
+    listed = {"split": ["a", {"b": 1}]}
+    open_collection(WithOptions(folder, listed), cache)
+    configured = WithOptions(folder, OmegaConf.create(listed))  # as hydra.utils.instantiate passes them
+    assert isinstance(configured.options, DictConfig)
+    open_collection(configured, cache)
+    assert asked == ["documents"]
+    open_collection(WithOptions(folder, {"split": ["b"]}), cache)
+    assert asked == ["documents", "documents"]

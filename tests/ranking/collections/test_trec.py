@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hydra.utils import instantiate
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from omegaconf import OmegaConf
 
 from ranking.collections import lines
 from ranking.collections.cache import open_collection
@@ -292,6 +294,17 @@ def test_any_collection_survives_being_written(
     assert {id: text.split() for id, text, *_ in collection.documents.iter_rows()} == documents
     assert {int(id): text.split() for id, text, *_ in collection.queries.iter_rows()} == topics
     assert len(collection.judgements) == len(documents) * len(topics)
+
+
+def test_hydra_makes_the_reader(write_trec: WriteTrec, cache: Path) -> None:
+    configuration = {
+        "_target_": "ranking.collections.trec.Trec",
+        "path": str(write_trec()),
+        "documents": ["docs.trec"],
+        "fields": ["title", "description"],
+    }
+    queries = open_collection(instantiate(OmegaConf.create(configuration)), cache).queries["text"]
+    assert queries[0].startswith("International Organized Crime Identify")
 
 
 def test_vaswani(shared_data: Path, cache: Path) -> None:

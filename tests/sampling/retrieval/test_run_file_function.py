@@ -35,11 +35,14 @@ def test_several_runs(tmp_path: Path, tiny_sources: Sources) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("other Q0 d1 1 9 x\n", "ranks no document"), ("q1 Q0 unheard 1 9 x\n", "'unheard'"), ("", "run"), ("q1 d1\n", "run:1")],
+    [
+        ("other Q0 d1 1 9 x\n", "ranks no document"),
+        ("q1 Q0 unheard 1 9 x\n", "'unheard'"),
+        ("", "run"),
+        ("q1 d1\n", "run:1"),
+    ],
 )
-def test_a_run_that_is_of_no_use_is_bad_input(
-    tmp_path: Path, tiny_sources: Sources, text: str, message: str
-) -> None:
+def test_a_run_that_is_of_no_use_is_bad_input(tmp_path: Path, tiny_sources: Sources, text: str, message: str) -> None:
     (tmp_path / "run").write_text(text)
     with pytest.raises(BadInput, match=message):
         RunFile(str(tmp_path / "run")).rank(tiny_sources)

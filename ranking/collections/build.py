@@ -1,0 +1,117 @@
+"""From a reader to checked Arrow files, with the documents passing through in chunks."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ranking.collections import checks, splits
+from ranking.collections.arrow_files import mapped, write
+from ranking.collections.faults import Faults
+from ranking.collections.reader import Reader
+from ranking.errors import BadInput
+
+_CHUNK = 50_000  # rows
+STORED: Mapping[str, Mapping[str, pl.DataType]] = {
+    "documents": {name: pl.String() for name in ("id", "text", "category", "subcategory")},
+    "queries": {name: pl.String() for name in ("id", "text", "split", "category", "subcategory")},
+    "judgements": {"query": pl.String(), "document": pl.String(), "grade": pl.Int32()},
+}
+
+
+def build(reader: Reader, folder: Path, faults: Faults) -> None:
+    """Read a collection, check it, and write it into an empty folder.
+
+    Args:
+        reader: the format and where its files are.
+        folder: gets a file for each of `STORED`, and `collection.json` with all else.
+        faults: hears of all faults.
+
+    Raises:
+        BadInput: a fault that cannot be skipped, such as a truncated file or that nothing is left.
+    """
+    # The small files first: most faults are found before the documents, which take long.
+    queries = checks.distinct(checks.with_text(reader.read_queries(faults), "query", faults), faults)
+    judgements = reader.read_judgements(faults)
+    documents = _write_documents(reader, folder, faults)
+    judgements = checks.sound(judgements, queries, documents, faults)
+    if judgements.is_empty():
+        raise BadInput("not one judgement of a known document for a known query", reader.name)
+    judged = judgements.select(pl.col("query"), "split").unique("query")
+    facts = dict(reader.facts())
+    if unjudged := len(queries) - len(judged):
+        facts["queries without judgements"] = f"{unjudged:,} left out"
+    queries = queries.join(judged, left_on="id", right_on="query", how="inner", maintain_order="left")
+    write(folder / "queries.arrow", STORED["queries"], [splits.usable(queries)])
+    write(folder / "judgements.arrow", STORED["judgements"], [judgements])
+    about = {
+        "name": reader.name,
+        "fingerprint": _fingerprint([mapped(folder / f"{part}.arrow") for part in STORED], facts),
+        "skipped": faults.skipped,
+        "facts": facts,
+    }
+    (folder / "collection.json").write_text(json.dumps(about, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def _write_documents(reader: Reader, folder: Path, faults: Faults) -> pl.DataFrame:
+    path = folder / "documents.arrow"
+    hashes = [np.empty(0, np.uint64)]
+
+    def chunks() -> Iterator[pl.DataFrame]:
+        for chunk in reader.read_documents(faults):
+            chunk = checks.with_text(chunk, "document", faults)
+            hashes.append(chunk["id"].hash().to_numpy())
+            yield chunk
+
+    write(path, STORED["documents"], chunks())
+    documents = mapped(path)
+    if documents.is_empty():
+        raise BadInput("not one document", reader.name)
+    again = _repeated(documents, np.concatenate(hashes))
+    if len(again):
+        file, line = _place(reader, int(again[0])) if faults.strict else ("", None)
+        what = f"another document is called {documents['id'][int(again[0])]!r}"
+        faults.report("duplicate id", what, file, line, times=len(again))
+        numbered = documents.with_row_index("row")
+        kept = (part.filter(~pl.col("row").is_in(again.implode())) for part in numbered.iter_slices(_CHUNK))
+        write(folder / "distinct.arrow", STORED["documents"], kept)
+        os.replace(folder / "distinct.arrow", path)
+        documents = mapped(path)
+    return documents
+
+
+def _repeated(documents: pl.DataFrame, hashes: np.ndarray) -> pl.Series:
+    """Row numbers of the documents whose id an earlier document has.
+
+    Equal ids have equal hashes: only where hashes repeat, which is hardly ever, are the ids themselves compared.
+    """
+    hashes.sort()
+    suspects = pl.Series(np.unique(hashes[1:][hashes[1:] == hashes[:-1]]), dtype=pl.UInt64)
+    if suspects.is_empty():
+        return pl.Series(dtype=pl.UInt32)
+    rows = documents.select(pl.col("id")).with_row_index("row").filter(documents["id"].hash().is_in(suspects.implode()))
+    return rows.filter(~pl.col("id").is_first_distinct())["row"]
+
+
+def _place(reader: Reader, row: int) -> tuple[str, int | None]:
+    """The file and line of a document, by reading again up to it: places are not kept, faults are rare."""
+    for chunk in reader.read_documents(Faults(strict=False)):
+        if row < len(chunk):
+            return chunk["file"][row], chunk["line"][row]
+        row -= len(chunk)
+    raise RuntimeError("the documents changed while they were read")
+
+
+def _fingerprint(tables: Sequence[pl.DataFrame], facts: Mapping[str, str]) -> str:
+    digest = blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=8)
+    for table in tables:
+        digest.update(f"\n{table.columns}\n".encode())
+        for part in table.iter_slices(_CHUNK):
+            digest.update(part.write_csv(include_header=False).encode())
+    return digest.hexdigest()

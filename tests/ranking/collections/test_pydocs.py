@@ -1,0 +1,332 @@
+"""The built-in collection, over made-up packages and a small part of the standard library."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+
+from ranking.collections import packages
+from ranking.collections.cache import open_collection
+from ranking.collections.docstrings import Docstring, docstrings
+from ranking.collections.pydocs import Pydocs
+from ranking.errors import BadInput
+
+ROOT = Path(__file__).resolve().parents[3]
+STDLIB = Path(sysconfig.get_paths()["stdlib"])
+
+MOLES = '''"""How moles live underground.
+
+They dig long tunnels, and eat what falls into them.
+"""
+
+import nothing_that_exists
+
+
+class Mole:
+    """A mole that digs.
+
+    It has strong hands and it can hardly see the light of day.
+    """
+
+    def dig(self):
+        """Dig a new tunnel.
+
+        The tunnel goes on from where the last one ended, at the same depth.
+        """
+
+        def helper():
+            """Too short.
+
+            Yes.
+            """
+
+    def eat(self, worm):
+        r"""Eat one \\worm.
+
+        Worms are kept alive in a larder until they are wanted for a meal.
+        """
+
+    async def sleep(self):
+        """Sleep for some hours.
+
+        Moles sleep three times a day, and each time for about four hours.
+        """
+
+    @property
+    def depth(self):
+        """The depth in metres, one paragraph only, however long it may be."""
+
+    @depth.setter
+    def depth(self, metres):
+        """Set the depth once more.
+
+        A second definition of one name gets an id that tells it from the first.
+        """
+
+
+if True:
+
+    def twice():
+        """Dig a new tunnel.
+
+        Another answer to a question that was asked before is dropped with it.
+        """
+
+    def thrice():
+        """Sleep for many hours.
+
+        Moles sleep three times a day, and each time for about four hours.
+        """
+'''
+
+
+@pytest.fixture
+def burrow(tmp_path: Path) -> Path:
+    """A package of two modules, one of which is no Python, and its tests."""
+    folder = tmp_path / "burrow"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "__init__.py").write_text("")
+    (folder / "moles.py").write_text(MOLES)
+    (folder / "template.py").write_text('"""A template.\n\nNot Python: {{ name }} """ ] def\n')
+    (folder / "bytes.py").write_bytes(b'"""Not \xff text.\n\nAnd no encoding that says so."""\n')
+    (folder / "tests" / "test_moles.py").write_text(MOLES)
+    return folder
+
+
+def read(folder: Path, cache: Path, queries: str = "first_paragraph", **options: int) -> dict[str, tuple[str, ...]]:
+    """Query text and the texts of its relevant documents, by the query's id."""
+    collection = open_collection(Pydocs(queries, folders=[folder], **options), cache)  # type: ignore[arg-type]
+    texts = dict(collection.documents.select("id", "text").iter_rows())
+    found = {id: (text,) for id, text in collection.queries.select("id", "text").iter_rows()}
+    for query, document, grade in collection.judgements.iter_rows():
+        assert grade == 1
+        found[query] += (" ".join(texts[document].split()),)
+    return found
+
+
+def test_first_paragraphs_find_the_rest(burrow: Path, cache: Path) -> None:
+    assert read(burrow, cache, document_words=8) == {
+        "burrow.moles": ("How moles live underground.", "They dig long tunnels, and eat what falls into them."),
+        "burrow.moles.Mole": ("A mole that digs.", "It has strong hands and it can hardly see the light of day."),
+        "burrow.moles.Mole.dig": (
+            "Dig a new tunnel.",
+            "The tunnel goes on from where the last one ended, at the same depth.",
+        ),
+        "burrow.moles.Mole.eat": (
+            "Eat one \\worm.",
+            "Worms are kept alive in a larder until they are wanted for a meal.",
+        ),
+        "burrow.moles.Mole.sleep": (
+            "Sleep for some hours.",
+            "Moles sleep three times a day, and each time for about four hours.",
+        ),
+        "burrow.moles.Mole.depth#2": (
+            "Set the depth once more.",
+            "A second definition of one name gets an id that tells it from the first.",
+        ),
+    }
+
+
+def test_package_and_module_are_the_categories(burrow: Path, cache: Path) -> None:
+    collection = open_collection(Pydocs(folders=[burrow], document_words=8), cache)
+    for frame in (collection.documents, collection.queries):
+        assert set(frame.select("category", "subcategory").iter_rows()) == {("burrow", "burrow.moles")}
+
+
+def test_short_ones_are_dropped(burrow: Path, cache: Path) -> None:
+    assert set(read(burrow, cache, document_words=14)) == {
+        "burrow.moles.Mole.dig",
+        "burrow.moles.Mole.eat",
+        "burrow.moles.Mole.depth#2",
+    }
+    assert set(read(burrow, cache, document_words=8, query_words=5)) == {"burrow.moles.Mole.depth#2"}
+
+
+def test_topics_have_their_members_as_relevant_documents(burrow: Path, cache: Path) -> None:
+    found = read(burrow, cache, "topics", document_words=8)
+    assert {query: texts[0] for query, texts in found.items()} == {
+        "burrow.moles": "How moles live underground.",
+        "burrow.moles.Mole": "A mole that digs.",
+    }
+    # The class is a topic, so its own document is without the paragraph that would find itself.
+    _, *members = found["burrow.moles"]
+    assert members[0] == "It has strong hands and it can hardly see the light of day."
+    assert [member.partition(". ")[0] for member in members[1:]] == ["Dig a new tunnel", "Sleep for many hours"]
+    _, *methods = found["burrow.moles.Mole"]
+    assert [method.partition(".")[0].partition(",")[0] for method in methods] == [
+        "Dig a new tunnel",
+        "Eat one \\worm",
+        "Sleep for some hours",
+        "The depth in metres",
+        "Set the depth once more",
+    ]
+
+
+def test_equal_topics_and_equal_documents_are_one(tmp_path: Path, cache: Path) -> None:
+    method = '    def {0}(self):\n        """{1} with as many words as a document must have here."""\n'
+    shapes = 'class {0}:\n    """All about shapes."""\n' + "".join(
+        method.format(name, name.upper()) for name in ("draw", "fill")
+    )
+    circle = shapes.format("Circle") + method.format("roll", "Roll")
+    square = shapes.format("Square") + method.format("tile", "Tile")
+    (tmp_path / "shapes.py").write_text(circle + square)
+    collection = open_collection(Pydocs("topics", document_words=5, folders=[tmp_path]), cache)
+    assert collection.queries["id"].to_list() == ["shapes.Circle"]
+    assert collection.judgements["document"].to_list() == [
+        "shapes.Circle.draw",
+        "shapes.Circle.fill",
+        "shapes.Circle.roll",
+        "shapes.Square.tile",
+    ]
+
+
+def test_bad_options(tmp_path: Path, cache: Path) -> None:
+    with pytest.raises(BadInput, match="no queries called 'titles'; take first_paragraph or topics"):
+        Pydocs("titles")
+    with pytest.raises(BadInput, match="no such folder"):
+        open_collection(Pydocs(folders=[tmp_path / "none"]), cache)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadInput, match="no Python files in it"):
+        open_collection(Pydocs(folders=[tmp_path / "empty"]), cache)
+
+
+def test_half_characters_are_replaced(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "odd.py").write_text('def f():\n    """A half\\ud800 character here.\n\n    And some text more."""\n')
+    assert read(tmp_path, cache, document_words=3)["odd.f"][0] == "A half? character here."
+
+
+def test_a_part_of_the_standard_library(cache: Path) -> None:
+    collection = open_collection(Pydocs(folders=[STDLIB / "json", STDLIB / "email"], document_words=20), cache)
+    assert set(collection.documents["category"]) == {"json", "email"}
+    assert "json.decoder" in set(collection.documents["subcategory"])
+    assert len(collection.queries) == len(collection.documents) == len(collection.judgements) > 50
+    (dump,) = collection.queries.filter(id="json.dump")["text"]
+    assert dump.startswith("Serialize ``obj`` as a JSON formatted stream")
+    counts = dict(collection.queries["split"].value_counts().iter_rows())
+    assert counts["train"] > 3 * (counts["dev"] + counts["test"])
+    topics = open_collection(Pydocs("topics", folders=[STDLIB / "email"]), cache)
+    assert topics.judgements["query"].value_counts()["count"].min() >= 3
+
+
+def test_processes_find_what_one_finds(burrow: Path) -> None:
+    files = [(source.module, str(source.path)) for source in packages.tree(burrow)]
+    files += [(source.module, str(source.path)) for source in packages.tree(STDLIB / "json")]
+    alone = docstrings(files)
+    assert docstrings(files, alone=0) == alone
+    assert alone[0] == Docstring(2, "burrow.moles", "module", MOLES.split('"""')[1].strip())
+    assert [found.file for found in alone] == sorted(found.file for found in alone)
+
+
+def test_a_script_without_a_main_guard_can_ask(burrow: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import json, sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "from ranking.collections.docstrings import docstrings\n"
+        f"print(json.dumps(docstrings([('moles', {str(burrow / 'moles.py')!r})], alone=0)))\n"
+    )
+    answer = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert len(answer.stdout.splitlines()) == 1
+    assert [found[1] for found in json.loads(answer.stdout)][:2] == ["moles", "moles.Mole"]
+
+
+def test_a_process_that_fails_says_why(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="IsADirectoryError"):
+        docstrings([("folder", str(tmp_path))], alone=-1)
+
+
+Install = Callable[..., Path]
+
+
+@pytest.fixture
+def install(tmp_path: Path) -> Install:
+    """Installs made-up distributions into a folder: name, version and what it requires."""
+
+    def write(name: str, version: str, requires: list[str], where: str = "site", documented: str = "") -> Path:
+        site = tmp_path / where
+        info = site / f"{name.replace('-', '_')}-{version}.dist-info"
+        package = site / name.replace("-", "_").lower()
+        info.mkdir(parents=True)
+        package.mkdir()
+        (package / "__init__.py").write_text(f'"""{documented or name} is a package.\n\nIt is made up for a test."""\n')
+        metadata = [f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {one}" for one in requires)]
+        (info / "METADATA").write_text("Metadata-Version: 2.1\n" + "\n".join(metadata) + "\n")
+        files = [f"{package.name}/__init__.py", f"{package.name}/tests/test_it.py", f"{info.name}/METADATA"]
+        files += ["../../bin/tool.py", f"{package.name}/not-a-module.py", f"{package.name}/data.json"]
+        (info / "RECORD").write_text("".join(f"{file},sha256=x,1\n" for file in files))
+        return site
+
+    return write
+
+
+def test_dependencies_are_followed_through_extras(install: Install) -> None:
+    install(
+        "pyrite", "0.1", ["Alpha.One>=2", 'beta[fast]; extra == "hub"', "not-installed", 'pyrite[hub]; extra == "dev"']
+    )
+    install("alpha_one", "2.0", ["gamma (>=1)"])
+    install("beta", "1.0", ['delta!=3; extra == "fast"', "alpha-one"])
+    install("gamma", "1.0", ["pyrite"])
+    install("delta", "1.0", [])
+    site = install("unrelated", "1.0", ["gamma"])
+    found = packages.dependencies(distributions(path=[str(site)]))
+    assert {name: one.version for name, one in found.items()} == {
+        "alpha-one": "2.0",
+        "beta": "1.0",
+        "delta": "1.0",
+        "gamma": "1.0",
+    }
+    assert [source.module for source in packages.sources(found["alpha-one"])] == ["alpha_one"]
+
+
+def test_the_project_file_is_asked_where_pyrite_is_not_installed(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("alpha", "1.0", [])
+    site = install("beta", "1.0", [])
+    install("gamma", "1.0", [])
+    monkeypatch.setattr(packages, "PROJECT", tmp_path)
+    assert packages.dependencies(distributions(path=[str(site)])) == {}
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "pyrite"\ndependencies = ["alpha>=1"]\n[project.optional-dependencies]\nhub = ["beta"]\n'
+    )
+    assert list(packages.dependencies(distributions(path=[str(site)]))) == ["alpha", "beta"]
+
+
+def test_pyrite_itself_knows_its_dependencies() -> None:
+    found = packages.dependencies()
+    assert {"torch", "numpy", "polars", "ray"} <= set(found)
+    assert "pyrite" not in found
+
+
+def environment(monkeypatch: pytest.MonkeyPatch, site: Path) -> None:
+    installed = packages.dependencies(list(distributions(path=[str(site)])))
+    monkeypatch.setattr("ranking.collections.pydocs.packages.dependencies", lambda: installed)
+    monkeypatch.setattr("ranking.collections.pydocs.packages.standard_library", list)
+
+
+def test_the_fingerprint_tells_environments_apart(
+    install: Install, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fingerprint(where: str, alpha: str, requires: list[str], names: list[str]) -> str:
+        install("pyrite", "0.1", requires, where)
+        for name in names:
+            site = install(name, alpha if name == "alpha" else "1.0", [], where)
+        with monkeypatch.context() as patch:
+            environment(patch, site)
+            collection = open_collection(Pydocs(query_words=1, document_words=1), cache)
+        expected = f"Python {packages.python_version()}, alpha {alpha}, beta 1.0"
+        assert collection.facts["packages"].startswith(expected)
+        return collection.fingerprint
+
+    first = fingerprint("one", "1.0", ["alpha", "beta"], ["alpha", "beta"])
+    assert fingerprint("two", "1.0", ["beta", "alpha"], ["beta", "alpha"]) == first
+    assert fingerprint("three", "1.1", ["alpha", "beta"], ["alpha", "beta"]) != first
+    assert fingerprint("four", "1.0", ["alpha", "beta", "gamma"], ["alpha", "beta", "gamma"]) != first
+    assert len(list(cache.iterdir())) == 3

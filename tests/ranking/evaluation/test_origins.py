@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pytrec_eval
+import torch
+from torch import Tensor, nn
+
+from ranking.bm25 import Bm25Options
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.origins import (
+    Bm25Candidates,
+    Candidates,
+    FullCollection,
+    Origin,
+    RandomCandidates,
+    RunFileCandidates,
+)
+from ranking.rankers.ranker import Ranker
+from ranking.scoring import score_candidates
+from ranking.sources import Sources
+from ranking.texts import Texts
+
+QUERIES = np.arange(8)
+MEASURES = {"AP": "map", "RR": "recip_rank", "nDCG": "ndcg", "P@3": "P_3", "R@3": "recall_3"}
+
+
+class Coarse(Ranker):
+    """Scores by the lengths of the texts, so that many documents tie."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor([scale]))
+
+    def represent_queries(self, queries: Texts) -> Tensor:
+        return torch.from_numpy(queries.lengths).float()[:, None] * self.scale
+
+    represent_documents = represent_queries
+
+    def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
+        return -(queries - documents).abs().squeeze(-1)
+
+    def layers(self) -> list[nn.Module]:
+        return []
+
+
+def test_bm25s_candidates_are_its_list(tiny_sources: Sources) -> None:
+    found = Bm25Candidates(4).candidates(tiny_sources, QUERIES[2:5])
+    lists, _ = tiny_sources.bm25(Bm25Options()).search(QUERIES[2:5], 4)
+    np.testing.assert_array_equal(found.documents, lists.documents)
+    assert found.depth == 4
+
+
+def test_random_candidates_hold_all_relevant_documents_and_no_document_twice(tiny_sources: Sources) -> None:
+    found = RandomCandidates(6).candidates(tiny_sources, QUERIES)
+    assert found.documents is not None
+    assert found.documents.shape == (8, 6)
+    relevant = tiny_sources.encoded.judgements.relevant()
+    for query, row in enumerate(found.documents.tolist()):
+        assert set(relevant.of(query)[0].tolist()) <= set(row)
+        assert len(set(row)) == 6
+
+
+@pytest.mark.parametrize(("depth", "expected"), [(1, [1, 1, 2, 1, 2, 2, 2, 1]), (12, [12] * 8), (100, [12] * 8)])
+def test_random_candidates_of_few_and_of_all(depth: int, expected: list[int], tiny_sources: Sources) -> None:
+    found = RandomCandidates(depth).candidates(tiny_sources, QUERIES)
+    assert found.documents is not None
+    assert (found.documents >= 0).sum(axis=1).tolist() == expected
+
+
+def test_random_candidates_depend_on_query_and_seed_alone(tiny_sources: Sources) -> None:
+    every = RandomCandidates(6).candidates(tiny_sources, QUERIES)
+    some = RandomCandidates(6).candidates(tiny_sources, np.array([1, 6]))
+    other = RandomCandidates(6, seed=1).candidates(tiny_sources, QUERIES)
+    assert every.documents is not None
+    assert other.documents is not None
+    np.testing.assert_array_equal(some.documents, every.documents[[1, 6]])
+    assert not np.array_equal(every.documents, other.documents)
+    taken = every.take(np.array([1, 6]))
+    np.testing.assert_array_equal(taken.documents, some.documents)
+    np.testing.assert_array_equal(taken.bm25.scores, some.bm25.scores)
+    assert taken.queries.tolist() == [1, 6]
+
+
+def test_random_candidates_are_uniform(tiny_sources: Sources) -> None:
+    """Over the documents that are not relevant."""
+    counts = np.zeros(12)
+    for seed in range(600):
+        found = RandomCandidates(4, seed).candidates(tiny_sources, np.array([0]))
+        assert found.documents is not None
+        counts[found.documents[0]] += 1
+    assert counts[0] == 600  # the relevant one
+    assert np.abs(counts[1:] / 600 - 3 / 11).max() < 0.07
+
+
+def test_run_file_candidates(tmp_path: Path, tiny_sources: Sources) -> None:
+    (tmp_path / "run").write_text("q5 Q0 d4 1 3 x\nq5 Q0 d30 2 5 x\nq1 Q0 d9 1 1 x\n")
+    found = RunFileCandidates(str(tmp_path / "run"), 3).candidates(tiny_sources, np.array([4, 5]))
+    assert found.documents is not None
+    assert found.documents.tolist() == [[4, 6, -1], [-1, -1, -1]]
+    assert found.bm25.scores[0, 0] > 0
+    assert found.bm25.scores[0, 1] == 0
+    np.testing.assert_array_equal(found.bm25.documents, found.documents)
+
+
+def pytrec(
+    encoded: EncodedCollection, ids: list[str], queries: np.ndarray, documents: np.ndarray, scores: np.ndarray
+) -> dict[str, list[float]]:
+    """The values of trec_eval for a run with these scores."""
+    qrel: dict[str, dict[str, int]] = {}
+    run: dict[str, dict[str, float]] = {}
+    for query, row, values in zip(queries, documents, scores, strict=True):
+        judged, grades = encoded.judgements.of(query)
+        qrel[f"q{query}"] = {ids[document]: int(grade) for document, grade in zip(judged, grades, strict=True)}
+        run[f"q{query}"] = {ids[d]: float(score) for d, score in zip(row, values, strict=True) if d >= 0}
+    evaluated = pytrec_eval.RelevanceEvaluator(qrel, {"map", "recip_rank", "ndcg", "P.3", "recall.3"}).evaluate(run)
+    return {
+        name: [evaluated.get(f"q{query}", {}).get(theirs, 0.0) for query in queries]
+        for name, theirs in MEASURES.items()
+    }
+
+
+ORIGINS: list[Origin] = [
+    Bm25Candidates(5),
+    RandomCandidates(7),
+    RandomCandidates(12),
+    FullCollection(12),
+    FullCollection(5),
+]
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_values_are_trec_evals(origin: Origin, tiny_sources: Sources) -> None:
+    encoded, ids = tiny_sources.encoded, tiny_sources.collection.documents["id"].to_list()
+    candidates, ranker = origin.candidates(tiny_sources, QUERIES), Coarse()
+    values = Evaluation(encoded, candidates, list(MEASURES))(ranker)
+    documents = candidates.documents
+    if documents is None:
+        documents = np.tile(np.arange(12), (8, 1))
+    scores = score_candidates(ranker, encoded, QUERIES, documents)
+    assert any(len(np.unique(row)) < len(row) for row in scores)  # there are ties to break
+    if candidates.documents is None:  # the first ones of all, in trec_eval's order
+        order = np.lexsort((-encoded.document_key[documents], -scores), axis=1)[:, : candidates.depth]
+        documents, scores = (np.take_along_axis(array, order, 1) for array in (documents, scores))
+    for name, expected in pytrec(encoded, ids, QUERIES, documents, scores).items():
+        np.testing.assert_allclose(values[name], expected, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_bm25s_own_values_are_trec_evals(origin: Origin, tiny_sources: Sources) -> None:
+    encoded, ids = tiny_sources.encoded, tiny_sources.collection.documents["id"].to_list()
+    candidates = origin.candidates(tiny_sources, QUERIES)
+    values = Evaluation(encoded, candidates, list(MEASURES)).of_bm25()
+    expected = pytrec(encoded, ids, QUERIES, candidates.bm25.documents, candidates.bm25.scores)
+    for name in MEASURES:
+        np.testing.assert_allclose(values[name], expected[name], atol=1e-6, err_msg=name)
+
+
+def test_relevant_documents_that_are_no_candidates_count_as_missed(tiny_sources: Sources) -> None:
+    candidates = Candidates(np.array([2]), np.array([[9, -1]], np.int32), tiny_sources.bm25(Bm25Options()).search(
+        np.array([2]), 2)[0], 2)  # fmt: skip
+    assert Evaluation(tiny_sources.encoded, candidates, ["AP"])(Coarse())["AP"].tolist() == [0.5]
+
+
+@pytest.mark.parametrize("origin", [RandomCandidates(5), FullCollection(5)])
+def test_a_ranker_that_scores_nan_is_an_error(origin: Origin, tiny_sources: Sources) -> None:
+    evaluation = Evaluation(tiny_sources.encoded, origin.candidates(tiny_sources, QUERIES), ["AP"])
+    with pytest.raises(FloatingPointError):
+        evaluation(Coarse(float("nan")))
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_no_queries(origin: Origin, tiny_sources: Sources) -> None:
+    nobody = np.zeros(0, np.int64)
+    evaluation = Evaluation(tiny_sources.encoded, origin.candidates(tiny_sources, nobody), ["AP"])
+    assert evaluation(Coarse())["AP"].shape == (0,)
+    assert evaluation.of_bm25()["AP"].shape == (0,)
+
+
+def test_a_query_whose_every_document_is_relevant(tiny_sources: Sources, encoded_of: Any) -> None:
+    encoded = encoded_of([[1], [2, 3]], [[1]], {0: {0: 1, 1: 2}})
+    collection = replace(
+        tiny_sources.collection,
+        documents=tiny_sources.collection.documents.head(2),
+        queries=tiny_sources.collection.queries.head(1),
+    )
+    sources = Sources(collection, encoded, tiny_sources.vectors)
+    for origin in (RandomCandidates(3), FullCollection(3)):
+        evaluation = Evaluation(encoded, origin.candidates(sources, np.zeros(1, np.int64)), ["AP", "nDCG"])
+        assert evaluation(Coarse())["AP"].tolist() == [1]
+
+
+@pytest.mark.parametrize("origin", [Bm25Candidates, RandomCandidates, FullCollection])
+def test_a_depth_below_1_is_bad_input(origin: type[Origin]) -> None:
+    with pytest.raises(BadInput, match="depth is 0"):
+        origin(0)

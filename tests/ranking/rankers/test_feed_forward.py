@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ranking.errors import BadInput
+from ranking.rankers.bag import weighted_mean
+from ranking.rankers.feed_forward import FeedForward
+from ranking.rankers.match_pyramid import MatchPyramid
+from ranking.rankers.ranker import Ranker
+from ranking.texts import Texts
+
+VECTORS = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
+QUERIES = Texts.of([[1, 2, 3], [4]])
+DOCUMENTS = Texts.of([[5, 6], [7, 8, 9, 9], [1], [2, 3], [10, 11, 12], [4, 4]])
+
+
+def ranker(seed: int = 1, **options: object) -> FeedForward:
+    return FeedForward(VECTORS, torch.Generator().manual_seed(seed), **({"preset": "tiny"} | options))  # type: ignore[arg-type]
+
+
+def test_the_papers_layers() -> None:
+    layers = ranker(preset="paper").layers()
+    shapes = [[tuple(parameter.shape) for parameter in layer.parameters()] for layer in layers]
+    assert shapes == [
+        [(2048, 8), (2048,)],
+        [(1024, 2048), (1024,)],
+        [(512, 1024), (512,)],
+        [(512, 512), (512,), (512, 512)],  # of one layer over 1024 inputs: the query's half, the bias, the document's
+        [(300, 512), (300,)],
+        [(1, 300), (1,)],
+    ]
+
+
+def test_widths_may_be_given_and_presets_must_be_known() -> None:
+    shapes = [tuple(next(layer.parameters()).shape) for layer in ranker(lower=[7], upper=[6, 5]).layers()]
+    assert shapes == [(7, 8), (6, 7), (5, 6), (1, 5)]
+    with pytest.raises(BadInput, match=r"'huge'.*paper, small, tiny"):
+        ranker(preset="huge")
+    with pytest.raises(BadInput, match=r"ranker\.upper"):
+        ranker(upper=[])
+
+
+def by_concatenation(model: FeedForward) -> Tensor:
+    """The same network as one reads it in the paper: queries and documents side by side."""
+
+    def read(texts: Texts) -> Tensor:
+        state = weighted_mean(model.vectors, model.term_weights, texts)
+        for layer in model.lower:
+            state = F.relu(layer(state))
+        return state
+
+    queries, documents = read(QUERIES).repeat_interleave(3, dim=0), read(DOCUMENTS)
+    weight = torch.cat([model.query_half.weight, model.document_half.weight], dim=1)
+    state = F.relu(F.linear(torch.cat([queries, documents], dim=1), weight, model.query_half.bias))
+    for layer in model.upper[:-1]:
+        state = F.relu(layer(state))
+    return model.upper[-1](state).view(2, 3)
+
+
+@pytest.mark.parametrize("upper", [[16], [16, 7, 5]])
+def test_the_factored_layer_is_the_concatenation(upper: list[int]) -> None:
+    model, gradients = ranker(upper=upper), []
+    assert model.document_half.bias is None
+    for scores in (model(QUERIES, DOCUMENTS), by_concatenation(model)):
+        model.zero_grad()
+        (scores * torch.arange(6.0).view(2, 3)).sum().backward()
+        gradients.append([parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None])
+    torch.testing.assert_close(model(QUERIES, DOCUMENTS), by_concatenation(model), rtol=1e-5, atol=1e-6)
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_the_halves_are_drawn_as_one_layer() -> None:
+    """Uniform within 1/√(inputs of the whole layer)."""
+    model = ranker(lower=[64], upper=[64])
+    for half in (model.query_half.weight, model.document_half.weight):
+        assert 0.95 / np.sqrt(128) < float(half.detach().abs().max()) <= 1 / np.sqrt(128)
+
+
+@pytest.mark.parametrize("kind", [FeedForward, MatchPyramid])
+def test_first_weights_depend_on_the_generator_alone(kind: type[Ranker]) -> None:
+    def make(seed: int) -> dict[str, Tensor]:
+        return kind(VECTORS, torch.Generator().manual_seed(seed), preset="tiny").state_dict()  # type: ignore[call-arg]
+
+    torch.manual_seed(5)
+    state = torch.random.get_rng_state()
+    one = make(1)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    torch.manual_seed(6)
+    again, other = make(1), make(2)
+    for name, tensor in one.items():
+        assert torch.isfinite(tensor).all()
+        assert torch.equal(tensor, again[name])
+        assert torch.equal(tensor, other[name]) == (name in ("vectors", "term_weights"))
+
+
+def test_the_vectors_are_the_rankers_own() -> None:
+    model = ranker()
+    with torch.no_grad():
+        model.vectors.zero_()
+    assert VECTORS.any()
+
+
+def test_top_parameters() -> None:
+    model = ranker(lower=[7], upper=[6, 5])
+    assert [tuple(p.shape) for p in model.top_parameters(2)] == [(5, 6), (5,), (1, 5), (1,)]
+    everything = model.top_parameters(99)
+    assert len(everything) == sum(isinstance(p, nn.Parameter) for p in model.parameters()) - 2  # without the bag's
