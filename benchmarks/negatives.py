@@ -50,7 +50,9 @@ def main() -> None:
     top = np.where(np.isfinite(lists.scores), lists.scores, 0)
     print(f"top 100 of {len(documents):,} documents for {len(queries):,} queries, {cores} cores")
     print(f"bm25s      {direct:6.2f} s")
-    print(f"Bm25       {own:6.2f} s   {direct / own:.1f}x   largest difference of a score {np.abs(top - scores).max():.1e}")
+    print(
+        f"Bm25       {own:6.2f} s   {direct / own:.1f}x   largest difference of a score {np.abs(top - scores).max():.1e}"
+    )
 
     for function in ("bm25", "random"):
         config = compose(["collection=beir", f"collection.path={chosen.folder}", f"function={function}"])

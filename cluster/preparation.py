@@ -29,7 +29,7 @@ from ranking.texts import Texts
 from ranking.vectors import WordVectors
 from sampling.guard import negatives_lists
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever a part's content changes for the same configuration."""
 
 

@@ -230,10 +230,10 @@ def check(config: dict[str, Any]) -> None:
         "training.batch_size": config["training"]["batch_size"],
         "training.max_epochs": config["training"]["max_epochs"],
         "training.patience": config["training"]["patience"],
-        "folds": config["folds"] - 1,
+        "folds": config["folds"] - 2,
     }
     for name, value in positive.items():
         if not isinstance(value, int) or value < 1:
-            raise BadInput(f"{name} is {value}", remedy="give a whole number from 1 (folds: from 2)")
+            raise BadInput(f"{name} is {value}", remedy="give a whole number from 1 (folds: from 3)")
     if not config["measures"] or not config["origin"]:
         raise BadInput("nothing to measure", "measures, origin", "name at least one of each")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.collections.collection import Collection
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
+from ranking.collections.splits import folds, shuffled
+from ranking.encoding import SPLITS, EncodedCollection
 
 
 @dataclass(frozen=True)
@@ -24,53 +23,32 @@ class Split:
 
 
 def split_queries(
-    collection: Collection, encoded: EncodedCollection, folds: int, limits: Mapping[str, int | None]
+    collection: Collection, encoded: EncodedCollection, parts: int, limits: Mapping[str, int | None]
 ) -> list[Split]:
-    """The collection's own split, or `folds` splits for cross-validation where it has none.
-
-    In fold i the queries of part i test, those of part i + 1 validate and the rest train, so each
-    query is tested once.
+    """The collection's own split, or a split a fold for cross-validation where it has none.
 
     Args:
         collection: gives the ids.
         encoded: gives splits and judgements.
-        folds: how many parts, where the collection has no split.
+        parts: how many folds, where the collection has no split (`ranking.collections.splits.folds`).
         limits: queries of `train`, `dev` and `test` at most, None for all. They are drawn by a hash of their
             ids, so that a smaller limit takes some of what a larger one takes.
 
     Raises:
         BadInput: where there are fewer queries with a relevant document than folds.
     """
-    draw = np.array(
-        [int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big") for name in collection.queries["id"]]
-    )
-    relevant = np.diff(encoded.judgements.relevant().offsets) > 0
+    rows = np.flatnonzero(np.diff(encoded.judgements.relevant().offsets))
+    queries = collection.queries[rows]
     if (encoded.split >= 0).any():
-        own = {
-            name: np.flatnonzero(relevant & (encoded.split == place))
-            for place, name in enumerate(("train", "dev", "test"))
-        }
-        return [Split(**{name: limited(own[name], draw, limits[name]) for name in own})]
-    # Parts of equal size: the queries in the order of their hashes, dealt round.
-    queries = np.flatnonzero(relevant)
-    if len(queries) < folds:
-        raise BadInput(f"{len(queries)} queries with a relevant document make no {folds} folds", "folds", "take fewer")
-    part = np.empty(len(queries), np.int64)
-    part[np.argsort(draw[queries], kind="stable")] = np.arange(len(queries)) % folds
-    splits = []
-    for fold in range(folds):
-        test, dev = part == fold, part == (fold + 1) % folds
-        chosen = {
-            "train": queries[~test & ~dev] if folds > 2 else queries[dev],
-            "dev": queries[dev],
-            "test": queries[test],
-        }
-        splits.append(Split(**{name: limited(chosen[name], draw, limits[name]) for name in chosen}))
-    return splits
+        codes = [encoded.split[rows]]
+    else:
+        codes = [fold["split"].replace_strict(SPLITS, range(3)).to_numpy() for fold in folds(queries, parts)]
+    places = {query: place for place, query in enumerate(shuffled(queries["id"]))}
+    draw = np.array([places[query] for query in queries["id"]])
 
+    def drawn(code: NDArray[np.integer], split: int) -> NDArray[np.int64]:
+        own = np.flatnonzero(code == split)
+        limit = limits[SPLITS[split]]
+        return np.sort(rows[own[np.argsort(draw[own], kind="stable")[:limit]]])
 
-def limited(queries: NDArray[np.int64], draw: NDArray[np.int64], limit: int | None) -> NDArray[np.int64]:
-    """At most `limit` of the queries, those with the lowest draws."""
-    if limit is None or len(queries) <= limit:
-        return queries
-    return np.sort(queries[np.argsort(draw[queries], kind="stable")[:limit]])
+    return [Split(*(drawn(code, split) for split in range(3))) for code in codes]

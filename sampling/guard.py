@@ -83,8 +83,14 @@ def negatives_lists(function: RetrievalFunction, sources: Sources, guard: Guard)
     if lists is None:
         return None, 0
     lists = lists.without_relevant(sources.encoded.judgements)
-    limits = guard.limits(function, sources) if guard.active else None
-    if limits is None:
+    if not guard.active:
         return lists, 0
+    limits = guard.limits(function, sources)
+    if limits is None:
+        raise BadInput(
+            f"{type(function).__name__} has no scores of relevant documents to compare with",
+            "sampling.guard",
+            "set its margins to null, or choose bm25 or tfidf",
+        )
     guarded = lists.keep(lists.scores <= limits[:, None])
     return guarded, int(lists.counts.sum() - guarded.counts.sum())

@@ -38,7 +38,7 @@ def usable(queries: pl.DataFrame, dev_share: float = 0.1) -> pl.DataFrame:
         return queries
     if queries["split"].null_count() or present not in ({TRAIN, TEST}, {TRAIN, DEV}):
         return queries.with_columns(pl.lit(None, pl.String).alias("split"))
-    train = _shuffled(queries.filter(split == TRAIN)["id"])
+    train = shuffled(queries.filter(split == TRAIN)["id"])
     if len(train) < 2:
         return queries.with_columns(pl.lit(None, pl.String).alias("split"))
     dev = train[: max(1, round(dev_share * len(train)))]
@@ -73,7 +73,7 @@ def folds(queries: pl.DataFrame, k: int = 5, salt: str = "") -> list[pl.DataFram
         raise BadInput(f"{k} folds leave no queries to train on", "folds", "take 3 or more")
     if len(queries) < k:
         raise BadInput(f"{len(queries)} queries cannot be cut into {k} folds", "folds", "take fewer folds")
-    part = {query: position % k for position, query in enumerate(_shuffled(queries["id"], salt))}
+    part = {query: position % k for position, query in enumerate(shuffled(queries["id"], salt))}
     parts = pl.Series([part[query] for query in queries["id"]])
     return [
         queries.with_columns(
@@ -88,6 +88,6 @@ def folds(queries: pl.DataFrame, k: int = 5, salt: str = "") -> list[pl.DataFram
     ]
 
 
-def _shuffled(ids: Iterable[str], salt: str = "") -> list[str]:
+def shuffled(ids: Iterable[str], salt: str = "") -> list[str]:
     """The ids in the order of their hashes."""
     return sorted(ids, key=lambda query: blake2b(f"{salt}{query}".encode(), digest_size=16).digest())

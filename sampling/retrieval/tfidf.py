@@ -15,7 +15,8 @@ from sampling.retrieval.ranked import Ranked
 class TfIdf(Ranked):
     """Nearest by cosine among tf·idf-weighted mean word vectors (Cohen et al. 2019, section 6.2).
 
-    Exact (faiss IndexFlatIP), equal cosines in the collection's order. Needs word vectors.
+    Exact (faiss IndexFlatIP); within a list, equal cosines stand in the collection's order. Needs word vectors.
+    A query without a known word gets no list.
 
     Args:
         depth: length of a list.
@@ -30,11 +31,14 @@ class TfIdf(Ranked):
             ) from None
         index = faiss.IndexFlatIP(sources.vectors.table.shape[1])
         index.add(self._means(sources, sources.encoded.documents))
-        scores, documents = index.search(self._means(sources, sources.encoded.queries), min(self.depth, index.ntotal))
+        of_queries = self._means(sources, sources.encoded.queries)
+        scores, documents = index.search(of_queries, min(self.depth, index.ntotal))
         order = np.lexsort((documents, -scores), axis=1)
-        return RankedLists(
+        ranked = RankedLists(
             np.take_along_axis(documents, order, 1).astype(np.int32), np.take_along_axis(scores, order, 1)
         )
+        # A query without a known word is near nothing: no list instead of an arbitrary one.
+        return ranked.keep(np.broadcast_to(of_queries.any(axis=1)[:, None], ranked.documents.shape))
 
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
