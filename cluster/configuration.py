@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from ranking.errors import BadInput
 
 CONF = Path(__file__).parent / "conf"
+OURS = ("cluster", "ranking", "sampling", "rl", "pooling")
 CHOICES = "choices"
 """Key of the composed configuration under which each group's chosen option stands by name."""
 
@@ -51,9 +53,18 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
 def _reason(error: Exception, overrides: Sequence[str]) -> str:
     """Hydra's message in one line: what it says first, and the cause beneath it where there is one."""
     causes = [error, *([error.__cause__] if error.__cause__ else [])]
-    lines = [line.strip() for cause in causes for line in str(cause).splitlines()]
+    lines = [line.strip() for cause in causes for line in str(cause).splitlines() if line.strip()]
+    unknown = re.match(r"Could not (?:override|append to config.*) '([^']+)'\.$", lines[0]) if lines else None
+    if unknown:
+        return f"there is no option {unknown[1]}"
+    absent = re.match(r"In '.*': Could not find '([^/']+)/([^']+)'", lines[0]) if lines else None
+    if absent and absent[1] in group_options():
+        return f"there is no {absent[1]} {absent[2]!r}; there is {', '.join(group_options()[absent[1]])}"
+    if lines and lines[0].startswith("Missing mandatory value"):
+        where = next((line.removeprefix("full_key: ") for line in lines if line.startswith("full_key")), "")
+        return f"{where} has no default; give it with {where}=…"
     noise = ("full_key", "object_type", "reference_type", "^", "See https", "To append")
-    said = [line for line in lines if line and not line.startswith(noise)]
+    said = [line for line in lines if not line.startswith(noise)]
     return "; ".join(dict.fromkeys(said[:4])) or f"can't compose {' '.join(overrides)}"
 
 
@@ -89,16 +100,37 @@ def build(node: Any, **given: Any) -> Any:
     """The object that a piece of configuration describes by its `_target_`.
 
     Raises:
-        BadInput: where the object refuses its options.
+        BadInput: where an option is of the wrong type, or the object refuses it.
     """
     from hydra.errors import InstantiationException
-    from hydra.utils import instantiate
+    from hydra.utils import get_class, instantiate
 
+    if node["_target_"].split(".")[0] in OURS:
+        _check_types(get_class(node["_target_"]), node)
     try:
         return instantiate(node, _convert_="all", **given)
     except InstantiationException as error:
         if isinstance(error.__cause__, BadInput):
             raise error.__cause__ from None
-        if isinstance(error.__cause__, TypeError):
-            raise BadInput(" ".join(str(error.__cause__).split()), node["_target_"]) from error
         raise
+
+
+def _check_types(target: type, node: dict[str, Any]) -> None:
+    """Hold the options against the annotations of the constructor."""
+    from typing import get_type_hints
+
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+    hints = get_type_hints(target.__init__)  # type: ignore[misc]
+    for name, value in node.items():
+        if name.startswith("_"):
+            continue
+        if name not in hints:
+            raise BadInput(f"{target.__name__} has no option {name}", remedy="see `pyrite options`")
+        try:
+            TypeAdapter(hints[name], config=ConfigDict(arbitrary_types_allowed=True)).validate_python(
+                value, strict=True
+            )
+        except ValidationError as error:
+            says = error.errors()[0]["msg"]
+            raise BadInput(f"{name} of {target.__name__} is {value!r}", remedy=says[0].lower() + says[1:]) from None

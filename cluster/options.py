@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import yaml
 from rich.console import Console
+from rich.markup import escape
 from rich.syntax import Syntax
 
 from cluster.configuration import CHOICES, CONF, compose, group_options
@@ -26,9 +28,9 @@ def show(overrides: Sequence[str], console: Console) -> None:
         if group == "experiment":
             continue
         chosen = choices.get(group)
-        picked = list(chosen) if isinstance(chosen, list) else [chosen]
+        picked = re.findall(r"\w+", str(chosen))  # one, or a list in brackets
         for name in names:
             says = (CONF / group / f"{name}.yaml").read_text().split("# ", 1)[1].splitlines()
             text = next((line.lstrip("# ") for line in says if "@package" not in line), "")
             mark = "[bold]*[/]" if name in picked else " "
-            console.print(f"{mark} {group}={name}  [dim]{text}[/]", soft_wrap=True)
+            console.print(f"{mark} {group}={name}  [dim]{escape(text)}[/]", soft_wrap=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.splits import Split
-from ranking.training import RankerTraining
+from ranking.training import OptimizerFactory, RankerTraining
 from sampling.sampler import Sampler
 
 
@@ -156,7 +156,7 @@ def assemble(config: dict[str, Any], parts: dict[str, Any], fold: int) -> tuple[
         base.encoded,
         split.train,
         validation,
-        build(config["optimizer"]),
+        _optimizer(config),
         np.random.default_rng(order),
     )
     functions = {}
@@ -172,6 +172,19 @@ def assemble(config: dict[str, Any], parts: dict[str, Any], fold: int) -> tuple[
         {name: parts[f"function:{name}"].guarded for name in functions},
     )
     return training, sampler
+
+
+def _optimizer(config: dict[str, Any]) -> OptimizerFactory:
+    """What makes the optimizer; torch checks its options when it does."""
+    factory = build(config["optimizer"])
+
+    def make(parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+        try:
+            return factory(parameters)
+        except (TypeError, ValueError) as error:
+            raise BadInput(str(error), "optimizer") from None
+
+    return make
 
 
 def _measure(
@@ -213,7 +226,7 @@ def check(config: dict[str, Any]) -> None:
     Raises:
         BadInput: where a part of the configuration refuses its options.
     """
-    for key in ("objective", "policy", "selector", "vectors", "encoding"):
+    for key in ("objective", "policy", "selector", "vectors", "encoding", "ranker", "training"):
         made = build(config[key])
         if key == "policy":
             made.ready(list(config["function"]))
@@ -225,15 +238,17 @@ def check(config: dict[str, Any]) -> None:
 
     for measure in [*config["measures"], config["validation"]["measure"]]:
         parse(measure)
-    positive = {
-        "sampling.negatives": config["sampling"]["negatives"],
-        "training.batch_size": config["training"]["batch_size"],
-        "training.max_epochs": config["training"]["max_epochs"],
-        "training.patience": config["training"]["patience"],
-        "folds": config["folds"] - 2,
+    lowest = {
+        "seed": (config["seed"], 0),
+        "sampling.negatives": (config["sampling"]["negatives"], 1),
+        "training.batch_size": (config["training"]["batch_size"], 1),
+        "training.max_epochs": (config["training"]["max_epochs"], 1),
+        "training.patience": (config["training"]["patience"], 1),
+        "folds": (config["folds"], 3),
+        "resources.cpu": (config["resources"]["cpu"], 1),
     }
-    for name, value in positive.items():
-        if not isinstance(value, int) or value < 1:
-            raise BadInput(f"{name} is {value}", remedy="give a whole number from 1 (folds: from 3)")
+    for name, (value, least) in lowest.items():
+        if not isinstance(value, int) or value < least:
+            raise BadInput(f"{name} is {value}", remedy=f"give a whole number from {least} up")
     if not config["measures"] or not config["origin"]:
         raise BadInput("nothing to measure", "measures, origin", "name at least one of each")

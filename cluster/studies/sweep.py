@@ -192,17 +192,11 @@ def plan(point: Point, shares: Sequence[float], seeds: Sequence[int]) -> list[Pl
         BadInput: where the overrides name what is not there.
     """
     overrides = point.at(shares)
-    if not any(text.startswith("seed=") for text in overrides):
-        variants = [(*overrides, f"seed={seed}") for seed in seeds]
-    else:
-        variants = [overrides]
-    # Composing costs a tenth of a second, and seeds differ by a number alone.
-    first = compose(variants[0])
-    return [_planned(variant, point, first | {"seed": _seed(variant)}) for variant in variants]
-
-
-def _seed(overrides: tuple[str, ...]) -> int:
-    return int(next(text for text in overrides if text.startswith("seed=")).split("=")[1])
+    # Composing costs a tenth of a second, and seeds differ by a number alone: once is enough.
+    config = compose(overrides)
+    if any(_key(text) == "seed" for text in overrides):
+        return [_planned(overrides, point, config)]
+    return [_planned((*overrides, f"seed={seed}"), point, config | {"seed": seed}) for seed in seeds]
 
 
 def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -> Planned:

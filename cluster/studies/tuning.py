@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import ray
 from ray import tune
 from ray.tune import FailureConfig, RunConfig, TuneConfig
-from ray.tune.search import BasicVariantGenerator, Searcher
+from ray.tune.search import Searcher
 from rich.console import Console
 
 from cluster.preparation import Preparation
@@ -88,10 +88,10 @@ def spread(
     resources = first.config["resources"]
     total = len(runs) + (proposals.total if proposals else 0)
     ready = len(done) + (proposals.finished if proposals else 0)
-    batches: list[tuple[Searcher | BasicVariantGenerator, dict[str, Any], int]] = []
+    batches: list[tuple[Searcher | None, dict[str, Any], int]] = []
     if waiting:
         space = {"run": tune.grid_search([share(planned) for planned in waiting])}
-        batches.append((BasicVariantGenerator(), space, 1))
+        batches.append((None, space, 1))
     if proposals:
         for planned in proposals.examples():
             share(planned)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -36,6 +37,9 @@ class Ranker(nn.Module, ABC):
         """The preset's widths, with those that are given (not None) in their place."""
         if preset not in cls.presets:
             raise BadInput(f"no preset {preset!r}", "ranker.preset", f"choose one of {', '.join(cls.presets)}")
+        for name, value in given.items():
+            if value is not None and any(width < 1 for width in (value if isinstance(value, Sequence) else [value])):
+                raise BadInput(f"{name} is {value}", f"ranker.{name}", "choose numbers from 1 up")
         return cls.presets[preset] | {name: value for name, value in given.items() if value is not None}
 
     @abstractmethod

@@ -38,7 +38,7 @@ class TfIdf(Ranked):
             np.take_along_axis(documents, order, 1).astype(np.int32), np.take_along_axis(scores, order, 1)
         )
         # A query without a known word is near nothing: no list instead of an arbitrary one.
-        return ranked.keep(np.broadcast_to(of_queries.any(axis=1)[:, None], ranked.documents.shape))
+        return ranked.keep(np.broadcast_to((of_queries != 0).any(axis=1, keepdims=True), ranked.documents.shape))
 
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]

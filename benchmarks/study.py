@@ -1,0 +1,127 @@
+"""What a study costs beyond its training: two runs at once, overhead a run, memory of the shared collection.
+
+    python -m benchmarks.study FOLDER [--epochs N]
+
+Runs the same six trainings of equal length one after the other and then two at a time, through `pyrite study`'s
+own code, and compares their throughput once every process has run one. Then lets one process and ten hold the
+collection, and compares the memory that it takes altogether.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import ray
+from rich.console import Console
+
+from cluster.configuration import compose
+from cluster.preparation import Preparation
+from cluster.session import session
+from cluster.studies import live, ranking, tuning
+
+ENDS: dict[str, tuple[float, float]] = {}
+
+
+class Timed(live.LiveTable):
+    """A live table that notes when each run starts and ends."""
+
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        ENDS[trial.config["run"]["name"]] = (time.monotonic(), 0.0)
+
+    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        name = trial.config["run"]["name"]
+        ENDS[name] = (ENDS[name][0], time.monotonic())
+
+
+def throughput(folder: Path, epochs: int, at_once: int) -> tuple[float, float]:
+    """Runs a second once all processes are warm, and the mean seconds that a warm run adds to its training."""
+    ENDS.clear()
+    overrides = ["scale=medium", "policy=fixed", "function=bm25", "selector=uniform"]
+    overrides += [f"training.max_epochs={epochs}", f"training.patience={epochs}", "seeds=6", f"concurrent={at_once}"]
+    with tempfile.TemporaryDirectory() as out:
+        study = ranking.read_arguments(["collection=beir", f"collection.path={folder}", *overrides, f"out={out}/study"])
+        ranking.conduct(study, Console(quiet=True))
+        trials = pl.read_parquet(f"{out}/study/trials.parquet")
+    seconds = dict(trials.select("run", "seconds").rows())
+    ends = sorted(end for _, end in ENDS.values())
+    warm = ends[at_once - 1]
+    later = [name for name, (start, _) in ENDS.items() if start >= min(ends)]
+    overhead = [ENDS[name][1] - ENDS[name][0] - seconds[name] for name in later]
+    return (len(ends) - at_once) / (ends[-1] - warm), float(np.mean(overhead))
+
+
+@ray.remote(num_cpus=0.1)
+class Holder:
+    """A process that reads the collection as a run does."""
+
+    def __init__(self) -> None:
+        import cluster.run  # noqa: F401
+
+        self.parts: list[Any] = []
+
+    def hold(self, references: list[Any]) -> int:
+        """Read every array and return the private memory in bytes that doing so took."""
+        before = private()
+        self.parts = ray.get(references)
+        base = self.parts[0]
+        touched = [base.encoded.documents.tokens, base.encoded.queries.tokens, base.vectors.table]
+        touched += [part.lists.documents for part in self.parts[1:] if getattr(part, "lists", None) is not None]
+        for array in touched:
+            array.max()
+        return private() - before
+
+
+def private() -> int:
+    """Bytes of this process that no other shares."""
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(("Private_Clean", "Private_Dirty")))
+
+
+def memory(folder: Path) -> None:
+    """Print the memory of the collection with one process and with ten."""
+    config = compose(["collection=beir", f"collection.path={folder}"])
+    parts = Preparation().parts(config)
+    before = used()
+    references = [ray.put(part) for part in parts.values()]
+    shared = used() - before
+    totals = {}
+    for count in (1, 10):
+        holders = [Holder.remote() for _ in range(count)]
+        own = ray.get([holder.hold.remote(references) for holder in holders])
+        totals[count] = shared + sum(max(0, each) for each in own)
+        for holder in holders:
+            ray.kill(holder)
+    print(f"collection in the object store {shared / 2**20:8.1f} MiB")
+    for count, total in totals.items():
+        print(f"with {count:2d} processes              {total / 2**20:8.1f} MiB")
+    print(f"ten need {totals[10] / totals[1] - 1:.1%} more than one")
+
+
+def used() -> float:
+    """Bytes in the object store."""
+    resources = ray.cluster_resources(), ray.available_resources()
+    return resources[0]["object_store_memory"] - resources[1]["object_store_memory"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
+    parser.add_argument("--epochs", type=int, default=8)
+    chosen = parser.parse_args()
+    setattr(tuning, "LiveTable", Timed)  # noqa: B010
+    with session(dashboard=False):
+        alone, overhead = throughput(chosen.folder, chosen.epochs, 1)
+        paired, _ = throughput(chosen.folder, chosen.epochs, 2)
+        print(f"one after the other {alone * 60:6.2f} runs a minute; a run adds {overhead:.2f} s to its training")
+        print(f"two at once         {paired * 60:6.2f} runs a minute   {paired / alone:.2f}x")
+        memory(chosen.folder)
+
+
+if __name__ == "__main__":
+    main()
