@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -36,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     train = verb(
         "train",
         "Train and evaluate one ranker, in this process.",
-        f"{options}\n  out=FOLDER  writes result, report and weights\n\n"
+        f"{options}\n  out=FOLDER_OR_URI  keeps result, state and weights\n\n"
         "example:\n  pyrite train policy=fixed function=bm25 selector=dynamic scale=small seed=1",
     )
     train.add_argument("overrides", nargs="*", metavar="key=value", help="what differs from the defaults")
@@ -98,18 +99,19 @@ def _run(chosen: argparse.Namespace) -> int:
 
         train(chosen.overrides, console)
         return 0
-    from cluster.studies import ranking
-
     if chosen.verb == "report":
         from cluster.configuration import compose
         from cluster.storage import Storage
+        from cluster.studies.conclusion import report
 
-        options = compose(chosen.overrides, "study")
-        ranking.report(Storage(chosen.out), console, options["baseline"])
+        report(Storage(chosen.out), console, compose(chosen.overrides, "study")["baseline"])
         return 0
+    from cluster.studies import ranking
+
     study = ranking.read_arguments(chosen.overrides, chosen.resume)
     try:
         return 1 if ranking.conduct(study, console) else 0
     except KeyboardInterrupt:
-        console.print(f"interrupted; go on with: pyrite study --resume {study.storage}", soft_wrap=True)
+        again = shlex.join(["pyrite", "study", "--resume", study.storage.place])
+        console.print(f"interrupted; go on with: {again}", soft_wrap=True, markup=False)
         return INTERRUPTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import re
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
         config: the primary file of `cluster/conf`.
 
     Raises:
-        BadInput: where an override is malformed or names what is not there.
+        BadInput: where an override is malformed, names what is not there or has the wrong type.
     """
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
@@ -33,6 +34,8 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
     from hydra.errors import HydraException
     from omegaconf import OmegaConf, open_dict
     from omegaconf.errors import OmegaConfBaseException
+
+    from cluster.schema import check_shape
 
     GlobalHydra.instance().clear()
     try:
@@ -46,6 +49,7 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
         raise BadInput(_reason(error, overrides), remedy="see `pyrite options`") from None
     if not isinstance(resolved, dict) or not isinstance(choices, dict):
         raise TypeError(f"{config} is not a mapping")
+    check_shape({str(key): value for key, value in resolved.items()}, config)
     named = {str(group): option for group, option in choices.items() if not str(group).startswith("hydra")}
     return {str(key): value for key, value in resolved.items()} | {CHOICES: named}
 
@@ -103,16 +107,30 @@ def build(node: Any, **given: Any) -> Any:
         BadInput: where an option is of the wrong type, or the object refuses it.
     """
     from hydra.errors import InstantiationException
-    from hydra.utils import get_class, instantiate
+    from hydra.utils import instantiate
 
-    if node["_target_"].split(".")[0] in OURS:
-        _check_types(get_class(node["_target_"]), node)
+    target = _locate(node["_target_"])
+    if target.__module__.split(".")[0] in OURS:
+        _check_types(target, node)
     try:
         return instantiate(node, _convert_="all", **given)
     except InstantiationException as error:
         if isinstance(error.__cause__, BadInput):
             raise error.__cause__ from None
+        if "missing" in str(error.__cause__):  # an option without a default that was deleted
+            raise BadInput(str(error.__cause__), node["_target_"], "see `pyrite options`") from None
         raise
+
+
+def _locate(path: str) -> type:
+    module, _, name = path.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise BadInput(f"there is no such class ({error})", path, "is it importable?") from None
+    if not isinstance(found, type):
+        raise BadInput("is not a class", path, "name the class by its module, as package.module.Class")
+    return found
 
 
 def _check_types(target: type, node: dict[str, Any]) -> None:
@@ -120,6 +138,8 @@ def _check_types(target: type, node: dict[str, Any]) -> None:
     from typing import get_type_hints
 
     from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+    from cluster.schema import refusal
 
     hints = get_type_hints(target.__init__)  # type: ignore[misc]
     for name, value in node.items():
@@ -132,5 +152,4 @@ def _check_types(target: type, node: dict[str, Any]) -> None:
                 value, strict=True
             )
         except ValidationError as error:
-            says = error.errors()[0]["msg"]
-            raise BadInput(f"{name} of {target.__name__} is {value!r}", remedy=says[0].lower() + says[1:]) from None
+            raise refusal(error, f"{name} of {target.__name__}") from None

@@ -82,7 +82,8 @@ class Preparation:
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
         """The name and key of each part of a configuration, cheaply: nothing but the collection is read."""
         fingerprint = self.collection(config).fingerprint
-        base = digest([FORMAT, fingerprint, *(config[key] for key in ("encoding", "vectors", "limits", "folds"))])
+        options = [config[key] for key in ("encoding", "vectors", "limits", "folds")]
+        base = digest([FORMAT, fingerprint, *options, *_files(config["vectors"])])
         keys = {"base": base}
         for name, node in config["origin"].items():
             keys[f"origin:{name}"] = digest([base, "test", node, _files(node)])
@@ -143,7 +144,7 @@ class Preparation:
 
 
 def _files(node: dict[str, Any]) -> list[tuple[str, int, int]]:
-    """Size and time of the files that an option names, so that a changed run file is read again."""
+    """Size and time of the files that an option names, so that a changed one is read again."""
     paths = node.get("path") or []
     try:
         stats = [(str(path), os.stat(path)) for path in ([paths] if isinstance(paths, str) else paths)]

@@ -58,8 +58,11 @@ class Outcome:
 
 
 def mean_best(outcome: Outcome) -> float:
-    """The best validation of each fold, averaged: what a search over hyperparameters maximises."""
-    return float(np.mean([max(curve) for curve in outcome.validations]))
+    """The best validation of each fold, averaged: what a search over hyperparameters maximises.
+
+    A fold that diverged before it was ever measured counts as 0.
+    """
+    return float(np.mean([max((v for v in curve if v == v), default=0.0) for curve in outcome.validations]))
 
 
 @dataclass(frozen=True)
@@ -238,17 +241,3 @@ def check(config: dict[str, Any]) -> None:
 
     for measure in [*config["measures"], config["validation"]["measure"]]:
         parse(measure)
-    lowest = {
-        "seed": (config["seed"], 0),
-        "sampling.negatives": (config["sampling"]["negatives"], 1),
-        "training.batch_size": (config["training"]["batch_size"], 1),
-        "training.max_epochs": (config["training"]["max_epochs"], 1),
-        "training.patience": (config["training"]["patience"], 1),
-        "folds": (config["folds"], 3),
-        "resources.cpu": (config["resources"]["cpu"], 1),
-    }
-    for name, (value, least) in lowest.items():
-        if not isinstance(value, int) or value < least:
-            raise BadInput(f"{name} is {value}", remedy=f"give a whole number from {least} up")
-    if not config["measures"] or not config["origin"]:
-        raise BadInput("nothing to measure", "measures, origin", "name at least one of each")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,6 +34,7 @@ def session(address: str | None = None, dashboard: bool = True) -> Iterator[str]
         yield _dashboard()
         return
     address = address or os.environ.get("RAY_ADDRESS")
+    _knock(address)
     try:
         if address:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
@@ -45,7 +47,7 @@ def session(address: str | None = None, dashboard: bool = True) -> Iterator[str]
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )
-    except (ConnectionError, PermissionError, ray.exceptions.AuthenticationError) as error:
+    except (ConnectionError, PermissionError, ValueError, ray.exceptions.AuthenticationError) as error:
         reason = " ".join(str(error).split())[:200]
         raise BadInput(
             f"Ray can't be reached ({reason})",
@@ -56,6 +58,17 @@ def session(address: str | None = None, dashboard: bool = True) -> Iterator[str]
         yield _dashboard()
     finally:
         ray.shutdown()
+
+
+def _knock(address: str | None) -> None:
+    """See whether anyone listens at HOST:PORT: Ray itself would wait for minutes."""
+    host, _, port = (address or "").rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host.rpartition("//")[2], int(port)), timeout=10).close()
+    except OSError as error:
+        raise BadInput(f"nobody answers ({error})", address, "is the cluster running, and this its address?") from None
 
 
 def _dashboard() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import uuid
 
@@ -21,6 +22,8 @@ class Storage:
     def __init__(self, place: str) -> None:
         from pyarrow import ArrowInvalid, fs
 
+        if not place:
+            raise BadInput("an output folder needs a name", remedy="give out=FOLDER")
         self.place = place
         self.local = "://" not in place
         try:
@@ -57,12 +60,18 @@ class Storage:
             raise BadInput(f"can't be written ({error})", f"{self.place}/{name}", "choose another out=") from None
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file, None where there is none."""
+        """The content of a file, None where there is none.
+
+        Raises:
+            BadInput: where it can't be read.
+        """
         try:
             with self._files.open_input_stream(self.path(name)) as stream:
                 return bytes(stream.read())
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", "is it a folder of yours?") from None
 
     def names(self, folder: str = "") -> list[str]:
         """The names of the whole files in a folder."""
@@ -74,5 +83,5 @@ class Storage:
 
     def delete(self, name: str) -> None:
         """Remove a file, if it is there."""
-        if self.read(name) is not None:
+        with contextlib.suppress(FileNotFoundError):
             self._files.delete_file(self.path(name))

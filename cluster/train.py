@@ -9,12 +9,14 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from cluster.configuration import CHOICES
+from cluster.configuration import CHOICES, compose
 from cluster.preparation import Preparation
-from cluster.run import Outcome, Progress, check
+from cluster.run import Outcome, Progress, check, run
 from cluster.storage import Storage
-from cluster.studies import ranking, results
-from cluster.studies.sweep import Planned, plan, points
+from cluster.studies.conclusion import CONFIG, read_config, write_tables
+from cluster.studies.outcomes import conduct_run
+from cluster.studies.sweep import Planned, key_of, plan, points
+from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
 
@@ -29,10 +31,14 @@ def train(overrides: Sequence[str], console: Console) -> None:
     Raises:
         BadInput: where an option is wrong, or sweeps.
     """
-    place = next((text.split("=", 1)[1] for text in overrides if text.startswith("out=")), None)
-    planned = _single([text for text in overrides if not text.startswith("out=")])
+    mine = [text for text in overrides if key_of(text) == "out"]
+    place = compose(mine, "study")["out"]
+    planned = _single([text for text in overrides if text not in mine])
     check(planned.config)
     console.print(f"[bold]{planned.name}[/]")
+    storage = Storage(place) if place else None
+    if storage:
+        _refuse_study(storage)
     preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]"))
     collection = preparation.collection(planned.config)
     parts = preparation.parts(planned.config)
@@ -48,24 +54,31 @@ def train(overrides: Sequence[str], console: Console) -> None:
             f"  [dim]{time.perf_counter() - started:.0f} s[/]",
         )
 
-    if place is None:
-        from cluster.run import run
-
+    if storage is None:
         outcome = run(planned.config, parts, tell)
     else:
-        storage = Storage(place)
         planned.config["weights"] = True
-        outcome = ranking.conduct_run(planned.name, planned.config, parts, storage, tell)
-        row = results.trial_row(planned, collection, outcome, None)
-        storage.write("trials.parquet", results.parquet(results.trials_table([row])))
-        storage.write("queries.parquet", results.parquet(results.query_rows(planned, collection, outcome)))
-        content = {key: value for key, value in planned.config.items() if key != CHOICES}
-        content |= {"overrides": list(planned.overrides), "collections": {collection.fingerprint: collection.name}}
-        storage.write("config.yaml", yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
+        keys = preparation.keys(planned.config)
+        _record(storage, planned, collection)
+        outcome = conduct_run(planned.name, planned.config, keys, parts, storage, tell)
+        write_tables(storage, [planned], {planned.name: collection}, {})
     console.print(_figures(planned, outcome))
     console.print(_sampling(outcome))
-    if place is not None:
-        console.print(f"results: {place}", soft_wrap=True)
+    if storage:
+        console.print(f"results: {storage}", soft_wrap=True, markup=False)
+
+
+def _refuse_study(storage: Storage) -> None:
+    """A study's folder is its own: what it says of itself is not written over."""
+    if storage.read(CONFIG) is not None and "study" in read_config(storage):
+        raise BadInput("holds a study", storage.place, "choose another out=")
+
+
+def _record(storage: Storage, planned: Planned, collection: Collection) -> None:
+    """Write down what the run is; first of all, to find out now if the folder can't be written."""
+    content = {key: value for key, value in planned.config.items() if key != CHOICES}
+    content |= {"overrides": list(planned.overrides), "collections": {collection.fingerprint: collection.name}}
+    storage.write(CONFIG, yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
 
 
 def _single(overrides: Sequence[str]) -> Planned:

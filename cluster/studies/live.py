@@ -73,7 +73,8 @@ class LiveTable(Callback):
         table.add_column("", width=20)
         for name, watched in list(self.running.items())[:SHOWN]:
             epoch = f"{watched.epoch}/{watched.max_epochs}" if watched.epoch else "…"
-            table.add_row(name, epoch, f"{watched.validation:.4f}", Text(spark(watched.curve[-20:])))
+            value = f"{watched.validation:.4f}" if watched.epoch else ""
+            table.add_row(name, epoch, value, Text(spark(watched.curve[-20:])))
         if len(self.running) > SHOWN:
             table.add_row(f"… and {len(self.running) - SHOWN} more", "", "", "")
         if self.finished:
@@ -112,8 +113,8 @@ class LiveTable(Callback):
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         name = trial.config["run"]["name"]
-        watched = self.running.pop(name, Watched())
-        self.finished[name] = max(watched.curve, default=float("nan"))
+        self.running.pop(name, None)
+        self.finished[name] = (trial.last_result or {}).get("best", 0.0)
         self.done += 1
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
@@ -134,5 +135,6 @@ def spark(values: list[float]) -> str:
     """A curve in one line of text."""
     if len(values) < 2:
         return ""
-    low, high = min(values), max(values)
+    values = [value for value in values if value == value]  # a run that diverged ends in nan
+    low, high = min(values, default=0.0), max(values, default=0.0)
     return "".join("▁▂▃▄▅▆▇█"[int((value - low) / ((high - low) or 1) * 7)] for value in values)

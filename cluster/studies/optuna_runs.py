@@ -11,6 +11,7 @@ from ray.tune.search import Searcher
 
 from cluster.run import mean_best
 from cluster.storage import Storage
+from cluster.studies.outcomes import read_outcome
 from cluster.studies.sweep import Interval, Planned, Point, plan
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -37,10 +38,10 @@ class OptunaRuns(Searcher):
         storage: where finished results are looked up.
     """
 
-    def __init__(self, points: Sequence[Point], samples: int, seeds: range, storage: Storage) -> None:
+    def __init__(self, points: Sequence[Point], samples: int, seeds: Sequence[int], storage: Storage) -> None:
         super().__init__(metric="best", mode="max")
         self.points, self.samples, self.seeds, self.storage = points, samples, seeds, storage
-        self.share: Callable[[Planned], dict[str, Any]] = lambda planned: {"name": planned.name}
+        self.describe: Callable[[Planned], dict[str, Any]] = lambda planned: {"name": planned.name}
         self._studies = [
             optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=number))
             for number in range(len(points))
@@ -64,7 +65,7 @@ class OptunaRuns(Searcher):
 
     def examples(self) -> list[Planned]:
         """A run of each method, to prepare for."""
-        return [plan(point, [0.5] * len(point.intervals), self.seeds[:1])[0] for point in self.points]
+        return [plan(point, point.at([0.5] * len(point.intervals)), self.seeds[:1])[0] for point in self.points]
 
     def _propose(self, method: int) -> None:
         """Queue a method's next proposal, passing over what is finished from before."""
@@ -76,21 +77,18 @@ class OptunaRuns(Searcher):
                 f"{key}={float(f'{trial.params[key]:.6g}'):g}" if not interval.whole else f"{key}={trial.params[key]}"
                 for key, interval in point.intervals
             ]
-            fixed = Point((*point.overrides, *drawn), (), point.swept)
-            runs = plan(fixed, [], self.seeds)
+            runs = plan(point, drawn, self.seeds)
             self.proposed += runs
             self._open[method] = (trial, {planned.name: None for planned in runs})
             for planned in runs:
-                best = self._best_before(planned.name)
+                best = self._best(planned.name)
                 if best is None:
                     self._queue.append((method, planned))
                 else:
                     self.finished += 1
                     self._tell(method, planned.name, best)
 
-    def _best_before(self, name: str) -> float | None:
-        from cluster.studies.ranking import read_outcome
-
+    def _best(self, name: str) -> float | None:
         outcome = read_outcome(self.storage, name)
         return None if outcome is None else mean_best(outcome)
 
@@ -114,13 +112,12 @@ class OptunaRuns(Searcher):
             return None if any(self._left) or self._running else Searcher.FINISHED
         method, planned = self._queue.pop(0)
         self._running[trial_id] = (method, planned.name)
-        return {"run": self.share(planned)}
+        return {"run": self.describe(planned)}
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        """Tune tells how a run ended; a failed one counts as 0."""
+        """Tune tells that a run ended; one without a result counts as 0."""
         method, name = self._running.pop(trial_id)
-        best = 0.0 if error or not result else float(result.get("best", 0.0))
-        self._tell(method, name, best if best == best else 0.0)
+        self._tell(method, name, self._best(name) or 0.0)
 
     def save(self, checkpoint_path: str) -> None:
         """Nothing to keep: a resumed search is replayed from the finished runs."""

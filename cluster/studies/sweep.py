@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cluster.configuration import CHOICES, compose, digest, option
+from cluster.configuration import CHOICES, compose, digest
+from cluster.schema import check_shape
 from ranking.errors import BadInput
 
 
@@ -46,9 +49,10 @@ class Point:
     swept: tuple[str, ...] = ()
 
     def at(self, shares: Sequence[float]) -> tuple[str, ...]:
-        """The overrides with every interval drawn."""
-        drawn = [f"{key}={interval.at(share)}" for (key, interval), share in zip(self.intervals, shares, strict=True)]
-        return (*self.overrides, *drawn)
+        """What every interval gives at these shares of it, as overrides."""
+        return tuple(
+            f"{key}={interval.at(share)}" for (key, interval), share in zip(self.intervals, shares, strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Seque
         merged: dict[str, Any] = {}
         for text in [*common, *line, *given]:
             override = _parse(text)
-            merged[_key(override.get_key_element())] = override
+            merged[key_of(override.get_key_element())] = override
         if _has_no_choice(merged, given):
             continue
         for point in _expand(list(merged.values())):
@@ -104,7 +108,7 @@ def _has_no_choice(merged: dict[str, Any], given: Sequence[str]) -> bool:
     function = merged.get("function")
     single = function is not None and not function.is_sweep_override() and isinstance(function.value(), str)
     chosen = merged["policy"].value() if "policy" in merged else "fixed"
-    return single and chosen != "fixed" and not any(_key(text) == "policy" for text in given)
+    return single and chosen != "fixed" and not any(key_of(text) == "policy" for text in given)
 
 
 def _name_swept(found: list[Point]) -> list[Point]:
@@ -112,16 +116,17 @@ def _name_swept(found: list[Point]) -> list[Point]:
     values: dict[str, set[str | None]] = {}
     for point in found:
         for text in point.overrides:
-            values.setdefault(_key(text), set())
+            values.setdefault(key_of(text), set())
     for point in found:
-        own = {_key(text): text for text in point.overrides}
+        own = {key_of(text): text for text in point.overrides}
         for key, known in values.items():
             known.add(own.get(key))
     varied = [key for key, known in values.items() if len(known) > 1]
     return [Point(point.overrides, point.intervals, (*varied, *(key for key, _ in point.intervals))) for point in found]
 
 
-def _key(override: str) -> str:
+def key_of(override: str) -> str:
+    """The key of an override, without the signs that add or delete it."""
     return override.split("=", 1)[0].lstrip("+~")
 
 
@@ -129,12 +134,30 @@ def _parse(text: str) -> Any:
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
+    remedy = """write key=value; a value with =,()[]{}: in it needs quotes, as in "key='a=b'" """
     try:
-        return OverridesParser.create().parse_override(text)
+        override = OverridesParser.create().parse_override(text)
     except HydraException as error:
-        raise BadInput(
-            f"can't read the override {text!r} ({str(error).splitlines()[0]})", remedy="write key=value"
-        ) from None
+        raise BadInput(f"can't read the override {text!r} ({str(error).splitlines()[0]})", remedy=remedy) from None
+    if not key_of(text):
+        raise BadInput(f"the override {text!r} has no key", remedy=remedy)
+    return override
+
+
+def given_seeds(overrides: Sequence[str]) -> list[int]:
+    """The seeds that overrides name, as `seed=3` or `seed=range(0,10)`; none where they name none.
+
+    Raises:
+        BadInput: where they are not whole numbers from 0 up.
+    """
+    seeds: list[Any] = []
+    for override in (_parse(text) for text in overrides if key_of(text) == "seed"):
+        discrete = override.is_sweep_override() and not override.is_interval_sweep()
+        seeds = list(override.sweep_iterator()) if discrete else [override.value()]
+    for seed in seeds:
+        if type(seed) is not int or seed < 0:
+            raise BadInput(f"seed is {seed!r}", remedy="give whole numbers from 0 up")
+    return list(dict.fromkeys(seeds))
 
 
 def _expand(overrides: list[Any]) -> list[Point]:
@@ -185,26 +208,56 @@ def draws(count: int, samples: int) -> np.ndarray[Any, np.dtype[np.float64]]:
     return qmc.LatinHypercube(max(count, 1), rng=np.random.default_rng(0)).random(samples)[:, :count]
 
 
-def plan(point: Point, shares: Sequence[float], seeds: Sequence[int]) -> list[Planned]:
+def plan(point: Point, drawn: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
     """The runs of a point, a seed each.
+
+    Args:
+        point: what is compared.
+        drawn: an override for each of its intervals.
+        seeds: of the runs, unless the point has its own.
 
     Raises:
         BadInput: where the overrides name what is not there.
     """
-    overrides = point.at(shares)
-    # Composing costs a tenth of a second, and seeds differ by a number alone: once is enough.
-    config = compose(overrides)
-    if any(_key(text) == "seed" for text in overrides):
+    overrides, config = (*point.overrides, *drawn), _configuration(point.overrides, tuple(drawn))
+    if any(key_of(text) == "seed" for text in overrides):
         return [_planned(overrides, point, config)]
     return [_planned((*overrides, f"seed={seed}"), point, config | {"seed": seed}) for seed in seeds]
 
 
+def _configuration(overrides: tuple[str, ...], drawn: tuple[str, ...]) -> dict[str, Any]:
+    """What `compose` gives for both together.
+
+    Composing costs a tenth of a second, and draws differ by numbers alone: they are put into what was
+    composed before, unless something refers to them.
+    """
+    if not drawn or "${" in "".join(overrides):
+        return compose([*overrides, *drawn])
+    keys = tuple(map(key_of, drawn))
+    if (overrides, keys) not in _COMPOSED:
+        _COMPOSED[overrides, keys] = compose([*overrides, *drawn])
+    config = copy.deepcopy(_COMPOSED[overrides, keys])
+    for text in drawn:
+        node = config
+        *path, last = key_of(text).split(".")
+        for name in path:
+            node = node[name]
+        node[last] = _parse(text).value()
+    check_shape({key: value for key, value in config.items() if key != CHOICES}, "config")
+    return config
+
+
+_COMPOSED: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, Any]] = {}
+
+
 def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -> Planned:
     choices = config[CHOICES]
-    values = {_key(text): text.split("=", 1)[1] for text in overrides if "=" in text}
+    values = {key_of(text): text.split("=", 1)[1] for text in overrides if "=" in text}
     swept = tuple((key, values[key]) for key in point.swept if key in values and key not in (*METHOD, "seed"))
     parts = [choices["ranker"], choices["policy"], function_name(config), choices["selector"], f"s{config['seed']}"]
-    return Planned("-".join([*map(str, parts), identity(config)[:6]]), overrides, swept, config)
+    # Names of files: of any option, also one in a subfolder or many of them.
+    method = re.sub(r"[^\w+.-]", "_", "-".join(map(str, parts)))[:100]
+    return Planned(f"{method}-{identity(config)[:10]}", overrides, swept, config)
 
 
 def function_name(config: dict[str, Any]) -> str:
@@ -216,8 +269,3 @@ def identity(config: dict[str, Any]) -> str:
     """Digest of what a run's result depends on: two runs with the same one are the same run."""
     beside = (CHOICES, "cache", "weights")
     return digest({key: value for key, value in config.items() if key not in beside})
-
-
-def experiment(name: str) -> dict[str, Any]:
-    """An experiment's file."""
-    return option("experiment", name)

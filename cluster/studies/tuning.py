@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,9 @@ from cluster.run import Progress, mean_best
 from cluster.storage import Storage
 from cluster.studies.live import LiveTable
 from cluster.studies.optuna_runs import OptunaRuns
-from cluster.studies.sweep import Planned, Point
+from cluster.studies.outcomes import conduct_run
+from cluster.studies.sweep import Planned
+from ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from cluster.studies.ranking import Study
@@ -29,15 +30,17 @@ def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: 
 
     Args:
         trial: `run`, with name, config and the keys of its parts.
-        shared: every part by key.
+        shared: parts by key. One that is not there, because the search drew an option of it, is taken from
+            the cache or made here.
         storage: where the result goes.
     """
-    from cluster.studies.ranking import conduct_run
-
     run = trial["run"]
-    parts = dict(zip(run["parts"], ray.get([shared[key] for key in run["parts"].values()]), strict=True))
-
-    best = -math.inf
+    preparation = Preparation()
+    parts = {
+        name: ray.get(shared[key]) if key in shared else preparation.part(run["config"], name)
+        for name, key in run["parts"].items()
+    }
+    best = 0.0
 
     def tell(progress: Progress) -> None:
         nonlocal best
@@ -45,65 +48,68 @@ def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: 
         shown = {"epoch": progress.epoch, "max_epochs": progress.max_epochs, "validation": progress.validation}
         tune.report(shown | {"best": best})
 
-    outcome = conduct_run(run["name"], run["config"], parts, storage, tell)
+    outcome = conduct_run(run["name"], run["config"], run["parts"], parts, storage, tell)
     tune.report({"best": mean_best(outcome)})
 
 
 def spread(
-    study: Study, runs: Sequence[Planned], adaptive: Sequence[Point], preparation: Preparation, console: Console
-) -> tuple[list[Planned], dict[str, str]]:
+    study: Study,
+    waiting: Sequence[Planned],
+    proposals: OptunaRuns,
+    ready: int,
+    preparation: Preparation,
+    console: Console,
+) -> dict[str, str]:
     """Run what is not finished.
 
     Args:
         study: options and storage.
-        runs: the runs planned so far.
-        adaptive: points whose intervals Optuna draws while the study runs.
+        waiting: the runs that are known and not finished.
+        proposals: those that Optuna proposes while the study runs.
+        ready: how many of the study's runs are finished.
         preparation: makes the parts.
         console: shows the live table.
 
     Returns:
-        All the runs that Optuna proposed, and the error of each run that failed for good.
-    """
-    from cluster.studies.ranking import finished
+        The error of each run that failed for good, by its name.
 
+    Raises:
+        BadInput: where a run asks for more than a local Ray has.
+    """
     # Tune's own files of each result (CSV, JSON) cost more than a short epoch, and ours say more; its
     # handler of Ctrl-C would end the process instead of letting us say how to go on.
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
     os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
-    done = finished(study.storage, runs)
-    waiting = [planned for planned in runs if planned.name not in done]
-    proposals = OptunaRuns(adaptive, study.options["samples"], study.seeds, study.storage) if adaptive else None
+    examples = proposals.examples()
+    _check_resources(study, [*waiting, *examples])
     shared: dict[str, ray.ObjectRef] = {}
 
+    def describe(planned: Planned) -> dict[str, Any]:
+        return {"name": planned.name, "config": planned.config, "parts": preparation.keys(planned.config)}
+
     def share(planned: Planned) -> dict[str, Any]:
-        keys = preparation.keys(planned.config)
-        for name, key in keys.items():
+        described = describe(planned)
+        for name, key in described["parts"].items():
             if key not in shared:
                 shared[key] = ray.put(preparation.part(planned.config, name))
-        return {"name": planned.name, "config": planned.config, "parts": keys}
+        return described
 
-    errors: dict[str, str] = {}
-    first = (waiting or runs or (proposals.examples() if proposals else []))[0]
-    resources = first.config["resources"]
-    total = len(runs) + (proposals.total if proposals else 0)
-    ready = len(done) + (proposals.finished if proposals else 0)
     batches: list[tuple[Searcher | None, dict[str, Any], int]] = []
     if waiting:
-        space = {"run": tune.grid_search([share(planned) for planned in waiting])}
-        batches.append((None, space, 1))
-    if proposals:
-        for planned in proposals.examples():
+        batches.append((None, {"run": tune.grid_search([share(planned) for planned in waiting])}, 1))
+    if proposals.total > proposals.finished:
+        for planned in examples:
             share(planned)
-        proposals.share = share
+        proposals.describe = describe
         batches.append((proposals, {}, proposals.total - proposals.finished))
-    with LiveTable(console, total, ready, first.config["validation"]["measure"]) as table:
+    total = ready + len(waiting) + proposals.total - proposals.finished
+    measure = [*waiting, *examples][0].config["validation"]["measure"]
+    errors: dict[str, str] = {}
+    with LiveTable(console, total, ready, measure) as table:
         for number, (search, space, samples) in enumerate(batches):
             tuner = tune.Tuner(
-                tune.with_resources(
-                    tune.with_parameters(trainable, shared=shared, storage=study.storage),
-                    {"cpu": resources["cpu"], "gpu": resources["gpu"]},
-                ),
+                tune.with_resources(tune.with_parameters(trainable, shared=shared, storage=study.storage), _resources),
                 param_space=space,
                 tune_config=TuneConfig(
                     search_alg=search,
@@ -125,7 +131,25 @@ def spread(
             for result in (results[place] for place in range(len(results))):
                 if result.error and result.config:
                     errors[result.config["run"]["name"]] = _reason(result.error)
-    return (proposals.proposed if proposals else []), errors
+    return errors
+
+
+def _resources(trial: dict[str, Any]) -> tune.PlacementGroupFactory:
+    """What a trial takes of the cluster."""
+    asked = trial["run"]["config"]["resources"]
+    return tune.PlacementGroupFactory([{"CPU": asked["cpu"], "GPU": asked["gpu"]}])
+
+
+def _check_resources(study: Study, runs: Sequence[Planned]) -> None:
+    """A local Ray never grows: a run that asks for more than it has would wait for ever."""
+    if study.options["address"] or os.environ.get("RAY_ADDRESS"):
+        return
+    there = ray.cluster_resources()
+    for planned in runs:
+        for name, asked in planned.config["resources"].items():
+            has = there.get(name.upper(), 0)
+            if asked > has:
+                raise BadInput(f"a run asks for {asked} and this machine has {has:g}", f"resources.{name}")
 
 
 def _reason(error: Exception) -> str:

@@ -95,6 +95,12 @@ def test_resuming_what_is_finished_runs_nothing(study: Path, capsys: pytest.Capt
         (["train", "selector=top,uniform"], "study"),
         (["report", "nowhere"], "nowhere"),
         (["options", "collection=nope"], "nope"),
+        (["study", "experiment=nope"], "nope"),
+        (["study", "seeds=2", "seed=0,1"], "seed"),
+        (["study", "out="], "out"),
+        (["study", "--resume", __file__], "test_study"),
+        (["report", __file__], "test_study"),
+        (["train", f"out={__file__}"], "test_study"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
@@ -107,12 +113,24 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert len(error.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["a: [", "study: 5\noverrides: []\ndesign: {}", "overrides: [seed=0]", "study: {seeds: x}\noverrides: []"],
+)
+def test_a_damaged_configuration(content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.yaml").write_text(content)
+    assert command("study", "--resume", str(tmp_path)) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
 def test_a_folder_with_a_study_is_not_overwritten(
     study: Path, base: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command("study", *base, f"out={study}") == 2
     assert "--resume" in capsys.readouterr().err
     assert command("study", "seeds=9", "--resume", str(study)) == 2
+    assert command("train", *base, f"out={study}") == 2
+    assert "study" in capsys.readouterr().err
 
 
 def test_a_failed_run_is_reported_and_the_others_go_on(
@@ -141,6 +159,31 @@ def test_intervals_are_sampled(base: list[str], ray_session: None, tmp_path: Pat
     summary = (out / "summary.csv").read_bytes()
     assert command("study", "--resume", str(out)) == 0
     assert (out / "summary.csv").read_bytes() == summary
+
+
+def test_a_search_may_draw_options_of_parts_and_come_back_to_a_run(
+    base: list[str], ray_session: None, tmp_path: Path
+) -> None:
+    sweep = ["policy=fixed", "function=bm25", "selector=uniform", "function.bm25.k1=tag(log,interval(0.5,2))"]
+    assert command("study", *base, *sweep, "seeds=1", "samples=2", "search=optuna", f"out={tmp_path / 'parts'}") == 0
+    few = [*sweep[:3], "training.patience=int(interval(1,2))", "seed=4,5"]
+    assert command("study", *base, *few, "samples=4", "search=optuna", f"out={tmp_path / 'few'}") == 0
+    trials = pl.read_parquet(tmp_path / "few" / "trials.parquet")
+    assert trials["run"].is_unique().all()
+    assert sorted(trials["seed"].unique()) == [4, 5]
+    queries = pl.read_parquet(tmp_path / "few" / "queries.parquet")
+    assert queries.select("run", "query", "origin").is_unique().all()
+
+
+def test_resources_are_each_runs_own(base: list[str], ray_session: None, tmp_path: Path) -> None:
+    sweep = ["policy=fixed", "function=bm25", "selector=uniform", "seeds=1", f"out={tmp_path}"]
+    assert command("study", *base, *sweep, "resources.cpu=1,2") == 0
+    assert set(pl.read_parquet(tmp_path / "trials.parquet")["status"]) == {"done"}
+
+
+def test_more_than_there_is_is_refused(base: list[str], ray_session: None, tmp_path: Path) -> None:
+    for asked in ("resources.cpu=9999", "resources.gpu=999"):
+        assert command("study", *base, asked, "seeds=1", f"out={tmp_path / asked}") == 2
 
 
 def test_a_killed_study_resumes_to_the_same_summary(base: list[str], tmp_path: Path, ray_session: None) -> None:

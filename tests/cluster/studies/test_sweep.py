@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from cluster.studies.sweep import Interval, draws, experiment, identity, plan, points
+from cluster.configuration import compose
+from cluster.studies.sweep import Interval, draws, given_seeds, identity, plan, points
 from ranking.errors import BadInput
 
 
@@ -84,7 +85,7 @@ def test_a_run_is_named_by_its_overrides(base: list[str]) -> None:
 
 
 def test_the_main_job_has_seven_methods() -> None:
-    design = experiment("sampling")
+    design = compose([], "study")["experiment"]
     assert len(points(design["methods"], design["overrides"], [])) == 7
 
 
@@ -93,3 +94,30 @@ def test_draws_fill_the_space() -> None:
     assert shares.shape == (8, 2)
     for column in shares.T:
         assert sorted(math.floor(share * 8) for share in column) == list(range(8))
+
+
+def test_seeds_are_read_from_a_sweep() -> None:
+    assert given_seeds(["selector=top"]) == []
+    assert given_seeds(["seed=range(2,5)"]) == [2, 3, 4]
+    assert given_seeds(["seed=7,7,1"]) == [7, 1]
+    for text in ("seed=a,1", "seed=-1", "seed=interval(0,3)", "seed=true"):
+        with pytest.raises(BadInput):
+            given_seeds([text])
+
+
+def test_numbers_put_into_a_composed_point_are_what_composing_gives(base: list[str]) -> None:
+    sweep = ["optimizer.lr=tag(log,interval(1e-6,1e-2))", "training.patience=int(interval(1,4))"]
+    (point,) = points([], [], [*base, *sweep])
+    for shares in draws(2, 5):
+        (run,) = plan(point, point.at(shares), [3])
+        assert run.config == compose(run.overrides)
+    (refers,) = points([], [], [*base, "training.max_epochs=${training.patience}", sweep[1]])
+    for share in (0.0, 1.0):
+        (run,) = plan(refers, refers.at([share]), [0])
+        assert run.config["training"]["max_epochs"] == run.config["training"]["patience"]
+
+
+def test_names_are_names_of_files() -> None:
+    overrides = [f"+function.{'long' * 9}{number}=${{function.bm25}}" for number in range(9)]
+    (run,) = plan(points([], [], overrides)[0], [], [0])
+    assert len(run.name) < 128

@@ -1,0 +1,144 @@
+"""What each key of a configuration may hold. The options of a part are held against its class (`build`)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ranking.errors import BadInput
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class Shape(BaseModel):
+    """A mapping with these keys and no others, of exactly these types."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class Part(Shape):
+    """What an object is built from: a class and its options."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+    target: str = Field(alias="_target_")
+
+
+class Training(Part):
+    """Options that a training of any class has."""
+
+    batch_size: Count
+    max_epochs: Count
+    patience: Count
+
+
+class Sampling(Shape):
+    """`sampling` of conf/config.yaml."""
+
+    negatives: Count
+    guard: Part
+
+
+class Validation(Shape):
+    """`validation` of conf/config.yaml."""
+
+    origin: str
+    measure: str
+
+
+class Limits(Shape):
+    """`limits` of conf/config.yaml."""
+
+    train: Count | None
+    dev: Count | None
+    test: Count | None
+
+
+class Resources(Shape):
+    """`resources` of conf/config.yaml."""
+
+    cpu: Count
+    gpu: Annotated[float, Field(ge=0)]
+
+
+class Run(Shape):
+    """conf/config.yaml."""
+
+    collection: Part
+    vectors: Part
+    objective: Part
+    ranker: Part
+    optimizer: Part
+    function: Annotated[dict[str, Part], Field(min_length=1)]
+    policy: Part
+    selector: Part
+    origin: Annotated[dict[str, Part], Field(min_length=1)]
+    seed: Annotated[int, Field(ge=0)]
+    encoding: Part
+    sampling: Sampling
+    training: Training
+    validation: Validation
+    measures: Annotated[list[str], Field(min_length=1)]
+    folds: Annotated[int, Field(ge=3)]
+    limits: Limits
+    resources: Resources
+    strict: bool
+    cache: str | None
+    weights: bool
+
+
+class Experiment(Shape):
+    """A file of conf/experiment."""
+
+    title: str
+    paper: str | None = None
+    seeds: Count
+    overrides: list[str] = []
+    methods: Annotated[list[list[str]], Field(min_length=1)]
+
+
+class Study(Shape):
+    """conf/study.yaml."""
+
+    experiment: Experiment
+    seeds: Count | None
+    samples: Count
+    search: Literal["random", "optuna"]
+    baseline: str | None
+    out: Annotated[str, Field(min_length=1)] | None
+    retries: Annotated[int, Field(ge=0)]
+    concurrent: Count | None
+    address: str | None
+    dashboard: bool
+
+
+SHAPES: dict[str, type[Shape]] = {"config": Run, "study": Study}
+"""By the name of the primary file."""
+
+
+def check_shape(config: dict[str, Any], name: str) -> None:
+    """Hold a composed configuration against the shape of its file.
+
+    Raises:
+        BadInput: where a key is missing, unknown, or holds something else.
+    """
+    try:
+        SHAPES[name].model_validate(config)
+    except ValidationError as error:
+        raise refusal(error) from None
+
+
+def refusal(error: ValidationError, option: str = "") -> BadInput:
+    """The first thing that pydantic found wrong, in one line.
+
+    Args:
+        error: what it found.
+        option: what was held against its type, unless the error says.
+    """
+    first = error.errors()[0]
+    key = option or ".".join(map(str, first["loc"]))
+    if first["type"] in ("extra_forbidden", "missing"):
+        what = "there is no option" if first["type"] == "extra_forbidden" else "there must be an option"
+        return BadInput(f"{what} {key}", remedy="see `pyrite options`")
+    says = "give a mapping" if first["type"] == "model_type" else first["msg"]
+    return BadInput(f"{key} is {first['input']!r}", remedy=says[0].lower() + says[1:])

@@ -1,0 +1,133 @@
+"""What a study ends with: its tables, its summary, figures and report, and a word on screen."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+import yaml
+from rich.console import Console
+from rich.markup import escape
+
+from cluster.storage import Storage
+from cluster.studies import results
+from cluster.studies.analysis import summarise
+from cluster.studies.comparison import named_baseline
+from cluster.studies.methods import METHOD, categorical, column_of, with_methods
+from cluster.studies.outcomes import read_outcome
+from cluster.studies.sweep import Planned
+from ranking.collections.collection import Collection
+from ranking.errors import BadInput
+
+CONFIG = "config.yaml"
+
+
+def check_baseline(baseline: str | None, runs: Sequence[Planned], collections: dict[str, Collection]) -> None:
+    """See before anything runs that a baseline names one of the study's methods.
+
+    Raises:
+        BadInput: where it doesn't.
+    """
+    if baseline is not None:
+        rows = [results.trial_row(planned, collections[planned.name], None, None) for planned in runs]
+        trials = results.trials_table(rows)
+        columns = map(column_of, categorical(trials))
+        named_baseline(with_methods(trials).select("method", *METHOD, *columns).unique(), baseline)
+
+
+def write_tables(
+    storage: Storage, runs: Sequence[Planned], collections: dict[str, Collection], errors: dict[str, str]
+) -> int:
+    """Write trials.parquet, queries.parquet and samplers.parquet.
+
+    Args:
+        storage: the study's folder.
+        runs: all of them, each once.
+        collections: by the runs' names.
+        errors: of failed runs, by name.
+
+    Returns:
+        How many runs have no result.
+    """
+    rows, queries, samplers = [], [], []
+    for planned in runs:
+        outcome, collection = read_outcome(storage, planned.name), collections[planned.name]
+        error = None if outcome else errors.get(planned.name, "did not run")
+        rows.append(results.trial_row(planned, collection, outcome, error))
+        if outcome:
+            queries.append(results.query_rows(planned, collection, outcome))
+            samplers += results.sampler_rows(planned, outcome)
+    tables = {
+        "trials": results.trials_table(rows),
+        "queries": pl.concat(queries, how="diagonal") if queries else pl.DataFrame(),
+        "samplers": pl.DataFrame(samplers, infer_schema_length=None),
+    }
+    for name, table in tables.items():
+        storage.write(f"{name}.parquet", results.parquet(table))
+    return len(rows) - len(queries)
+
+
+def report(storage: Storage, console: Console, baseline: str | None = None) -> None:
+    """Make summary, figures and report.html from a study's tables, and print the table.
+
+    Args:
+        storage: the study's folder.
+        console: shows the table.
+        baseline: a method to test the others against besides the best one; None takes the study's.
+
+    Raises:
+        BadInput: where the folder holds no finished study, or the baseline is none of its methods.
+    """
+    from cluster.studies.report import render
+    from cluster.studies.table import table
+
+    config = read_config(storage)
+    trials, queries = (_read_table(storage, f"{name}.parquet") for name in ("trials", "queries"))
+    if not (trials["status"] == "done").any():
+        failures = trials["error"].drop_nulls().to_list()
+        console.print(f"[red]no run came to its end[/]: {escape(failures[0] if failures else 'nothing ran')}")
+        return
+    summary = summarise(trials, baseline or config.get("study", {}).get("baseline"))
+    storage.write("summary.csv", summary.write_csv().encode())
+    written = (storage.read(CONFIG) or b"").decode()
+    page = render(trials, queries, summary, written, config.get("command", ""))
+    for name, content in page.figures.items():
+        storage.write(f"figures/{name}", content)
+    storage.write("report.html", page.html.encode())
+    console.print(table(summary))
+    failed = trials.filter(pl.col("status") == "failed")
+    for name, error in failed.select("run", "error").rows():
+        console.print(f"[red]failed[/] {escape(f'{name}: {error}')}")
+    where = os.path.relpath(storage.path("report.html")) if storage.local else storage.path("report.html")
+    console.print(f"report: {escape(where)}", soft_wrap=True)
+
+
+def read_config(storage: Storage) -> dict[str, Any]:
+    """The configuration that a study or a run wrote down.
+
+    Raises:
+        BadInput: where there is none, or it is damaged.
+    """
+    content = storage.read(CONFIG)
+    if content is None:
+        raise BadInput(f"there is no {CONFIG}", storage.place, "name the folder of a study")
+    try:
+        config = yaml.safe_load(content)
+    except (yaml.YAMLError, UnicodeDecodeError):
+        config = None
+    if not isinstance(config, dict):
+        raise BadInput("is damaged", f"{storage.place}/{CONFIG}", "start another study")
+    return config
+
+
+def _read_table(storage: Storage, name: str) -> pl.DataFrame:
+    content = storage.read(name)
+    if content is None:
+        raise BadInput(f"there is no {name}", storage.place, "name the folder of a study that has ended")
+    try:
+        return pl.read_parquet(io.BytesIO(content))
+    except pl.exceptions.PolarsError:
+        raise BadInput("is damaged", f"{storage.place}/{name}", "`pyrite study --resume` writes it again") from None
