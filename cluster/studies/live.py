@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ray.tune import Callback
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
@@ -64,28 +64,28 @@ class LiveTable(Callback):
     def __exit__(self, *reason: object) -> None:
         self._live.stop()
 
-    def render(self) -> Table:
-        """The table of now."""
+    def render(self) -> Group:
+        """The table of now, and the bar beneath it."""
         table = Table(expand=True, box=None, pad_edge=False)
         table.add_column("run", ratio=1, no_wrap=True, overflow="ellipsis")
         table.add_column("epoch", justify="right")
         table.add_column(self.measure, justify="right")
-        table.add_column("", width=20)
+        wide = self.console.width >= 90  # for names and curves
+        if wide:
+            table.add_column("", width=20)
         for name, watched in list(self.running.items())[:SHOWN]:
             epoch = f"{watched.epoch}/{watched.max_epochs}" if watched.epoch else "…"
             value = f"{watched.validation:.4f}" if watched.epoch else ""
-            table.add_row(name, epoch, value, Text(spark(watched.curve[-20:])))
+            table.add_row(name, epoch, value, *([Text(spark(watched.curve[-20:]))] if wide else []))
         if len(self.running) > SHOWN:
-            table.add_row(f"… and {len(self.running) - SHOWN} more", "", "", "")
+            table.add_row(f"… and {len(self.running) - SHOWN} more")
         if self.finished:
             ranked = sorted(self.finished.items(), key=lambda item: -item[1])
             table.add_section()
-            table.add_row(f"best   {ranked[0][0]}", "", f"{ranked[0][1]:.4f}", "")
-            table.add_row(f"worst  {ranked[-1][0]}", "", f"{ranked[-1][1]:.4f}", "")
+            table.add_row(f"best   {ranked[0][0]}", "", f"{ranked[0][1]:.4f}")
+            table.add_row(f"worst  {ranked[-1][0]}", "", f"{ranked[-1][1]:.4f}")
         self._bar.update(self._task, completed=self.done, description=self.outlook())
-        table.add_section()
-        table.add_row(self._bar)
-        return table
+        return Group(table, self._bar)
 
     def outlook(self) -> str:
         """Time spent and time left, and what went wrong."""
