@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,11 @@ class Preparation:
             name = config["choices"]["collection"]
             self.note(f"reading {name}")
             reader = build(config["collection"])
-            self._collections[key] = open_collection(reader, self._cache(config) / "collections", config["strict"])
+            collection = open_collection(reader, self._cache(config) / "collections", config["strict"])
+            if collection.skipped:
+                counts = ", ".join(f"{count} × {kind}" for kind, count in collection.skipped.items())
+                self.note(f"skipped in {name}: {counts}")
+            self._collections[key] = collection
         return self._collections[key]
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
@@ -102,7 +106,7 @@ class Preparation:
             except BadInput:  # cut short by a full disk or a kill of old: make it again
                 pass
         part = self._make(config, name)
-        _write_whole(place, to_bytes(asdict(part)))
+        _write_whole(place, to_bytes(part))
         return part
 
     def parts(self, config: dict[str, Any]) -> dict[str, Any]:

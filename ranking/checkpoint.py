@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ FORMAT = "pyrite-state-1"
 
 
 def to_bytes(state: Any) -> bytes:
-    """A nest of dicts, lists, numbers, strings, tensors and arrays as one safetensors file."""
+    """A nest of dicts, lists, numbers, strings, tensors and arrays as one safetensors file.
+
+    A dataclass is taken for the dict of its fields, and comes back as one.
+    """
     tensors: dict[str, torch.Tensor] = {}
 
     def keep(tensor: torch.Tensor) -> str:
@@ -29,6 +33,8 @@ def to_bytes(state: Any) -> bytes:
             return {"array": keep(torch.from_numpy(np.array(value, order="C")))}
         if isinstance(value, torch.Tensor):
             return {"tensor": keep(value.detach().cpu().clone(memory_format=torch.contiguous_format))}
+        if is_dataclass(value) and not isinstance(value, type):
+            value = {field.name: getattr(value, field.name) for field in fields(value)}
         if isinstance(value, dict):
             return {"dict": [[key, pack(item)] for key, item in value.items()]}
         if isinstance(value, list | tuple):

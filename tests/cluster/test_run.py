@@ -175,3 +175,17 @@ def test_tables_have_the_documented_columns(base: list[str]) -> None:
     assert queries.columns == ["run", "query", "origin", "AP@10", "RR@10"]
     mean = queries.filter(pl.col("origin") == "bm25")["AP@10"].mean()
     assert mean == pytest.approx(table["bm25:AP@10"][0])
+
+
+def test_what_is_skipped_is_said(base: list[str], tmp_path: Path) -> None:
+    from tests.cluster.conftest import write_beir
+
+    folder = write_beir(tmp_path / "broken")
+    with (folder / "qrels" / "train.tsv").open("a") as file:
+        file.write("q1\tnowhere\t1\n")
+    overrides = [*base, f"collection.path={folder}"]
+    with pytest.raises(BadInput, match=r"train\.tsv:26"):
+        Preparation().collection(compose(overrides))
+    notes: list[str] = []
+    Preparation(notes.append).collection(compose([*overrides, "strict=false"]))
+    assert "1 ×" in notes[-1]
