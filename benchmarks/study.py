@@ -9,6 +9,8 @@ collection, and compares the memory that it takes altogether.
 
 from __future__ import annotations
 
+import cluster  # noqa: F401  # isort: skip  # says how to authenticate, which Ray reads when it is imported
+
 import argparse
 import tempfile
 import time
@@ -24,6 +26,7 @@ from cluster.configuration import compose
 from cluster.preparation import Preparation
 from cluster.session import session
 from cluster.studies import live, ranking, tuning
+from ranking.checkpoint import to_bytes
 
 ENDS: dict[str, tuple[float, float]] = {}
 
@@ -61,12 +64,17 @@ class Holder:
     """A process that reads the collection as a run does."""
 
     def __init__(self) -> None:
+        import cluster.preparation
         import cluster.run  # noqa: F401
 
         self.parts: list[Any] = []
 
-    def hold(self, references: list[Any]) -> int:
-        """Read every array and return the private memory in bytes that doing so took."""
+    def hold(self, small: list[Any], references: list[Any]) -> int:
+        """Read every array and return the private memory in bytes that doing so took.
+
+        A small object is read first: what it takes to read from the store at all is not the collection's.
+        """
+        ray.get(small)[0].max()
         before = private()
         self.parts = ray.get(references)
         base = self.parts[0]
@@ -87,13 +95,13 @@ def memory(folder: Path) -> None:
     """Print the memory of the collection with one process and with ten."""
     config = compose(["collection=beir", f"collection.path={folder}"])
     parts = Preparation().parts(config)
-    before = used()
     references = [ray.put(part) for part in parts.values()]
-    shared = used() - before
+    shared = sum(len(to_bytes(part)) for part in parts.values())
+    small = [ray.put(np.zeros(1 << 16))]
     totals = {}
     for count in (1, 10):
         holders = [Holder.remote() for _ in range(count)]
-        own = ray.get([holder.hold.remote(references) for holder in holders])
+        own = ray.get([holder.hold.remote(small, references) for holder in holders])
         totals[count] = shared + sum(max(0, each) for each in own)
         for holder in holders:
             ray.kill(holder)
@@ -103,12 +111,6 @@ def memory(folder: Path) -> None:
     print(f"ten need {totals[10] / totals[1] - 1:.1%} more than one")
 
 
-def used() -> float:
-    """Bytes in the object store."""
-    resources = ray.cluster_resources(), ray.available_resources()
-    return resources[0]["object_store_memory"] - resources[1]["object_store_memory"]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
@@ -116,11 +118,11 @@ def main() -> None:
     chosen = parser.parse_args()
     setattr(tuning, "LiveTable", Timed)  # noqa: B010
     with session(dashboard=False):
+        memory(chosen.folder)
         alone, overhead = throughput(chosen.folder, chosen.epochs, 1)
         paired, _ = throughput(chosen.folder, chosen.epochs, 2)
         print(f"one after the other {alone * 60:6.2f} runs a minute; a run adds {overhead:.2f} s to its training")
         print(f"two at once         {paired * 60:6.2f} runs a minute   {paired / alone:.2f}x")
-        memory(chosen.folder)
 
 
 if __name__ == "__main__":
