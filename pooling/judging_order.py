@@ -1,0 +1,36 @@
+"""In which order a pool was judged: what a simulation yields, and what everything else is computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class JudgingOrder:
+    """The order in which an adjudicator had every document of a pool judged.
+
+    Args:
+        documents: for each topic int32 [its documents], the documents of its pool in the order of judging.
+        turns: int32 [documents of all topics], the topic of each judgement, where a budget is shared over the topics;
+            None where each topic has a budget of its own.
+    """
+
+    documents: list[NDArray[np.int32]]
+    turns: NDArray[np.int32] | None = None
+
+    def spent(self, budget: int) -> NDArray[np.int64]:
+        """Judgements that each topic has had when each may have `budget`, or all together `budget` times as many.
+
+        A pool smaller than the budget is judged whole; a shared budget goes on elsewhere then.
+        """
+        sizes = np.array([len(order) for order in self.documents], np.int64)
+        if self.turns is None:
+            return np.minimum(sizes, budget)
+        return np.bincount(self.turns[: budget * len(sizes)], minlength=len(sizes)).astype(np.int64)
+
+    def judged(self, topic: int, budget: int) -> NDArray[np.int32]:
+        """The documents of a topic (by its place in the pool) that are judged when the budget is spent."""
+        return self.documents[topic][: int(self.spent(budget)[topic])]

@@ -1,0 +1,190 @@
+"""The pool: what the runs offer for judging, a topic at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pooling.runs import Runs
+from ranking.errors import BadInput
+
+NOTHING = -1
+"""In place of a document: beyond the end of a run."""
+
+
+class TopicPool(NamedTuple):
+    """One topic's pool as arrays, which compiled loops read. Documents are numbered in the order of their ids.
+
+    Args:
+        ranking: int32 [runs, depth], the document at each rank, `NOTHING` beyond the end of a run.
+        lengths: int32 [runs], documents that each run has.
+        offsets: int32 [documents + 1]; what follows holds document d's from offsets[d] to offsets[d + 1].
+        holders: int32 [cells], the runs that hold the document, ascending.
+        ranks: int32 [cells], the document's rank in each of them, from 0.
+        teams: int32 [runs], the team of each run, numbered from 0.
+    """
+
+    ranking: NDArray[np.int32]
+    lengths: NDArray[np.int32]
+    offsets: NDArray[np.int32]
+    holders: NDArray[np.int32]
+    ranks: NDArray[np.int32]
+    teams: NDArray[np.int32]
+
+    @property
+    def size(self) -> int:
+        """Documents in it."""
+        return len(self.offsets) - 1
+
+
+def topic_pool(ranking: NDArray[np.int32], size: int, teams: NDArray[np.int32] | None = None) -> TopicPool:
+    """A topic's pool from its rankings.
+
+    Args:
+        ranking: int32 [runs, depth], documents from 0 to size - 1, `NOTHING` after the last one of a run; a run holds
+            a document once.
+        size: number of documents.
+        teams: int32 [runs]; None makes each run a team.
+    """
+    run, rank = np.nonzero(ranking != NOTHING)
+    document = ranking[run, rank]
+    by_document = np.argsort(document, kind="stable")  # within a document by run: nonzero gives rows in order
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(document, minlength=size))])
+    return TopicPool(
+        np.ascontiguousarray(ranking, np.int32),
+        (ranking != NOTHING).sum(1, dtype=np.int32),
+        offsets.astype(np.int32),
+        run[by_document].astype(np.int32),
+        rank[by_document].astype(np.int32),
+        np.arange(len(ranking), dtype=np.int32) if teams is None else teams.astype(np.int32),
+    )
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic's pool with its names and, where they are known, its judgements.
+
+    Args:
+        name: id of the topic.
+        pool: as arrays.
+        documents: ids in byte order; a document's number is its place here.
+        grades: int32 [documents]; 0 where it was not judged.
+        judged: bool [documents].
+        relevant: number of relevant documents that the judgements know of, in the pool or not.
+    """
+
+    name: str
+    pool: TopicPool
+    documents: pl.Series
+    grades: NDArray[np.int32]
+    judged: NDArray[np.bool_]
+    relevant: int = 0
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The union of the top `depth` of each run, a topic at a time.
+
+    Args:
+        topics: in the order of their ids (numbers by value).
+        runs: names, in byte order; a run's number is its place here.
+        teams: name of each run's team.
+        depth: documents taken of each run.
+        relevant_from: lowest grade that counts as relevant.
+        highest: highest grade of the judgements, at least `relevant_from`.
+        notes: what is worth knowing before one trusts it, by name: counts.
+    """
+
+    topics: list[Topic]
+    runs: list[str]
+    teams: list[str]
+    depth: int
+    relevant_from: int = 1
+    highest: int = 1
+    notes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Documents in it, over all topics."""
+        return sum(topic.pool.size for topic in self.topics)
+
+    def is_relevant(self, topic: Topic) -> NDArray[np.bool_]:
+        """Which of a topic's documents are relevant: bool [documents]."""
+        return topic.grades >= self.relevant_from
+
+    def only(self, topics: Sequence[str]) -> Pool:
+        """The same pool with these topics alone."""
+        kept = set(topics)
+        return Pool(
+            [topic for topic in self.topics if topic.name in kept], self.runs, self.teams, self.depth,
+            self.relevant_from, self.highest, self.notes,
+        )  # fmt: skip
+
+
+def make_pool(runs: Runs, qrels: pl.DataFrame | None, depth: int = 100, relevant_from: int = 1) -> Pool:
+    """Pool runs.
+
+    Topics are those that both the runs and the judgements have; without judgements, those of the runs.
+
+    Args:
+        runs: ordered (`pooling.runs.read_runs`).
+        qrels: query, document, grade (`ranking.trec_files.read_qrels`); None where nothing is judged yet. A pooled
+            document without a judgement counts as not relevant.
+        depth: documents taken of each run.
+        relevant_from: lowest grade that counts as relevant.
+
+    Raises:
+        BadInput: where no topic is in both, or an option is out of range.
+    """
+    if depth < 1 or relevant_from < 1:
+        raise BadInput(f"depth is {depth} and relevant_from {relevant_from}", remedy="give 1 or more")
+    known = None if qrels is None else set(qrels["query"].unique())
+    names = [name for name in runs.topics if known is None or name in known]
+    if not names:
+        raise BadInput("runs and judgements have no topic in common", remedy="are they of the same collection?")
+    table = runs.table.filter(pl.col("place") < depth)
+    lines = table.filter(pl.col("topic").is_in(names)).partition_by("topic", as_dict=True)
+    judgements: dict[Any, pl.DataFrame] = {}
+    if qrels is not None:
+        qrels = qrels.unique(["query", "document"], keep="last", maintain_order=True)
+        judgements = qrels.filter(pl.col("query").is_in(names)).partition_by("query", as_dict=True)
+    numbers = {team: number for number, team in enumerate(dict.fromkeys(runs.teams))}
+    teams = np.array([numbers[team] for team in runs.teams], np.int32)
+    topics = [_topic(name, lines[name,], judgements.get((name,)), teams, depth, relevant_from) for name in names]
+    unjudged = sum(int((~topic.judged).sum()) for topic in topics) if qrels is not None else 0
+    notes = {
+        **runs.notes,
+        "pooled documents without a judgement (taken as not relevant)": unjudged,
+        "relevant documents outside the pool": sum(
+            topic.relevant - int((topic.grades >= relevant_from).sum()) for topic in topics
+        ),
+        "topics of the runs that the judgements lack": len(runs.topics) - len(names),
+        "topics of the judgements that the runs lack": len((known or set()) - set(runs.topics)),
+        "topics that a run lacks": sum(int((topic.pool.lengths == 0).sum()) for topic in topics),
+        "lists shorter than the pool's depth": sum(
+            int(((topic.pool.lengths > 0) & (topic.pool.lengths < depth)).sum()) for topic in topics
+        ),
+    }
+    highest = max((int(topic.grades.max(initial=0)) for topic in topics), default=0)
+    return Pool(topics, runs.names, runs.teams, depth, relevant_from, max(highest, relevant_from), notes)
+
+
+def _topic(
+    name: str, lines: pl.DataFrame, qrels: pl.DataFrame | None, teams: NDArray[np.int32], depth: int, relevant_from: int
+) -> Topic:
+    documents = lines["document"].unique().sort()
+    numbered = pl.DataFrame({"document": documents}).with_row_index("number")
+    ranking = np.full((len(teams), depth), NOTHING, np.int32)
+    number = lines.join(numbered, on="document", how="left", maintain_order="left")["number"].to_numpy()
+    ranking[lines["run"].to_numpy(), lines["place"].to_numpy()] = number
+    grades, judged, relevant = np.zeros(len(documents), np.int32), np.zeros(len(documents), bool), 0
+    if qrels is not None:
+        grade = numbered.join(qrels, on="document", how="left", maintain_order="left")["grade"]
+        grades, judged = grade.fill_null(0).to_numpy().astype(np.int32), grade.is_not_null().to_numpy()
+        relevant = int((qrels["grade"] >= relevant_from).sum())
+    return Topic(name, topic_pool(ranking, len(documents), teams), documents, grades, judged, relevant)
