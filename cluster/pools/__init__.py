@@ -1,0 +1,1 @@
+"""Pools of runs: making runs where there are none, and judging what was pooled."""

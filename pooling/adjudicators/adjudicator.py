@@ -1,0 +1,186 @@
+"""What every order of judging is: it says which document to judge next and hears the answer."""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.adjudicators.compiled import compiled, kernel
+from pooling.pool import TopicPool
+from pooling.rewards import Binary, Reward
+
+OPEN = -1
+"""In `taken`: a document that was not handed out yet."""
+OUTSIDE = -2
+"""In `taken`: a document that was judged without having been handed out; no run supplied it."""
+
+
+class Adjudicator(ABC):
+    """An order of judging: its options, and compiled functions that keep to it.
+
+    It holds nothing of any topic: `start` makes the state, a named tuple of arrays with at least `taken` (int32
+    [documents], `OPEN`, or who supplied the document), `rewards` (float64 [documents], NaN until judged).
+    The functions are compiled, so that a simulation runs them in one loop and `Adjudication` one at a time:
+
+    - `choose(pool, state, options, rng)` picks a document that is `OPEN`, takes it and returns it, `NOTHING` when
+      there is none left;
+    - `take(pool, state, options, document, supplier)` marks a document as handed out;
+    - `learn(pool, state, options, document, reward)` hears the judgement of a document that was taken.
+
+    Args:
+        reward: what it hears of a judgement.
+    """
+
+    choose: Any
+    take: Any
+    learn: Any
+
+    def __init__(self, reward: Reward | None = None) -> None:
+        self.reward = reward or Binary()
+
+    @abstractmethod
+    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> Any:
+        """The state before the first judgement of a topic.
+
+        Args:
+            pool: of the topic.
+            rng: of the topic; decides ties.
+            runs: names of the runs.
+        """
+
+    @abstractmethod
+    def options(self) -> Any:
+        """What the compiled functions need of the options: a named tuple of numbers."""
+
+    @property
+    def loop(self) -> Any:
+        """The simulation's loop, compiled for this method."""
+        return _loop(self.choose, self.learn)
+
+
+@cache
+def _loop(choose: Any, learn: Any) -> Any:
+    return compiled(_judge_all, choose.__qualname__ + learn.__qualname__, choose=choose, learn=learn)
+
+
+def topic_rng(seed: int, topic: str) -> np.random.Generator:
+    """The generator of a topic. It depends on the topic's id, not on which other topics there are."""
+    return np.random.default_rng([seed, zlib.crc32(topic.encode())])
+
+
+def judging_order(
+    adjudicator: Adjudicator, pool: TopicPool, rewards: NDArray[np.float64], rng: np.random.Generator, runs: list[str]
+) -> NDArray[np.int32]:
+    """In which order a topic's documents are judged: int32 [documents].
+
+    Args:
+        adjudicator: decides it.
+        pool: of the topic.
+        rewards: float64 [documents], what it will hear.
+        rng: of the topic (`topic_rng`).
+        runs: names of the runs.
+    """
+    order = np.empty(pool.size, np.int32)
+    state = adjudicator.start(pool, rng, runs)
+    adjudicator.loop(pool, state, adjudicator.options(), rng, rewards, order)
+    return order
+
+
+def _judge_all(pool, state, options, rng, rewards, order):  # type: ignore[no-untyped-def]
+    for turn in range(len(order)):
+        document = choose(pool, state, options, rng)  # type: ignore[name-defined]  # noqa: F821
+        order[turn] = document
+        learn(pool, state, options, document, rewards[document])  # type: ignore[name-defined]  # noqa: F821
+
+
+@kernel
+def mark(pool, state, options, document, supplier):  # type: ignore[no-untyped-def]
+    """Take a document, where nothing else hangs on it."""
+    state.taken[document] = supplier
+
+
+class Adjudication:
+    """The judging of one topic, a step at a time: for people.
+
+    The same order as `judging_order` from the same seed. Several documents may be out at once; none is handed out
+    twice.
+
+    Args:
+        adjudicator: decides the order.
+        pool: of the topic.
+        rng: of the topic (`topic_rng`).
+        runs: names of the runs.
+        relevant_from, highest: the lowest grade that counts as relevant, the highest there is.
+    """
+
+    def __init__(
+        self,
+        adjudicator: Adjudicator,
+        pool: TopicPool,
+        rng: np.random.Generator,
+        runs: list[str],
+        relevant_from: int = 1,
+        highest: int = 1,
+    ) -> None:
+        self._adjudicator, self._pool, self._rng = adjudicator, pool, rng
+        self._relevant_from, self._highest = relevant_from, highest
+        self._state, self._options = adjudicator.start(pool, rng, runs), adjudicator.options()
+
+    def next(self) -> int | None:
+        """A document that was not handed out yet, None when there is none left."""
+        document = int(self._adjudicator.choose(self._pool, self._state, self._options, self._rng))
+        return None if document < 0 else document
+
+    def judge(self, document: int, grade: int) -> None:
+        """Hear the grade of a document, handed out or judged elsewhere.
+
+        Raises:
+            ValueError: where the document is not in the pool, or was judged before.
+        """
+        if not 0 <= document < self._pool.size:
+            raise ValueError(f"there is no document {document} in this pool")
+        if not np.isnan(self._state.rewards[document]):
+            raise ValueError(f"document {document} was judged before")
+        if self._state.taken[document] == OPEN:
+            self._adjudicator.take(self._pool, self._state, self._options, np.int32(document), np.int32(OUTSIDE))
+        reward = float(self._adjudicator.reward(grade, self._relevant_from, self._highest))
+        self._adjudicator.learn(self._pool, self._state, self._options, np.int32(document), reward)
+
+    @property
+    def judged(self) -> NDArray[np.bool_]:
+        """Which documents were judged: bool [documents]."""
+        return ~np.isnan(self._state.rewards)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the next step depends on: arrays by name, and the generator's own state."""
+        return {"rng": self._rng.bit_generator.state, "arrays": _flat(self._state)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where `state_dict` was taken, by the same adjudicator over the same pool.
+
+        Raises:
+            ValueError: where the state is of another pool or method.
+        """
+        own = _flat(self._state)
+        if {name: array.shape for name, array in own.items()} != {
+            name: array.shape for name, array in state["arrays"].items()
+        }:
+            raise ValueError("the state is of another pool or another method")
+        for name, array in state["arrays"].items():
+            own[name][...] = array
+        self._rng.bit_generator.state = state["rng"]
+
+
+def _flat(state: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
+    arrays = {}
+    for name, value in zip(state._fields, state, strict=True):
+        if isinstance(value, tuple):
+            arrays |= _flat(value, f"{prefix}{name}.")
+        else:
+            arrays[prefix + name] = value
+    return arrays

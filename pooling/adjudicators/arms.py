@@ -1,0 +1,86 @@
+"""How good an arm looks: the indices by which a bandit chooses what to play."""
+
+from __future__ import annotations
+
+from abc import ABC
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.adjudicators.compiled import kernel
+from pooling.pool import TopicPool
+from pooling.priors import Parameters, Prior, Same
+
+
+class Arms(NamedTuple):
+    """What is known of each arm, float64 [arms] each.
+
+    Args:
+        plays: judgements that the arm heard of (`jret`, equation 10), less what was forgotten.
+        wins: sum of their rewards (`jrel`, equation 9).
+        squares: sum of their squares.
+        alpha, beta: of the prior Beta distribution.
+    """
+
+    plays: NDArray[np.float64]
+    wins: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    alpha: NDArray[np.float64]
+    beta: NDArray[np.float64]
+
+
+class Arm(NamedTuple):
+    """What is known of one arm: as `Arms`, but numbers."""
+
+    plays: float
+    wins: float
+    squares: float
+    alpha: float
+    beta: float
+
+
+@kernel
+def nothing(arms, turn, parameters, rng):  # type: ignore[no-untyped-def]
+    """The `begin` of an index that needs none."""
+    return 0.0
+
+
+class ArmIndex(ABC):
+    """The index of an arm: the bandit plays the highest.
+
+    Two compiled functions say it:
+
+    - `begin(arms, turn, parameters, rng)` → float, once before each play; turn counts the plays so far;
+    - `index(arm, now, parameters, rng)` → float, for each `Arm`; `now` is what `begin` gave.
+
+    Args:
+        prior: what is believed of each run at first; only Bayesian indices look at it.
+    """
+
+    begin: Any = nothing
+    index: Any
+    stays: bool = False
+    """Whether the arm played last is preferred among those tied."""
+
+    def parameters(self) -> tuple[float, ...]:
+        """What the functions need of the options."""
+        return (0.0,)
+
+    def prior(self, pool: TopicPool, runs: list[str]) -> Parameters:
+        """α and β of each run."""
+        return Same()(pool, runs)
+
+
+class BayesianIndex(ArmIndex):
+    """An index of a run's posterior Beta(α + jrel, β + jret - jrel) (equations 7 and 8).
+
+    Args:
+        prior: of each run; None is Beta(1, 1) for all.
+    """
+
+    def __init__(self, prior: Prior | None = None) -> None:
+        self._prior = prior or Same()
+
+    def prior(self, pool: TopicPool, runs: list[str]) -> Parameters:
+        return self._prior(pool, runs)

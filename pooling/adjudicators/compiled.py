@@ -1,0 +1,53 @@
+"""Loops compiled for one method each, and kept on disk.
+
+A method is a few lines that a loop calls for every arm or judgement: they must be compiled into the loop to be fast.
+Numba keeps compiled functions on disk by the file and the name of the function, and neither sees what other functions
+it calls nor keeps what closes over another. So a loop is a template whose global names are filled in for a method, and
+its name carries a digest of all the sources that it can depend on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from numba import njit
+
+kernel = njit(cache=True, _nrt=False)
+"""Compiles a function that a loop calls. Numba counts references to each array at each call, which costs more than the
+work of these functions does; none of them allocates, and who calls them holds the arrays, so that is left out."""
+
+POOLING = Path(__file__).parent.parent
+
+
+def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:
+    """A template compiled with what it calls.
+
+    Args:
+        template: a plain function that may call what `uses` names as if they were globals.
+        name: of the method; no two in one module may share it.
+        uses: compiled functions, by the names under which the template calls them.
+    """
+    function = FunctionType(template.__code__, {**template.__globals__, **uses}, template.__name__)  # type: ignore[attr-defined]
+    sources = {file for used in uses.values() if (file := _source(used))}
+    function.__qualname__ = f"{template.__name__}_{name}_{_digest(frozenset(sources))}"
+    function.__module__ = template.__module__
+    return njit(cache=True, nogil=True, _nrt=False)(function)
+
+
+def _source(used: Any) -> str | None:
+    return getattr(sys.modules.get(getattr(used, "__module__", "")), "__file__", None)
+
+
+@cache
+def _digest(sources: frozenset[str]) -> str:
+    """Of what a loop may be compiled from: this room, and the files of the method's own functions."""
+    digest = hashlib.sha256()
+    for file in sorted({*map(str, POOLING.rglob("*.py")), *sources}):
+        digest.update(Path(file).read_bytes())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,44 @@
+"""The best run so far, and now and then any."""
+
+
+from pooling.adjudicators.compiled import kernel
+from pooling.adjudicators.arms import ArmIndex
+from ranking.errors import BadInput
+
+
+@kernel
+def _begin(arms, turn, parameters, rng):  # type: ignore[no-untyped-def]
+    c, d = parameters
+    epsilon = min(1.0, c * len(arms.plays) / (d * d * (turn + 1)))
+    return 1.0 if rng.random() < epsilon else 0.0
+
+
+@kernel
+def _index(arm, now, parameters, rng):  # type: ignore[no-untyped-def]
+    if now == 1.0:  # explore: all are tied, and chance decides
+        return 0.0
+    return arm.wins / arm.plays if arm.plays > 0 else 0.5
+
+
+class EpsilonGreedy(ArmIndex):
+    """ε_n-greedy: with probability ε_n = min(1, cK / (d²n)) at play n = 1, 2, … any of the K runs, otherwise one with
+    the highest mean; a mean is 0.5 before the first play (Auer et al. 2002; Losada et al. 2016, section 2.1.2).
+
+    Args:
+        c: above 0.
+        d: above 0, usually the difference between the best run and the second.
+
+    Raises:
+        BadInput: where an option is out of range.
+    """
+
+    begin = _begin
+    index = _index
+
+    def __init__(self, c: float = 0.01, d: float = 0.1) -> None:
+        if not (c > 0 and d > 0):
+            raise BadInput(f"c is {c} and d {d}", remedy="ε_n-greedy needs both above 0")
+        self._parameters = (float(c), float(d))
+
+    def parameters(self) -> tuple[float, ...]:
+        return self._parameters

@@ -1,0 +1,53 @@
+"""Runs as experts whose losses are counted (Aslam, Pavlu and Savell 2003)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.adjudicators.compiled import kernel
+from pooling.adjudicators.fusion import Fusion, check_between
+from pooling.rewards import Reward
+
+MOST = 300.0
+"""Powers of ten that a weight may rise to; double precision ends at 308."""
+
+
+@kernel
+def _weight(seen, gained, parameters):  # type: ignore[no-untyped-def]
+    return 10.0 ** min(parameters[0] * (seen - 2.0 * gained), MOST)
+
+
+class Hedge(Fusion):
+    """Hedge: the document with the highest Σ_s β^loss_s · ½ ln(Z / rank).
+
+    A document that is judged costs a run ½ ln(Z / rank) if it is not relevant and earns it as much if it is; Z is the
+    pool's depth, and a run has no stake in a document that it does not hold.
+
+    Args:
+        beta: what a loss of one leaves of a run's weight, between 0 and 1; 0.1 is the authors'.
+        ties: between documents: `random`, or `first` in the order of their ids.
+        reward: what is heard of a judgement.
+
+    Raises:
+        BadInput: where beta is out of range.
+    """
+
+    weight = staticmethod(_weight)
+
+    def __init__(
+        self, beta: float = 0.1, ties: Literal["random", "first"] = "random", reward: Reward | None = None
+    ) -> None:
+        super().__init__(ties, reward)
+        self.beta = check_between("beta", beta, 0, 1)
+
+    def share(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+        return 0.5 * np.log(len(ranks) / ranks)
+
+    def lesson(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.share(ranks)
+
+    def parameters(self) -> tuple[float, ...]:
+        return (float(np.log10(self.beta)),)

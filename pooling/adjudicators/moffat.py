@@ -1,0 +1,70 @@
+"""What a document can add to the runs' rank-biased precision (Moffat, Webber and Zobel 2007)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.adjudicators.compiled import kernel
+from pooling.adjudicators.fusion import Fusion, check_between
+from pooling.rewards import Reward
+
+
+@kernel
+def _equal(seen, gained, parameters):  # type: ignore[no-untyped-def]
+    return 1.0
+
+
+@kernel
+def _residual(seen, gained, parameters):  # type: ignore[no-untyped-def]
+    return 1.0 - seen
+
+
+@kernel
+def _predicted(seen, gained, parameters):  # type: ignore[no-untyped-def]
+    residual = 1.0 - seen
+    middle = gained + residual / 2.0
+    return residual * (middle * middle * middle)
+
+
+class MoffatA(Fusion):
+    """Method A: w_d = Σ_s c_sd with c_sd = (1 - p) p^(rank - 1) (Losada et al. 2016, equations 3 and 4).
+
+    Args:
+        p: persistence of the reader, between 0 and 1.
+        ties: between documents: `random`, or `first` in the order of their ids.
+        reward: what is heard of a judgement; A and B do not ask what it is.
+
+    Raises:
+        BadInput: where p is out of range.
+    """
+
+    weight = staticmethod(_equal)
+
+    def __init__(
+        self, p: float = 0.8, ties: Literal["random", "first"] = "random", reward: Reward | None = None
+    ) -> None:
+        super().__init__(ties, reward)
+        self.p = check_between("p", p, 0, 1)
+
+    def share(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (1 - self.p) * self.p ** (ranks - 1)
+
+    def lesson(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.share(ranks)
+
+
+class MoffatB(MoffatA):
+    """Method B: w_d = Σ_s c_sd · res_s. A run's residual starts at 1 and falls by c_sd with each of its documents that
+    is judged (Losada et al. 2016, equation 5)."""
+
+    weight = staticmethod(_residual)
+
+
+class MoffatC(MoffatA):
+    """Method C: w_d = Σ_s c_sd · res_s · (base_s + res_s / 2)³. A run's base is the sum of c_sd over its relevant
+    documents found so far (Losada et al. 2016, equation 6)."""
+
+    weight = staticmethod(_predicted)

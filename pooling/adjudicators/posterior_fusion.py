@@ -1,0 +1,62 @@
+"""Our own: the document on which the runs that proved good agree most."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.adjudicators.compiled import kernel
+from pooling.adjudicators.fusion import Fusion
+from pooling.rewards import Reward
+from ranking.errors import BadInput
+
+
+@kernel
+def _weight(seen, gained, parameters):  # type: ignore[no-untyped-def]
+    alpha, beta, power = parameters
+    return ((alpha + gained) / (alpha + beta + seen)) ** power
+
+
+class PosteriorFusion(Fusion):
+    """Reciprocal rank fusion (Cormack, Clarke and Büttcher 2009) weighted by what judging has shown of each run:
+    Σ_s mean_s^power / (constant + rank), mean_s that of the run's posterior Beta(α + jrel_s, β + jret_s - jrel_s)
+    (Losada et al. 2016, equations 7 and 8), with the evidence of every judged document that the run holds.
+
+    Args:
+        power: 0 is plain fusion; the higher, the more the best runs decide alone.
+        constant: the higher, the less the rank matters beside being held at all.
+        alpha, beta: of the prior, above 0.
+        ties: between documents: `random`, or `first` in the order of their ids.
+        reward: what is heard of a judgement.
+
+    Raises:
+        BadInput: where an option is out of range.
+    """
+
+    weight = staticmethod(_weight)
+
+    def __init__(
+        self,
+        power: float = 20.0,
+        constant: float = 60.0,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        ties: Literal["random", "first"] = "random",
+        reward: Reward | None = None,
+    ) -> None:
+        super().__init__(ties, reward)
+        if power < 0 or constant < 0 or not (alpha > 0 and beta > 0):
+            raise BadInput(
+                f"power is {power}, constant {constant}, alpha {alpha} and beta {beta}",
+                remedy="give power and constant 0 or more, alpha and beta above 0",
+            )
+        self.constant = float(constant)
+        self._parameters = (float(alpha), float(beta), float(power))
+
+    def share(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+        return 1.0 / (self.constant + ranks)
+
+    def parameters(self) -> tuple[float, ...]:
+        return self._parameters

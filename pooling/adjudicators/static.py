@@ -1,0 +1,91 @@
+"""Orders that no answer changes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.adjudicators.adjudicator import OPEN, Adjudicator, mark
+from pooling.adjudicators.compiled import kernel
+from pooling.pool import NOTHING, TopicPool
+from pooling.rewards import Reward
+
+
+class Options(NamedTuple):
+    """None."""
+
+    nothing: float = 0.0
+
+
+class State(NamedTuple):
+    """Of one topic.
+
+    Args:
+        order: int32 [documents].
+        place: int64 [1], how many of them were passed.
+        taken, rewards: as every adjudicator has them.
+    """
+
+    order: NDArray[np.int32]
+    place: NDArray[np.int64]
+    taken: NDArray[np.int32]
+    rewards: NDArray[np.float64]
+
+
+class Static(Adjudicator):
+    """An order that is known before the first judgement.
+
+    Args:
+        reward: what is heard of a judgement; it makes no difference.
+    """
+
+    def __init__(self, reward: Reward | None = None) -> None:
+        super().__init__(reward)
+        self.choose, self.take, self.learn = _choose, mark, _learn
+
+    @abstractmethod
+    def order(self, pool: TopicPool) -> NDArray[Any]:
+        """All documents of a pool, int [documents], the first to be judged first."""
+
+    def options(self) -> Options:
+        return Options()
+
+    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> State:
+        size = pool.size
+        order = self.order(pool).astype(np.int32)
+        return State(order, np.zeros(1, np.int64), np.full(size, OPEN, np.int32), np.full(size, np.nan))
+
+
+@kernel
+def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
+    while state.place[0] < len(state.order):
+        document = state.order[state.place[0]]
+        state.place[0] += 1
+        if state.taken[document] == OPEN:
+            mark(pool, state, options, document, 0)
+            return document
+    return NOTHING
+
+
+@kernel
+def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
+    state.rewards[document] = reward
+
+
+class DocID(Static):
+    """Documents in the order of their ids, as TREC's assessors see them (Losada et al. 2016, section 3.1)."""
+
+    def order(self, pool: TopicPool) -> NDArray[Any]:
+        return np.arange(pool.size)
+
+
+class Rank(Static):
+    """All first documents, then all second ones, …; within a rank in the order of the runs (section 3.1)."""
+
+    def order(self, pool: TopicPool) -> NDArray[Any]:
+        by_rank = pool.ranking.T.ravel()
+        found, first = np.unique(by_rank[by_rank >= 0], return_index=True)
+        return found[np.argsort(first)]

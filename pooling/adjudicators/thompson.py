@@ -1,0 +1,21 @@
+"""A draw from what is believed of the run."""
+
+
+from pooling.adjudicators.compiled import kernel
+from pooling.adjudicators.arms import BayesianIndex
+
+
+@kernel
+def _index(arm, now, parameters, rng):  # type: ignore[no-untyped-def]
+    return rng.beta(arm.alpha + arm.wins, arm.beta + arm.plays - arm.wins)
+
+
+class Thompson(BayesianIndex):
+    """BLA, Thompson sampling: x_s ~ Beta(α + jrel_s, β + jret_s - jrel_s) (Granmo 2008; Losada et al. 2016,
+    algorithm 2). With the bandit's rate at 0 it is BLA-NS.
+
+    Args:
+        prior: of each run; None is Beta(1, 1) for all.
+    """
+
+    index = _index

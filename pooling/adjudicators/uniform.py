@@ -1,0 +1,16 @@
+"""Any run."""
+
+
+from pooling.adjudicators.compiled import kernel
+from pooling.adjudicators.arms import ArmIndex
+
+
+@kernel
+def _index(arm, now, parameters, rng):  # type: ignore[no-untyped-def]
+    return 0.0
+
+
+class Random(ArmIndex):
+    """RANDOM: all runs are tied, so that chance decides (Losada et al. 2016, section 2.1.1)."""
+
+    index = _index

@@ -1,0 +1,66 @@
+"""How good a run may be, at best."""
+
+import math
+
+
+from pooling.adjudicators.compiled import kernel
+from pooling.adjudicators.arms import ArmIndex
+from ranking.errors import BadInput
+
+
+@kernel
+def _begin(arms, turn, parameters, rng):  # type: ignore[no-untyped-def]
+    plays = arms.plays.sum()
+    return math.log(plays) if plays > 1.0 else 0.0
+
+
+@kernel
+def _ucb1(arm, now, parameters, rng):  # type: ignore[no-untyped-def]
+    plays = arm.plays
+    if plays <= 0.0:
+        return math.inf
+    return arm.wins / plays + math.sqrt(parameters[0] * now / plays)
+
+
+@kernel
+def _tuned(arm, now, parameters, rng):  # type: ignore[no-untyped-def]
+    plays = arm.plays
+    if plays <= 0.0:
+        return math.inf
+    mean = arm.wins / plays
+    variance = max(arm.squares / plays - mean * mean, 0.0)
+    return mean + math.sqrt(now / plays * min(0.25, variance + math.sqrt(2.0 * now / plays)))
+
+
+class UCB1(ArmIndex):
+    """UCB1: mean + √(exploration · ln n / n_j), after each run was played once (Auer et al. 2002).
+
+    n_j counts the run's plays and n all plays. With the bandit's `discount` it is D-UCB, with its `window` SW-UCB
+    (Garivier and Moulines 2011, whose ξ = 1/2 makes exploration 2 and 1/2).
+
+    Args:
+        exploration: 2 is UCB1's.
+
+    Raises:
+        BadInput: where it is below 0.
+    """
+
+    begin = _begin
+    index = _ucb1
+
+    def __init__(self, exploration: float = 2.0) -> None:
+        if exploration < 0:
+            raise BadInput(f"exploration is {exploration}", remedy="give 0 or more")
+        self.exploration = float(exploration)
+
+    def parameters(self) -> tuple[float, ...]:
+        return (self.exploration,)
+
+
+class UCB1Tuned(ArmIndex):
+    """UCB1-Tuned: mean + √(ln n / n_j · min(1/4, σ_j² + √(2 ln n / n_j))), after each run was played once
+    (Auer et al. 2002; Losada et al. 2016, algorithm 1). σ_j² is the variance of the run's rewards.
+    """
+
+    begin = _begin
+    index = _tuned

@@ -1,0 +1,109 @@
+"""What is believed of each run before anything is judged: a Beta distribution of its chance to supply a relevant
+document."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.pool import TopicPool
+from ranking.errors import BadInput
+
+Parameters = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""α and β, float64 [runs] each."""
+
+
+class Prior(ABC):
+    """α and β of each run's Beta distribution."""
+
+    @abstractmethod
+    def __call__(self, pool: TopicPool, runs: list[str]) -> Parameters:
+        """α and β of the runs over a topic, both above 0."""
+
+
+class Same(Prior):
+    """One prior for all runs. Beta(1, 1), the uniform distribution, is Losada et al.'s (2016, section 2.1.4).
+
+    Args:
+        alpha, beta: above 0.
+
+    Raises:
+        BadInput: where one is not.
+    """
+
+    def __init__(self, alpha: float = 1.0, beta: float = 1.0) -> None:
+        if not (alpha > 0 and beta > 0):
+            raise BadInput(f"the prior is Beta({alpha}, {beta})", remedy="give numbers above 0")
+        self.alpha, self.beta = alpha, beta
+
+    def __call__(self, pool: TopicPool, runs: list[str]) -> Parameters:
+        return np.full(len(runs), self.alpha), np.full(len(runs), self.beta)
+
+
+class Agreement(Prior):
+    """A run's mean is how many of the others hold its documents, on average: what many runs found may be relevant.
+
+    An answer to the paper's section 6, which asks for priors from what is known before judging.
+
+    Args:
+        strength: α + β: as much as so many judgements.
+        depth: documents of each run that are looked at.
+
+    Raises:
+        BadInput: where an option is out of range.
+    """
+
+    def __init__(self, strength: float = 2.0, depth: int = 20) -> None:
+        if not strength > 0 or depth < 1:
+            raise BadInput(f"strength is {strength} and depth {depth}", remedy="give numbers above 0")
+        self.strength, self.depth = strength, depth
+
+    def __call__(self, pool: TopicPool, runs: list[str]) -> Parameters:
+        others = (np.diff(pool.offsets) - 1) / max(len(runs) - 1, 1)
+        ranking = pool.ranking[:, : self.depth]
+        held = np.where(ranking >= 0, others[ranking], 0.0).sum(1) / np.maximum((ranking >= 0).sum(1), 1)
+        mean = (held * self.depth + 0.5) / (self.depth + 1)  # never 0 or 1: both parameters must be above 0
+        return self.strength * mean, self.strength * (1 - mean)
+
+
+class Table(Prior):
+    """A prior for each run, from a file.
+
+    Args:
+        path: lines of three columns, run, α and β, with blanks, tabs or commas between them.
+
+    Raises:
+        BadInput: where the file is broken.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.parameters: dict[str, tuple[float, float]] = {}
+        try:
+            lines = Path(path).read_text().splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"can't be read ({error})", path) from None
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            fields = re.split(r"[,\s]+", line.strip())
+            try:
+                run, alpha, beta = fields[0], *map(float, fields[1:])
+                if not (0 < alpha < np.inf and 0 < beta < np.inf):
+                    raise ValueError
+            except ValueError:
+                raise BadInput(
+                    f"{line.strip()[:60]!r} is no prior", f"{path}:{number}", "give run, α and β, both above 0"
+                ) from None
+            self.parameters[run] = (alpha, beta)
+
+    def __call__(self, pool: TopicPool, runs: list[str]) -> Parameters:
+        missing = next((run for run in runs if run not in self.parameters), None)
+        if missing is not None:
+            raise BadInput(f"no prior for the run {missing!r}", self.path, "give each run a line")
+        alpha, beta = np.array([self.parameters[run] for run in runs]).T
+        return alpha.copy(), beta.copy()

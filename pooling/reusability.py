@@ -1,0 +1,125 @@
+"""Whether judgements serve runs that took no part: leave out a team, judge without its runs, evaluate them then.
+
+The test is Zobel's (1998, "How reliable are the results of large-scale information retrieval experiments?", section 4),
+by teams instead of runs, as a team's runs find much the same documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pooling.average_precision import UNPOOLED, Evaluation
+from pooling.correlation import ranks
+from pooling.judging_order import JudgingOrder
+from pooling.pool import NOTHING, Pool, Topic, topic_pool
+from ranking.errors import BadInput
+
+
+def without_team(pool: Pool, team: str) -> Pool:
+    """The pool as it would be had a team handed in no runs.
+
+    Documents that its runs alone held leave, those that stay keep their order. The judgements stay what they were,
+    so the relevant documents of a topic that its pool now lacks are still counted in `Topic.relevant`.
+
+    Raises:
+        BadInput: no such team, or no other.
+    """
+    stay = np.array([of_run != team for of_run in pool.teams])
+    if stay.all():
+        raise BadInput(f"there is no team {team!r}", remedy=f"there are {', '.join(dict.fromkeys(pool.teams))}")
+    if not stay.any():
+        raise BadInput(f"all runs are of team {team!r}", remedy="give the runs' teams, or make each run a team")
+    runs, teams = ([name for name, stays in zip(names, stay) if stays] for names in (pool.runs, pool.teams))
+    dense = {name: number for number, name in enumerate(dict.fromkeys(teams))}
+    numbers = np.array([dense[name] for name in teams], np.int32)
+    topics = [_reduced(topic, stay, numbers) for topic in pool.topics]
+    return Pool(topics, runs, teams, pool.depth, pool.relevant_from, pool.highest)
+
+
+def leave_out_teams(
+    pool: Pool,
+    judge: Callable[[Pool], JudgingOrder],
+    budgets: Sequence[int],
+    teams: Sequence[str] | None = None,
+) -> pl.DataFrame:
+    """How the runs of each team fare when the pool is made and judged without them.
+
+    A team's runs are evaluated together with all others, in three ways: with all judgements; with the judgements
+    that the budget buys in the whole pool; and with those that it buys in the pool without the team, where documents
+    that the team's runs alone hold stay unjudged and so not relevant. The difference of the last two is the team's
+    loss by not taking part; that of the first and the last has in it what the small budget costs everyone.
+
+    Args:
+        pool: with its judgements.
+        judge: the adjudicator: judges a pool, by the same rules and seed each time.
+        budgets: judgements a topic.
+        teams: to leave out in turn; None for all.
+
+    Returns:
+        A row a budget and run: budget, team, run; map_full, map_in and map_out, the MAP in each way; rank_full,
+        rank_in and rank_out, the rank among all runs (1 is best, ties share the mean); and what being left out
+        costs: lost (map_in - map_out) and fallen (rank_out - rank_in), lost_full and fallen_full against all judgements (a loss below 0 where MAP by few
+        judgements says too much).
+
+    Raises:
+        BadInput: no such team, no other team, or a budget below 1.
+    """
+    if min(budgets, default=1) < 1:
+        raise BadInput(f"a budget of {min(budgets)} judgements", remedy="give 1 or more")
+    evaluation = Evaluation(pool)
+    full = evaluation.full().mean(0)
+    whole = judge(pool)
+    by_all = {budget: _scores(evaluation, evaluation.states(whole, whole.spent(budget))) for budget in budgets}
+    frames = []
+    for team in dict.fromkeys(pool.teams) if teams is None else teams:
+        reduced = without_team(pool, team)
+        order, judged = judge(reduced), Evaluation(reduced)
+        kept = _kept_of_all(pool, team)
+        runs = np.array([number for number, name in enumerate(pool.teams) if name == team])
+        for budget in budgets:
+            states = np.full(evaluation.offsets[-1] + 1, UNPOOLED, np.int8)
+            states[kept] = judged.states(order, order.spent(budget))[:-1]
+            of_team = {
+                f"{what}_{way}": values[runs]
+                for way, scores in (("full", full), ("in", by_all[budget]), ("out", _scores(evaluation, states)))
+                for what, values in (("map", scores), ("rank", ranks(scores)))
+            }
+            names = {"budget": [budget] * len(runs), "team": team, "run": [pool.runs[run] for run in runs]}
+            frames.append(pl.DataFrame(names | of_team))
+    return pl.concat(frames).with_columns(
+        lost=pl.col("map_in") - pl.col("map_out"),
+        fallen=pl.col("rank_out") - pl.col("rank_in"),
+        lost_full=pl.col("map_full") - pl.col("map_out"),
+        fallen_full=pl.col("rank_out") - pl.col("rank_full"),
+    )
+
+
+def _scores(evaluation: Evaluation, states: NDArray[np.int8]) -> NDArray[np.float64]:
+    return evaluation(states).ap.mean(0)
+
+
+def _kept(topic: Topic, stay: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Documents of a topic that one of the runs that stay holds: bool [documents]."""
+    held = topic.pool.ranking[stay]
+    kept = np.zeros(topic.pool.size, bool)
+    kept[held[held != NOTHING]] = True
+    return kept
+
+
+def _kept_of_all(pool: Pool, team: str) -> NDArray[np.int64]:
+    """The documents of all topics that stay without a team, by their places in the whole pool, ascending."""
+    stay = np.array([of_run != team for of_run in pool.teams])
+    return np.flatnonzero(np.concatenate([_kept(topic, stay) for topic in pool.topics]))
+
+
+def _reduced(topic: Topic, stay: NDArray[np.bool_], teams: NDArray[np.int32]) -> Topic:
+    kept = _kept(topic, stay)
+    # One place more, which NOTHING (-1) points at.
+    renumbered = np.append(np.cumsum(kept, dtype=np.int32) - 1, np.int32(NOTHING)).astype(np.int32)
+    pool = topic_pool(renumbered[topic.pool.ranking[stay]], int(kept.sum()), teams)
+    documents = topic.documents.filter(pl.Series(kept))
+    return Topic(topic.name, pool, documents, topic.grades[kept], topic.judged[kept], topic.relevant)

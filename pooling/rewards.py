@@ -1,0 +1,50 @@
+"""What an adjudicator hears of a judgement: a reward between 0 and 1."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ranking.errors import BadInput
+
+
+class Reward(ABC):
+    """Turns grades into rewards."""
+
+    @abstractmethod
+    def __call__(self, grades: ArrayLike, relevant_from: int, highest: int) -> NDArray[np.float64]:
+        """Rewards of documents.
+
+        Args:
+            grades: int [...].
+            relevant_from: lowest grade that counts as relevant.
+            highest: highest grade of the scale.
+        """
+
+
+class Binary(Reward):
+    """1 for a relevant document, 0 for all others (Losada et al. 2016, section 2)."""
+
+    def __call__(self, grades: ArrayLike, relevant_from: int, highest: int) -> NDArray[np.float64]:
+        return (np.asarray(grades) >= relevant_from).astype(np.float64)
+
+
+class Graded(Reward):
+    """The document's gain as a share of the highest gain (the paper's section 6 leaves it to later work).
+
+    Args:
+        exponential: gains are 2^grade - 1 instead of the grades themselves.
+    """
+
+    def __init__(self, exponential: bool = False) -> None:
+        self.exponential = exponential
+
+    def __call__(self, grades: ArrayLike, relevant_from: int, highest: int) -> NDArray[np.float64]:
+        if highest < 1:
+            raise BadInput(f"the highest grade is {highest}", remedy="graded rewards need a grade above 0")
+        grades = np.maximum(np.asarray(grades, np.float64), 0)
+        if self.exponential:
+            return (np.exp2(grades) - 1) / (2.0**highest - 1)
+        return grades / highest

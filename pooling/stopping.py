@@ -1,0 +1,172 @@
+"""When to stop judging, by what an assessor knows at that point, and what stopping there saves and costs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.special import pdtr
+
+from pooling.average_precision import Evaluation
+from pooling.correlation import kendall_tau
+from pooling.judging_order import JudgingOrder
+from pooling.pool import Pool
+from pooling.worth import RUNS, Row, Worth
+from pooling.yield_curves import YieldCurve, exponential, power
+from ranking.errors import BadInput
+
+CURVES: dict[str, YieldCurve] = {"exponential": exponential, "power": power}
+
+
+class StoppingRule(ABC):
+    """Says when to stop. `str` of a rule names it in tables."""
+
+    @abstractmethod
+    def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
+        """Judgements that each topic has had when judging stops: int64 [topics], all of its pool where it never does.
+
+        A rule sees the grades of the documents judged so far, never those still to come.
+        """
+
+
+class TopicRule(StoppingRule):
+    """A rule that stops each topic by itself, wherever in the order its judgements stand."""
+
+    @abstractmethod
+    def holds(self, relevant: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """After which judgements one would stop, each by those up to it alone.
+
+        Args:
+            relevant: bool [documents of the topic's pool], in the order of judging.
+
+        Returns:
+            bool [documents].
+        """
+
+    def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
+        judgements = []
+        for topic, documents in zip(pool.topics, order.documents):
+            held = self.holds(pool.is_relevant(topic)[documents])
+            judgements.append(int(held.argmax()) + 1 if held.any() else len(documents))
+        return np.array(judgements, np.int64)
+
+
+class FoundNothing(TopicRule):
+    """Stop a topic after so many judgements in a row that found nothing relevant.
+
+    Args:
+        in_a_row: how many.
+    """
+
+    def __init__(self, in_a_row: int = 50) -> None:
+        if in_a_row < 1:
+            raise BadInput(f"in_a_row is {in_a_row}", remedy="give 1 or more")
+        self.in_a_row = in_a_row
+
+    def __str__(self) -> str:
+        return f"nothing in {self.in_a_row}"
+
+    def holds(self, relevant: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        judgement = np.arange(1, len(relevant) + 1)
+        last = np.maximum.accumulate(np.where(relevant, judgement, 0))
+        return judgement - last >= self.in_a_row
+
+
+class TargetRecall(TopicRule):
+    """Stop a topic once the yield so far says that this share of its pool's relevant documents is found.
+
+    A yield curve (`pooling.yield_curves`, with its sources) says how many relevant documents to expect in the rest, and
+    the rest may hold no more than the target allows, at the confidence. This suits every order of judging: with a random
+    one it goes on to the target's share of the pool, with a good one it stops early. (The knee method of Cormack and
+    Lynam 2016 is as well known, but takes no target.)
+
+    The two curves differ in the tail, which nobody has seen yet. `power` expects a heavy one: it reaches the target and
+    overshoots it by far. `exponential` stops much earlier, and too early on the topics whose tail is heavy.
+
+    Args:
+        recall: the target, above 0 and below 1.
+        confidence: .5 or more and below 1.
+        curve: how the yield falls.
+    """
+
+    def __init__(
+        self, recall: float = 0.9, confidence: float = 0.95, curve: Literal["exponential", "power"] = "exponential"
+    ) -> None:
+        if not 0 < recall < 1:
+            raise BadInput(f"recall is {recall}", remedy="give more than 0 and less than 1")
+        if not 0.5 <= confidence < 1:
+            raise BadInput(f"confidence is {confidence}", remedy="give .5 or more and less than 1")
+        if curve not in CURVES:
+            raise BadInput(f"there is no curve {curve!r}", remedy=f"choose one of {', '.join(CURVES)}")
+        self.recall, self.confidence, self.curve = recall, confidence, curve
+
+    def __str__(self) -> str:
+        return f"recall {self.recall:g} at {self.confidence:g}, {self.curve}"
+
+    def holds(self, relevant: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        found = np.cumsum(relevant)
+        rest = len(relevant) - np.arange(1, len(relevant) + 1)
+        allowed = np.floor(found / self.recall - found)
+        surely = pdtr(allowed, CURVES[self.curve](relevant, self.confidence)) >= self.confidence
+        return (found > 0) & (surely | (rest <= allowed))
+
+
+class StableRanking(StoppingRule):
+    """Stop all topics once the ranking of the runs no longer changes.
+
+    The runs are ranked by MAP with the judgements so far, each time the budget has grown by `every` judgements a topic.
+
+    Args:
+        tau: Kendall's τ of two rankings in a row that counts as no change.
+        over: changes in a row that must be that small.
+        every: judgements a topic between two rankings.
+    """
+
+    def __init__(self, tau: float = 0.98, over: int = 3, every: int = 25) -> None:
+        if not -1 <= tau <= 1:
+            raise BadInput(f"tau is {tau}", remedy="give -1 to 1")
+        if over < 1 or every < 1:
+            raise BadInput(f"over is {over} and every {every}", remedy="give 1 or more")
+        self.tau, self.over, self.every = tau, over, every
+
+    def __str__(self) -> str:
+        return f"τ {self.tau:g} over {self.over} × {self.every}"
+
+    def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
+        evaluation = Evaluation(pool)
+        sizes = np.array([len(documents) for documents in order.documents], np.int64)
+        before, stable, budget = None, 0, 0
+        while stable < self.over:
+            budget += self.every
+            spent = order.spent(budget)
+            if (spent == sizes).all():
+                return sizes
+            scores = evaluation(evaluation.states(order, spent)).ap.mean(0)
+            # NaN, while nothing relevant is known and all runs are tied, is no stability.
+            stable = stable + 1 if before is not None and kendall_tau(before, scores) >= self.tau else 0
+            before = scores
+        return spent
+
+
+def savings(pool: Pool, order: JudgingOrder, rules: Sequence[StoppingRule]) -> pl.DataFrame:
+    """What stopping by each rule saves and costs.
+
+    Args:
+        pool: with its judgements.
+        order: in which they were made.
+        rules: to compare.
+
+    Returns:
+        A row a rule: rule (its name), saved (share of the pool that is not judged), then the columns of `Worth.at`.
+    """
+    worth = Worth(pool)
+    rows: list[Row] = []
+    for rule in rules:
+        spent = rule.stops(pool, order)
+        row: Row = {"rule": str(rule), "saved": 1 - float(spent.sum()) / max(pool.size, 1)}
+        rows.append(row | worth.at(order, spent))
+    return pl.DataFrame(rows, schema_overrides=RUNS)

@@ -1,0 +1,71 @@
+"""How many relevant documents the rest of a pool may hold, by how fast judging has found them so far.
+
+Relevant documents are taken for events of a Poisson process along the order of judging, whose rate falls by a law with
+one parameter for its speed. The law fitted to the judged part says how many events to expect in the rest. Counting
+processes are a standard way to stop technology-assisted reviews, and need no judgements beside those of the order itself
+(Sneyd and Stevenson 2019, "Modelling stopping criteria for search results using Poisson processes"; Stevenson and
+Bin-Hezam 2023, "Stopping methods for technology assisted reviews based on point processes").
+
+They fit a curve to counts in windows by least squares. Here the fit is by maximum likelihood, which has a closed form:
+given their number, the events are independent draws from one distribution over the judged part, and a mean of theirs
+says all about its parameter. It also says how sure one is, which matters while few are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaincinv
+
+YieldCurve = Callable[[NDArray[np.bool_], float], NDArray[np.float64]]
+"""Takes the judgements, bool [documents of the pool] in the order of judging (relevant or not), and a confidence from
+.5 to 1. Returns float64 [documents]: after each judgement, by those up to it alone, the number of relevant documents to
+expect among the rest, when the rate falls as slowly as the confidence asks (at .5 about as estimated) but does not
+rise; 0 before anything relevant is found."""
+
+
+def exponential(relevant: NDArray[np.bool_], confidence: float) -> NDArray[np.float64]:
+    """The rate falls by the same share with each judgement (Goel and Okumoto 1979, for faults found in software)."""
+    judged, found = np.arange(1, len(relevant) + 1), np.cumsum(relevant)
+    events = np.maximum(found, 1)
+    # Mean place of the relevant documents as a share of the judged part; a judgement's place is its middle.
+    mean = np.cumsum(relevant * (judged - 0.5)) / events / judged
+    # The mean of so many draws is nearly gamma distributed; exactly, where nothing is cut off.
+    shape = events * mean**2 / _variance(_decay(mean))
+    decay = _decay(mean * shape / gammaincinv(shape, 1 - confidence))
+    # The rate's integral over the rest by that over the judged part: e^-z (1 - e^(-z rest/judged)) / (1 - e^-z).
+    left = len(relevant) / judged - 1
+    steady = decay == 0
+    z = np.where(steady, 1.0, decay)
+    return found * np.where(steady, left, np.exp(-z) * np.expm1(-z * left) / np.expm1(-z))
+
+
+def power(relevant: NDArray[np.bool_], confidence: float) -> NDArray[np.float64]:
+    """The rate falls by the same share each time the judgements double (Crow 1974, for failures of repaired systems).
+
+    Its tail is far heavier than an exponential one: the share of the last tenth of a pool never becomes small.
+    """
+    judged, found = np.arange(1, len(relevant) + 1), np.cumsum(relevant)
+    events = np.maximum(found, 1)
+    # Logarithms of judged/place are exponentially distributed: their sum is gamma distributed.
+    logs = events * np.log(judged) - np.cumsum(relevant * np.log(judged - 0.5))
+    exponent = np.minimum(gammaincinv(events, confidence) / np.maximum(logs, np.log(2)), 1.0)
+    return found * np.expm1(exponent * np.log(len(relevant) / judged))
+
+
+_DECAYS = np.geomspace(1e-3, 1e5, 10_001)
+_MEANS = 1 / _DECAYS - 1 / np.expm1(np.minimum(_DECAYS, 700))
+"""Mean of an exponential distribution of each of these rates that is cut off at 1; they are less than .2% apart."""
+
+
+def _decay(mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The rate of which such a distribution has the mean; 0 for a mean of a half or more, where nothing falls."""
+    return np.where(mean >= _MEANS[0], 0.0, np.interp(mean, _MEANS[::-1], _DECAYS[::-1]))
+
+
+def _variance(decay: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Variance of such a distribution; for the rate 0 a uniform one's, 1/12, which is near from .01 down."""
+    z = np.maximum(decay, 1e-2)
+    return 1 / z**2 - 1 / (4 * np.sinh(np.minimum(z, 700) / 2) ** 2)
