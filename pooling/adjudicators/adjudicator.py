@@ -151,6 +151,22 @@ class Adjudication:
         reward = float(self._adjudicator.reward(grade, self._relevant_from, self._highest))
         self._adjudicator.learn(self._pool, self._state, self._options, np.int32(document), reward)
 
+    def supply(self, run: int) -> int:
+        """The best document of a run that was not handed out yet, whatever the method would have chosen.
+
+        Raises:
+            ValueError: where the run has none left.
+        """
+        for document in self._pool.ranking[run, : self._pool.lengths[run]]:
+            if self._state.taken[document] == OPEN:
+                self._adjudicator.take(self._pool, self._state, self._options, document, np.int32(run))
+                return int(document)
+        raise ValueError(f"the run {run} has no document left")
+
+    def is_open(self, document: int) -> bool:
+        """Whether the document is of this pool and was neither handed out nor judged."""
+        return 0 <= document < self._pool.size and bool(self._state.taken[document] == OPEN)
+
     @property
     def judged(self) -> NDArray[np.bool_]:
         """Which documents were judged: bool [documents]."""

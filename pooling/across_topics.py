@@ -1,0 +1,83 @@
+"""One budget for all topics, spent where it pays."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.adjudicators.adjudicator import Adjudicator, topic_rng
+from pooling.adjudicators.bandit import Bandit
+from pooling.pool import NOTHING, Pool, TopicPool, topic_pool
+from ranking.errors import BadInput
+
+NAME = "all topics"
+"""In place of a topic's id, where the generator of the choice among topics is made."""
+
+
+class AcrossTopics:
+    """A bandit whose arms are the topics chooses whose next document is judged; an adjudicator chooses the document.
+
+    The paper leaves it to later work (Losada et al. 2016, section 6) and warns that it may favour some topics:
+    `least` is the guard against that. A play of a topic takes its next document, whichever the adjudicator says that is;
+    so the topics form a pool of their own, in which topic t "ranks" as many documents as it has.
+
+    Args:
+        adjudicator: chooses a topic's document.
+        topics: chooses the topic.
+        least: judgements that each topic has before the bandit begins, by turns; all of a smaller topic.
+
+    Raises:
+        BadInput: where least is negative, or the bandit over topics is to group or replay them.
+    """
+
+    def __init__(self, adjudicator: Adjudicator, topics: Bandit, least: int = 20) -> None:
+        if least < 0:
+            raise BadInput(f"least is {least}", remedy="give 0 or more judgements a topic")
+        if topics.options().in_teams or topics.options().replays:
+            raise BadInput("the bandit over topics has teams=true or judged=replay", remedy="topics have neither")
+        self.adjudicator, self.topics, self.least = adjudicator, topics, least
+
+    def guard(self, sizes: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The topics of the first judgements, before the bandit begins: each in turn, until each has its least."""
+        turns, topics = np.nonzero(np.arange(self.least)[:, None] < sizes[None, :])
+        return topics.astype(np.int32)
+
+    def turns(self, sizes: NDArray[np.int64], rewards: list[NDArray[np.float64]], seed: int) -> NDArray[np.int32]:
+        """The topic of each judgement: int32 [documents of all topics].
+
+        Args:
+            sizes: documents of each topic.
+            rewards: for each topic float64 [its documents], in the order in which they are judged.
+            seed: of the choices.
+        """
+        pool, first = pool_of_topics(sizes), first_slots(sizes)
+        rng = topic_rng(seed, NAME)
+        state, options = self.topics.start(pool, rng, [str(topic) for topic in range(len(sizes))]), self.topics.options()
+        by_slot = np.concatenate(rewards)
+        guarded, judged = self.guard(sizes), np.zeros(len(sizes), np.int64)
+        for topic in guarded:
+            slot = np.int32(first[topic] + judged[topic])
+            judged[topic] += 1
+            self.topics.take(pool, state, options, slot, topic)
+            self.topics.learn(pool, state, options, slot, by_slot[slot])
+        slots = np.empty(len(by_slot) - len(guarded), np.int32)
+        self.topics.loop(pool, state, options, rng, by_slot, slots)
+        chosen = np.searchsorted(first, slots, side="right") - 1
+        return np.concatenate([guarded, chosen]).astype(np.int32)
+
+
+def first_slots(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the documents of each topic begin, one topic after another."""
+    return np.cumsum(sizes) - sizes
+
+
+def pool_of_topics(sizes: NDArray[np.int64]) -> TopicPool:
+    """A pool in which the runs are topics and hold their documents, one topic after another."""
+    places = np.arange(sizes.max(initial=0))
+    ranking = np.where(places < sizes[:, None], first_slots(sizes)[:, None] + places, NOTHING)
+    return topic_pool(ranking.astype(np.int32), int(sizes.sum()))
+
+
+def sizes_of(pool: Pool) -> NDArray[np.int64]:
+    """Documents of each topic: int64 [topics]."""
+    return np.array([topic.pool.size for topic in pool.topics], np.int64)

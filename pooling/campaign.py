@@ -1,0 +1,126 @@
+"""Judging a whole pool for real: several topics, several assessors, one method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pooling.across_topics import NAME, AcrossTopics, first_slots, pool_of_topics, sizes_of
+from pooling.adjudicators.adjudicator import Adjudication, topic_rng
+from pooling.pool import Pool
+from pooling.simulation import Method
+
+NONE = -1
+
+
+class Campaign:
+    """Says which document to judge next, of a topic or of any, and hears the grades.
+
+    With one assessor it gives the order of `pooling.simulation.simulate` from the same seed. With several, documents may
+    be out while others are judged; none is handed out twice.
+
+    Args:
+        pool: with or without judgements: they are not looked at.
+        method: decides the order.
+        seed: of what is random.
+    """
+
+    def __init__(self, pool: Pool, method: Method, seed: int = 0) -> None:
+        self.pool = pool
+        adjudicator = method.adjudicator if isinstance(method, AcrossTopics) else method
+        self._sizes = sizes_of(pool)
+        self._out = np.zeros(len(self._sizes), np.int64)
+        self._topics = [
+            Adjudication(
+                adjudicator, topic.pool, topic_rng(seed, topic.name), pool.runs, pool.relevant_from, pool.highest
+            )
+            for topic in pool.topics
+        ]
+        self._shared: Adjudication | None = None
+        if isinstance(method, AcrossTopics):
+            self._guard = np.minimum(self._sizes, method.least)
+            self._first = first_slots(self._sizes)
+            names = [str(topic) for topic in range(len(self._sizes))]
+            over_topics = pool_of_topics(self._sizes)
+            rng = topic_rng(seed, NAME)
+            limits = (pool.relevant_from, pool.highest)
+            self._shared = Adjudication(method.topics, over_topics, rng, names, *limits)
+            # Which slot of its topic each document took when it was handed out.
+            self._slots = np.full(int(self._sizes.sum()), NONE, np.int64)
+
+    def next(self, topic: int | None = None) -> tuple[int, int] | None:
+        """A topic and a document that was not handed out yet.
+
+        Args:
+            topic: its number in the pool; None leaves it to the method, or takes the first that has any left.
+
+        Returns:
+            Numbers of topic and document; None when nothing is left.
+        """
+        slot = None
+        if topic is None:
+            topic, slot = self._choose_topic()
+        if topic is None:
+            return None
+        document = self._topics[topic].next()
+        if document is None:
+            return None
+        self._hand_out(topic, document, slot)
+        return topic, document
+
+    def judge(self, topic: int, document: int, grade: int) -> None:
+        """Hear the grade of a document, handed out or judged elsewhere.
+
+        Raises:
+            ValueError: where the document is not in the pool, or was judged before.
+        """
+        unseen = self._topics[topic].is_open(document)
+        self._topics[topic].judge(document, grade)
+        if unseen:
+            self._hand_out(topic, document, None)
+        if self._shared is not None:
+            self._shared.judge(int(self._slots[self._first[topic] + document]), grade)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the next step depends on."""
+        state: dict[str, Any] = {"topics": [topic.state_dict() for topic in self._topics], "out": self._out.copy()}
+        if self._shared is not None:
+            state |= {"shared": self._shared.state_dict(), "slots": self._slots.copy()}
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where `state_dict` was taken, by the same method over the same pool.
+
+        Raises:
+            ValueError: where the state is of another pool or method.
+        """
+        if len(state["topics"]) != len(self._topics) or ("shared" in state) != (self._shared is not None):
+            raise ValueError("the state is of another pool or another method")
+        for topic, kept in zip(self._topics, state["topics"], strict=True):
+            topic.load_state_dict(kept)
+        self._out = np.array(state["out"])
+        if self._shared is not None:
+            self._shared.load_state_dict(state["shared"])
+            self._slots = np.array(state["slots"])
+
+    def _choose_topic(self) -> tuple[int | None, int | None]:
+        """A topic, and the slot of the bandit over topics that stands for its next document."""
+        if self._shared is None:
+            left = np.flatnonzero(self._out < self._sizes)
+            return (int(left[0]) if len(left) else None), None
+        behind = np.flatnonzero(self._out < self._guard)
+        if len(behind):
+            return int(behind[np.argmin(self._out[behind])]), None
+        slot = self._shared.next()
+        if slot is None:
+            return None, None
+        return int(np.searchsorted(self._first, slot, side="right") - 1), slot
+
+    def _hand_out(self, topic: int, document: int, slot: int | None) -> None:
+        self._out[topic] += 1
+        if self._shared is None:
+            return
+        if slot is None:
+            slot = self._shared.supply(topic)
+        self._slots[self._first[topic] + document] = slot

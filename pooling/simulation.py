@@ -1,0 +1,74 @@
+"""Judging a pool whose judgements are known, in whatever order a method says: what would have been found, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.across_topics import AcrossTopics, sizes_of
+from pooling.adjudicators.adjudicator import Adjudicator, judging_order, topic_rng
+from pooling.judging_order import JudgingOrder
+from pooling.pool import Pool, Topic
+
+Method = Adjudicator | AcrossTopics
+
+
+def simulate(
+    method: Method,
+    pool: Pool,
+    seeds: Sequence[int],
+    threads: int = 1,
+    on_seed: Callable[[int], None] = lambda done: None,
+) -> list[JudgingOrder]:
+    """Judge every document of a pool.
+
+    The order depends on the method, the pool and the seed alone: not on the other topics or seeds, nor on the threads.
+
+    Args:
+        method: an adjudicator for each topic, or one that shares a budget over topics.
+        pool: with judgements.
+        seeds: of what is random, one simulation each.
+        threads: that work at once; the compiled loops let go of Python.
+        on_seed: told how many of the seeds are done.
+    """
+    adjudicator = method.adjudicator if isinstance(method, AcrossTopics) else method
+    rewards = [adjudicator.reward(topic.grades, pool.relevant_from, pool.highest) for topic in pool.topics]
+
+    def judge(task: tuple[int, Topic, NDArray[np.float64]]) -> NDArray[np.int32]:
+        seed, topic, reward = task
+        return judging_order(adjudicator, topic.pool, reward, topic_rng(seed, topic.name), pool.runs)
+
+    orders = []
+    with ThreadPoolExecutor(threads) as workers:
+        for done, seed in enumerate(seeds, 1):
+            tasks = [(seed, topic, reward) for topic, reward in zip(pool.topics, rewards, strict=True)]
+            documents = list(workers.map(judge, tasks)) if threads > 1 else list(map(judge, tasks))
+            turns = None
+            if isinstance(method, AcrossTopics):
+                ordered = [reward[order] for reward, order in zip(rewards, documents, strict=True)]
+                turns = method.turns(sizes_of(pool), ordered, seed)
+            orders.append(JudgingOrder(documents, turns))
+            on_seed(done)
+    return orders
+
+
+def found_curves(pool: Pool, order: JudgingOrder) -> list[NDArray[np.int64]]:
+    """How many relevant documents of each topic are found after each judgement: for each topic int64 [documents]."""
+    return [
+        np.cumsum(pool.is_relevant(topic)[documents], dtype=np.int64)
+        for topic, documents in zip(pool.topics, order.documents, strict=True)
+    ]
+
+
+def found_at(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> NDArray[np.int64]:
+    """Relevant documents found of each topic when each budget is spent: int64 [budgets, topics].
+
+    Args:
+        pool, order: as simulated.
+        budgets: judgements a topic (on average, where they are shared).
+    """
+    curves = [np.concatenate([[0], curve]) for curve in found_curves(pool, order)]
+    return np.array([[curve[n] for curve, n in zip(curves, order.spent(budget), strict=True)] for budget in budgets])
