@@ -110,10 +110,12 @@ def build(node: Any, **given: Any) -> Any:
     from hydra.utils import instantiate
 
     target = _locate(node["_target_"])
+    parts = {key: build(value) for key, value in node.items() if isinstance(value, dict) and "_target_" in value}
+    own = {key: value for key, value in node.items() if key not in parts}
     if target.__module__.split(".")[0] in OURS:
-        _check_types(target, node)
+        _check_types(target, own | parts)
     try:
-        return instantiate(node, _convert_="all", **given)
+        return instantiate(own, _convert_="all", **parts, **given)
     except InstantiationException as error:
         if isinstance(error.__cause__, BadInput):
             raise error.__cause__ from None

@@ -112,7 +112,48 @@ class Study(Shape):
     dashboard: bool
 
 
-SHAPES: dict[str, type[Shape]] = {"config": Run, "study": Study}
+class Preset(Shape):
+    """A file of conf/preset."""
+
+    overrides: list[str]
+
+
+class PoolSource(Shape):
+    """Where a pool comes from: of conf/pool.yaml, or an entry of the file that its `pools` names."""
+
+    runs: str | list[str] | None
+    qrels: str | None
+    depth: Count
+    order: Literal["score", "rank", "file"]
+    groups: str | None
+    relevant_from: Count
+    topics: Literal["all", "even", "odd"]
+    encoding: str
+    strict: bool
+
+
+class Pooling(PoolSource):
+    """conf/pool.yaml."""
+
+    method: Annotated[dict[str, Part], Field(min_length=1)]
+    stopping: dict[str, Part]
+    preset: Preset
+    pools: str | None
+    seeds: Count
+    budgets: Annotated[list[Count], Field(min_length=1)]
+    baseline: str | None
+    worth: bool
+    reuse: bool
+    out: Annotated[str, Field(min_length=1)] | None
+    cpu: Count
+    retries: Annotated[int, Field(ge=0)]
+    concurrent: Count | None
+    address: str | None
+    dashboard: bool
+    cache: str | None
+
+
+SHAPES: dict[str, type[Shape]] = {"config": Run, "study": Study, "pool": Pooling}
 """By the name of the primary file."""
 
 

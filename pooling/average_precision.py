@@ -33,7 +33,7 @@ class Values(NamedTuple):
             where all counts are of the ranks above k: the document itself, and then, among the pooled documents above
             it, the share that is relevant among the judged ones. What is not in the pool is not relevant.
 
-            That share is unbiased where the judged documents are a uniform sample of the pool. Of all orders of
+            That share is right on average where the judged documents are a uniform sample of the pool. Of all orders of
             judging only the random one takes such a sample; the others judge what is likely relevant first, and the
             share says too much. How far that goes is a finding (`pooling.worth` reports it), not a fault to mend here.
     """
@@ -65,7 +65,10 @@ class Evaluation:
         # The last place stands for all documents outside the pool: where a run has NOTHING.
         outside = self.offsets[-1]
         self._cells = np.stack(
-            [np.where(ranked == NOTHING, outside, ranked + first) for ranked, first in zip(rankings, self.offsets)]
+            [
+                np.where(ranked == NOTHING, outside, ranked + first)
+                for ranked, first in zip(rankings, self.offsets[:-1], strict=True)
+            ]
         ).astype(np.int32)
 
     def states(self, order: JudgingOrder, spent: NDArray[np.int64]) -> NDArray[np.int8]:
@@ -76,7 +79,7 @@ class Evaluation:
         """
         states = np.full(self.offsets[-1] + 1, UNJUDGED, np.int8)
         states[-1] = UNPOOLED
-        for documents, count, first in zip(order.documents, spent, self.offsets):
+        for documents, count, first in zip(order.documents, spent, self.offsets[:-1], strict=True):
             judged = documents[:count] + first
             states[judged] = self._relevant[judged]
         return states

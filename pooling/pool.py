@@ -20,6 +20,8 @@ NOTHING = -1
 class TopicPool(NamedTuple):
     """One topic's pool as arrays, which compiled loops read. Documents are numbered in the order of their ids.
 
+    The arrays can't be written to, here as in Ray's object store: Numba compiles anew for arrays that can.
+
     Args:
         ranking: int32 [runs, depth], the document at each rank, `NOTHING` beyond the end of a run.
         lengths: int32 [runs], documents that each run has.
@@ -55,14 +57,17 @@ def topic_pool(ranking: NDArray[np.int32], size: int, teams: NDArray[np.int32] |
     document = ranking[run, rank]
     by_document = np.argsort(document, kind="stable")  # within a document by run: nonzero gives rows in order
     offsets = np.concatenate([[0], np.cumsum(np.bincount(document, minlength=size))])
-    return TopicPool(
-        np.ascontiguousarray(ranking, np.int32),
+    pool = TopicPool(
+        np.array(ranking, np.int32, order="C"),
         (ranking != NOTHING).sum(1, dtype=np.int32),
         offsets.astype(np.int32),
         run[by_document].astype(np.int32),
         rank[by_document].astype(np.int32),
         np.arange(len(ranking), dtype=np.int32) if teams is None else teams.astype(np.int32),
     )
+    for array in pool:
+        array.flags.writeable = False
+    return pool
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,9 @@ def without_team(pool: Pool, team: str) -> Pool:
         raise BadInput(f"there is no team {team!r}", remedy=f"there are {', '.join(dict.fromkeys(pool.teams))}")
     if not stay.any():
         raise BadInput(f"all runs are of team {team!r}", remedy="give the runs' teams, or make each run a team")
-    runs, teams = ([name for name, stays in zip(names, stay) if stays] for names in (pool.runs, pool.teams))
+    runs, teams = (
+        [name for name, stays in zip(names, stay, strict=True) if stays] for names in (pool.runs, pool.teams)
+    )
     dense = {name: number for number, name in enumerate(dict.fromkeys(teams))}
     numbers = np.array([dense[name] for name in teams], np.int32)
     topics = [_reduced(topic, stay, numbers) for topic in pool.topics]
@@ -62,8 +64,8 @@ def leave_out_teams(
     Returns:
         A row a budget and run: budget, team, run; map_full, map_in and map_out, the MAP in each way; rank_full,
         rank_in and rank_out, the rank among all runs (1 is best, ties share the mean); and what being left out
-        costs: lost (map_in - map_out) and fallen (rank_out - rank_in), lost_full and fallen_full against all judgements (a loss below 0 where MAP by few
-        judgements says too much).
+        costs: lost (map_in - map_out) and fallen (rank_out - rank_in). lost_full and fallen_full are the same against
+        all judgements; a loss below 0 says that the MAP by few judgements is too high.
 
     Raises:
         BadInput: no such team, no other team, or a budget below 1.

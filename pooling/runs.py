@@ -76,7 +76,9 @@ def read_runs(
     faults = Faults(strict)
     read = [_read(file, order, faults, encoding, deepest) for file in files]
     tags = [tag for _, tag, _ in read]
-    names = [tag if tag is not None and tags.count(tag) == 1 else _stem(file) for file, (_, tag, _) in zip(files, read)]
+    names = [
+        tag if tag is not None and tags.count(tag) == 1 else _stem(file) for file, tag in zip(files, tags, strict=True)
+    ]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise BadInput(f"two runs are called {min(twice)!r}", paths if isinstance(paths, str) else None, "rename a file")
@@ -90,7 +92,7 @@ def read_runs(
         "broken lines left out": sum(faults.skipped.values()),
         "lines that name a document again": sum(repeated for _, _, repeated in read),
         "runs named by their file, for want of a tag of their own": sum(
-            name != tag for name, tag in zip(names, tags)
+            name != tag for name, tag in zip(names, tags, strict=True)
         ),
     }
     return Runs(ordered, _teams(ordered, groups), _sorted_topics(table), table, notes)

@@ -49,7 +49,7 @@ class TopicRule(StoppingRule):
 
     def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
         judgements = []
-        for topic, documents in zip(pool.topics, order.documents):
+        for topic, documents in zip(pool.topics, order.documents, strict=True):
             held = self.holds(pool.is_relevant(topic)[documents])
             judgements.append(int(held.argmax()) + 1 if held.any() else len(documents))
         return np.array(judgements, np.int64)
@@ -80,12 +80,13 @@ class TargetRecall(TopicRule):
     """Stop a topic once the yield so far says that this share of its pool's relevant documents is found.
 
     A yield curve (`pooling.yield_curves`, with its sources) says how many relevant documents to expect in the rest, and
-    the rest may hold no more than the target allows, at the confidence. This suits every order of judging: with a random
-    one it goes on to the target's share of the pool, with a good one it stops early. (The knee method of Cormack and
-    Lynam 2016 is as well known, but takes no target.)
+    the rest may hold no more than the target allows, at the confidence. This suits every order of judging: with a
+    random one it goes on to the target's share of the pool, with a good one it stops early. (The knee method of Cormack
+    and Lynam 2016 is as well known, but takes no target.)
 
     The two curves differ in the tail, which nobody has seen yet. `power` expects a heavy one: it reaches the target and
-    overshoots it by far. `exponential` stops much earlier, and too early on the topics whose tail is heavy.
+    overshoots it by far. `exponential` stops much earlier, and too early on the topics whose tail is heavy. As the rule
+    is tried after each judgement, the confidence is not the share of topics that reach the target.
 
     Args:
         recall: the target, above 0 and below 1.
@@ -110,7 +111,7 @@ class TargetRecall(TopicRule):
     def holds(self, relevant: NDArray[np.bool_]) -> NDArray[np.bool_]:
         found = np.cumsum(relevant)
         rest = len(relevant) - np.arange(1, len(relevant) + 1)
-        allowed = np.floor(found / self.recall - found)
+        allowed = np.floor(found / self.recall - found + 1e-9)  # 7 / .07 - 7 is below 93 in floats
         surely = pdtr(allowed, CURVES[self.curve](relevant, self.confidence)) >= self.confidence
         return (found > 0) & (surely | (rest <= allowed))
 

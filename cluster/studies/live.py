@@ -35,9 +35,11 @@ class LiveTable(Callback):
         total: runs of the study.
         done: how many of them were there before.
         measure: the validation measure's name.
+        unit: what a trial counts as it goes on.
     """
 
-    def __init__(self, console: Console, total: int, done: int, measure: str) -> None:
+    def __init__(self, console: Console, total: int, done: int, measure: str, unit: str = "epoch") -> None:
+        self.unit = unit
         self.console, self.total, self.done, self.measure = console, total, done, measure
         self.before, self.failed, self.retried = done, 0, 0
         self.started = time.monotonic()
@@ -68,7 +70,7 @@ class LiveTable(Callback):
         """The table of now, and the bar beneath it."""
         table = Table(expand=True, box=None, pad_edge=False)
         table.add_column("run", ratio=1, no_wrap=True, overflow="ellipsis")
-        table.add_column("epoch", justify="right")
+        table.add_column(self.unit, justify="right")
         table.add_column(self.measure, justify="right")
         wide = self.console.width >= 90  # for names and curves
         if wide:

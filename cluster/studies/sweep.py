@@ -130,6 +130,20 @@ def key_of(override: str) -> str:
     return override.split("=", 1)[0].lstrip("+~")
 
 
+def values_of(text: str) -> list[str]:
+    """The values of an override, one unless it sweeps over several.
+
+    Raises:
+        BadInput: where it is malformed, or sweeps over an interval.
+    """
+    override = _parse(text)
+    if not override.is_sweep_override():
+        return [text.split("=", 1)[1]]
+    if override.is_interval_sweep():
+        raise BadInput(f"{text!r} sweeps over an interval", remedy="name the values: a list, choice(…) or range(…)")
+    return list(override.sweep_string_iterator())
+
+
 def _parse(text: str) -> Any:
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 from ray import tune
-from ray.tune import FailureConfig, RunConfig, TuneConfig
 from ray.tune.search import Searcher
 from rich.console import Console
 
@@ -19,6 +18,7 @@ from cluster.studies.live import LiveTable
 from cluster.studies.optuna_runs import OptunaRuns
 from cluster.studies.outcomes import conduct_run
 from cluster.studies.sweep import Planned
+from cluster.studies.trials import run_trials
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -76,11 +76,6 @@ def spread(
     Raises:
         BadInput: where a run asks for more than a local Ray has.
     """
-    # Tune's own files of each result (CSV, JSON) cost more than a short epoch, and ours say more; its
-    # handler of Ctrl-C would end the process instead of letting us say how to go on.
-    os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
-    os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
-    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     examples = proposals.examples()
     _check_resources(study, [*waiting, *examples])
     shared: dict[str, ray.ObjectRef] = {}
@@ -107,30 +102,11 @@ def spread(
     measure = [*waiting, *examples][0].config["validation"]["measure"]
     errors: dict[str, str] = {}
     with LiveTable(console, total, ready, measure) as table:
-        for number, (search, space, samples) in enumerate(batches):
-            tuner = tune.Tuner(
-                tune.with_resources(tune.with_parameters(trainable, shared=shared, storage=study.storage), _resources),
-                param_space=space,
-                tune_config=TuneConfig(
-                    search_alg=search,
-                    num_samples=samples,
-                    max_concurrent_trials=study.options["concurrent"],
-                    reuse_actors=True,
-                    trial_name_creator=lambda trial: trial.config["run"]["name"],
-                    trial_dirname_creator=lambda trial: trial.config["run"]["name"],
-                ),
-                run_config=RunConfig(
-                    name=f"tune/{number}-{os.getpid()}" if study.storage.local else f"tune-{number}-{os.getpid()}",
-                    storage_path=study.storage.path("").rstrip("/") if study.storage.local else study.storage.place,
-                    failure_config=FailureConfig(max_failures=study.options["retries"]),
-                    callbacks=[table],
-                    verbose=0,
-                ),
+        for search, space, samples in batches:
+            body = tune.with_resources(
+                tune.with_parameters(trainable, shared=shared, storage=study.storage), _resources
             )
-            results = tuner.fit()
-            for result in (results[place] for place in range(len(results))):
-                if result.error and result.config:
-                    errors[result.config["run"]["name"]] = _reason(result.error)
+            errors |= run_trials(body, space, study.storage, study.options, table, search, samples)
     return errors
 
 
@@ -151,8 +127,3 @@ def _check_resources(study: Study, runs: Sequence[Planned]) -> None:
             if asked > has:
                 raise BadInput(f"a run asks for {asked} and this machine has {has:g}", f"resources.{name}")
 
-
-def _reason(error: Exception) -> str:
-    """The last line of a trial's traceback: what went wrong, without where."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__

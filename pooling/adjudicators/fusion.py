@@ -9,11 +9,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import OPEN, Adjudicator
+from pooling.adjudicators.adjudicator import OPEN, Adjudicator, mark
 from pooling.adjudicators.compiled import compiled, kernel
 from pooling.pool import NOTHING, TopicPool
 from pooling.rewards import Reward
 from ranking.errors import BadInput
+
+HEAPED, JUDGED = 0, 1
 
 
 class Options(NamedTuple):
@@ -30,13 +32,14 @@ class State(NamedTuple):
             that document is judged.
         seen, gained: float64 [runs], sum of the lessons of its judged documents, and of these times their rewards.
         weights: float64 [runs].
-        scores: float64 [documents], the weighted sum over the holders.
+        scores: float64 [documents], the weighted sum over the holders as it was last computed, or more.
         priority: int32 [documents], who goes first among those tied: the lowest.
         taken, rewards: as every adjudicator has them.
-        open: int32 [documents], those not handed out yet come first.
-        slot: int32 [documents], where each document is in `open`.
-        fresh: int64 [documents], the judgement after which its score was summed last.
-        counts: int64 [2], documents not handed out, and judgements.
+        heap: int32 [documents], those that may be open, as a binary heap whose root has the highest score.
+        slot: int32 [documents], where each document is in `heap`.
+        rose: bool [runs], whether the last judgement that concerned the run made its weight greater.
+        fresh: int64 [documents], how many judgements its score was last computed after.
+        counts: int64 [2], documents in the heap, and judgements.
     """
 
     share: NDArray[np.float64]
@@ -48,8 +51,9 @@ class State(NamedTuple):
     priority: NDArray[np.int32]
     taken: NDArray[np.int32]
     rewards: NDArray[np.float64]
-    open: NDArray[np.int32]
+    heap: NDArray[np.int32]
     slot: NDArray[np.int32]
+    rose: NDArray[np.bool_]
     fresh: NDArray[np.int64]
     counts: NDArray[np.int64]
 
@@ -61,6 +65,12 @@ class Fusion(Adjudicator):
     document there (`lesson`), and in a compiled function `weight(seen, gained, parameters)` what weight follows
     from Σ lesson and Σ lesson · reward over the run's judged documents.
 
+    Most judgements only lower weights: nothing relevant was found. A score is computed anew when its document comes up,
+    for until then the old one is an upper bound; only where a weight rises, the run's documents are seen to at once.
+    Rounding keeps this order too, as it is monotonic and the terms are always added in the same one; so the document
+    chosen is exactly the one that computing all scores before each choice would give. That takes shares that are not
+    negative.
+
     Args:
         ties: between documents: `random`, or `first` in the order of their ids.
         reward: what is heard of a judgement.
@@ -71,7 +81,7 @@ class Fusion(Adjudicator):
     def __init__(self, ties: Literal["random", "first"] = "random", reward: Reward | None = None) -> None:
         super().__init__(reward)
         self.random_ties = ties == "random"
-        self.choose, self.take, self.learn = _choose, _take, _learn_of(self.weight)
+        self.choose, self.take, self.learn = _choose, mark, _learn_of(self.weight)
 
     @abstractmethod
     def share(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -91,24 +101,25 @@ class Fusion(Adjudicator):
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> State:
         ranks = np.arange(1.0, pool.ranking.shape[1] + 1)
         size = pool.size
-        weights = np.full(len(runs), float(self.weight(0.0, 0.0, self.parameters())))
-        share = self.share(ranks)
         state = State(
-            share,
+            self.share(ranks),
             self.lesson(ranks),
             np.zeros(len(runs)),
             np.zeros(len(runs)),
-            weights,
+            np.full(len(runs), float(self.weight(0.0, 0.0, self.parameters()))),
             np.empty(size),
             (rng.permutation(size) if self.random_ties else np.arange(size)).astype(np.int32),
             np.full(size, OPEN, np.int32),
             np.full(size, np.nan),
-            np.arange(size, dtype=np.int32),
-            np.arange(size, dtype=np.int32),
-            np.full(size, -1, np.int64),
+            np.empty(size, np.int32),
+            np.empty(size, np.int32),
+            np.zeros(len(runs), bool),
+            np.zeros(size, np.int64),
             np.array([size, 0], np.int64),
         )
         _score_all(pool, state)
+        state.heap[:] = np.lexsort((state.priority, -state.scores))  # what is sorted is a heap
+        state.slot[state.heap] = np.arange(size)
         return state
 
 
@@ -123,51 +134,102 @@ def _score(pool, state, document):  # type: ignore[no-untyped-def]
     score = 0.0
     for cell in range(pool.offsets[document], pool.offsets[document + 1]):
         score += state.weights[pool.holders[cell]] * state.share[pool.ranks[cell]]
-    state.scores[document] = score
+    state.fresh[document] = state.counts[JUDGED]
+    return score
 
 
 @kernel
 def _score_all(pool, state):  # type: ignore[no-untyped-def]
     for document in range(len(state.taken)):
-        _score(pool, state, document)
+        state.scores[document] = _score(pool, state, document)
 
 
 @kernel
 def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
-    best = NOTHING
-    for document in state.open[: state.counts[0]]:
-        if best < 0 or state.scores[document] > state.scores[best]:
-            best = document
-        elif state.scores[document] == state.scores[best] and state.priority[document] < state.priority[best]:
-            best = document
-    if best >= 0:
-        _take(pool, state, options, best, 0)
-    return best
-
-
-@kernel
-def _take(pool, state, options, document, supplier):  # type: ignore[no-untyped-def]
-    state.taken[document] = supplier
-    state.counts[0] -= 1
-    last, slot = state.open[state.counts[0]], state.slot[document]
-    state.open[slot], state.slot[last] = last, slot
+    while state.counts[HEAPED]:
+        document = state.heap[0]
+        if state.taken[document] != OPEN:
+            _remove_root(state)
+        elif state.fresh[document] == state.counts[JUDGED]:
+            mark(pool, state, options, document, 0)
+            _remove_root(state)
+            return document
+        else:
+            state.scores[document] = _score(pool, state, document)
+            _sink(state, document)
+    return NOTHING
 
 
 def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
     state.rewards[document] = reward
-    state.counts[1] += 1
+    state.counts[JUDGED] += 1
     first, end = pool.offsets[document], pool.offsets[document + 1]
     for cell in range(first, end):
         run, lesson = pool.holders[cell], state.lesson[pool.ranks[cell]]
+        before = state.weights[run]
         state.seen[run] += lesson
         state.gained[run] += lesson * reward
         state.weights[run] = weight(state.seen[run], state.gained[run], options.parameters)  # type: ignore[name-defined]  # noqa: F821
+        state.rose[run] = state.weights[run] > before
     for cell in range(first, end):
         run = pool.holders[cell]
-        for other in pool.ranking[run, : pool.lengths[run]]:
-            if state.taken[other] == OPEN and state.fresh[other] != state.counts[1]:
-                state.fresh[other] = state.counts[1]
-                _score(pool, state, other)
+        if state.rose[run]:
+            for other in pool.ranking[run, : pool.lengths[run]]:
+                if state.taken[other] == OPEN and state.fresh[other] != state.counts[JUDGED]:
+                    _refresh(pool, state, other)
+
+
+@kernel
+def _refresh(pool, state, document):  # type: ignore[no-untyped-def]
+    before = state.scores[document]
+    state.scores[document] = _score(pool, state, document)
+    if state.scores[document] > before:
+        _rise(state, document)
+    else:
+        _sink(state, document)
+
+
+@kernel
+def _goes_before(state, one, other):  # type: ignore[no-untyped-def]
+    if state.scores[one] == state.scores[other]:
+        return state.priority[one] < state.priority[other]
+    return state.scores[one] > state.scores[other]
+
+
+@kernel
+def _put(state, document, slot):  # type: ignore[no-untyped-def]
+    state.heap[slot], state.slot[document] = document, slot
+
+
+@kernel
+def _rise(state, document):  # type: ignore[no-untyped-def]
+    slot = state.slot[document]
+    while slot and _goes_before(state, document, state.heap[(slot - 1) // 2]):
+        _put(state, state.heap[(slot - 1) // 2], slot)
+        slot = (slot - 1) // 2
+    _put(state, document, slot)
+
+
+@kernel
+def _sink(state, document):  # type: ignore[no-untyped-def]
+    slot = state.slot[document]
+    while 2 * slot + 1 < state.counts[HEAPED]:
+        child = 2 * slot + 1
+        if child + 1 < state.counts[HEAPED] and _goes_before(state, state.heap[child + 1], state.heap[child]):
+            child += 1
+        if not _goes_before(state, state.heap[child], document):
+            break
+        _put(state, state.heap[child], slot)
+        slot = child
+    _put(state, document, slot)
+
+
+@kernel
+def _remove_root(state):  # type: ignore[no-untyped-def]
+    state.counts[HEAPED] -= 1
+    last = state.heap[state.counts[HEAPED]]
+    state.slot[last] = 0
+    _sink(state, last)
 
 
 def check_between(name: str, value: float, low: float, high: float) -> float:

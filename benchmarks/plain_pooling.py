@@ -1,0 +1,309 @@
+"""Every order of judging as plain Python: what the compiled loops are held to, and timed against.
+
+Written from the methods' descriptions, as loops over lists in which one sees that they are right. Only a
+method's options are read from it, never its compiled functions. Random numbers are drawn in the same order, so the
+orders must be equal, document for document. Floats are added one after another in the order of the runs, or of judging.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.across_topics import NAME, AcrossTopics
+from pooling.adjudicators.adjudicator import Adjudicator, topic_rng
+from pooling.adjudicators.bandit import Bandit
+from pooling.adjudicators.epsilon_greedy import EpsilonGreedy
+from pooling.adjudicators.fusion import Fusion
+from pooling.adjudicators.hedge import MOST, Hedge
+from pooling.adjudicators.max_mean import MaxMean
+from pooling.adjudicators.moffat import MoffatA, MoffatB, MoffatC
+from pooling.adjudicators.move_to_front import MoveToFront
+from pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pooling.adjudicators.static import DocID, Rank, Static
+from pooling.adjudicators.thompson import Thompson
+from pooling.adjudicators.uniform import Random
+from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
+from pooling.judging_order import JudgingOrder
+from pooling.pool import Pool, TopicPool
+from pooling.simulation import Method
+
+Rankings = list[list[int]]
+"""The documents of each run."""
+
+
+def plain_simulation(method: Method, pool: Pool, seed: int) -> JudgingOrder:
+    """What `pooling.simulation.simulate` gives for one seed."""
+    adjudicator = method.adjudicator if isinstance(method, AcrossTopics) else method
+    documents, rewards = [], []
+    for topic in pool.topics:
+        heard = adjudicator.reward(topic.grades, pool.relevant_from, pool.highest).tolist()
+        order = plain_order(adjudicator, topic.pool, heard, topic_rng(seed, topic.name), pool.runs)
+        documents.append(np.array(order, np.int32))
+        rewards.append([heard[document] for document in order])
+    turns = plain_turns(method, rewards, seed) if isinstance(method, AcrossTopics) else None
+    return JudgingOrder(documents, None if turns is None else np.array(turns, np.int32))
+
+
+def plain_order(
+    adjudicator: Adjudicator, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]
+) -> list[int]:
+    """What `pooling.adjudicators.adjudicator.judging_order` gives."""
+    rankings = [[document for document in row if document >= 0] for row in pool.ranking.tolist()]
+    if isinstance(adjudicator, Bandit):
+        alpha, beta = adjudicator.arm.prior(pool, runs)
+        arms = [Arm(*parameters) for parameters in zip(alpha.tolist(), beta.tolist())]
+        return play(adjudicator, arms, rankings, pool.teams.tolist(), rewards, rng)
+    if isinstance(adjudicator, Fusion):
+        return fuse(adjudicator, rankings, pool.ranking.shape[1], rewards, rng)
+    assert isinstance(adjudicator, Static)
+    return line_up(adjudicator, rankings)
+
+
+def plain_turns(method: AcrossTopics, rewards: list[list[float]], seed: int) -> list[int]:
+    """The topic of each judgement; each topic's rewards come in the order in which its documents are judged."""
+    topics, slots = list(range(len(rewards))), []
+    for of_topic in rewards:
+        first = sum(map(len, slots))
+        slots.append(list(range(first, first + len(of_topic))))
+    guarded = [slots[topic][turn] for turn in range(method.least) for topic in topics if turn < len(slots[topic])]
+    arms, by_slot = [Arm(1.0, 1.0) for _ in topics], [reward for of_topic in rewards for reward in of_topic]
+    order = play(method.topics, arms, slots, topics, by_slot, topic_rng(seed, NAME), guarded)
+    topic_of = {slot: topic for topic in topics for slot in slots[topic]}
+    return [topic_of[slot] for slot in order]
+
+
+# Static orders
+
+
+def line_up(static: Static, rankings: Rankings) -> list[int]:
+    pooled = sorted({document for ranking in rankings for document in ranking})
+    if isinstance(static, DocID):
+        return pooled
+    assert isinstance(static, Rank)
+    order: list[int] = []
+    for rank in range(max(map(len, rankings))):
+        for ranking in rankings:
+            if rank < len(ranking) and ranking[rank] not in order:
+                order.append(ranking[rank])
+    return order
+
+
+# Bandits
+
+
+@dataclass
+class Arm:
+    """What is known of a run, or of a team."""
+
+    alpha: float
+    beta: float
+    plays: float = 0.0
+    wins: float = 0.0
+    squares: float = 0.0
+
+    def hear(self, reward: float, rate: float) -> None:
+        self.plays = rate * self.plays + 1.0
+        self.wins = rate * self.wins + reward
+        self.squares = rate * self.squares + reward * reward
+
+    def keep(self, share: float) -> None:
+        self.plays, self.wins, self.squares = share * self.plays, share * self.wins, share * self.squares
+
+
+def play(
+    bandit: Bandit,
+    arms: list[Arm],
+    rankings: Rankings,
+    team_of: list[int],
+    rewards: Sequence[float],
+    rng: np.random.Generator,
+    given: Sequence[int] = (),
+) -> list[int]:
+    """The order of judging; the `given` documents, each of one run alone, are judged before the bandit begins."""
+    options = bandit.options()
+    runs = range(len(rankings))
+    holders: dict[int, list[int]] = {}
+    for run in runs:
+        for document in rankings[run]:
+            holders.setdefault(document, []).append(run)
+    members = [[run for run in runs if team_of[run] == team] for team in range(max(team_of) + 1)]
+    teams = [
+        Arm(added(arms[run].alpha for run in team) / len(team), added(arms[run].beta for run in team) / len(team))
+        for team in members
+    ]
+    place = [0 for _ in runs]
+    order: list[int] = []
+    told: list[tuple[list[int], list[int], float]] = []  # for each judgement the runs and teams concerned
+    judged: set[int] = set()
+    current, turn = None, 0
+
+    def judge(document: int, supplier: int) -> None:
+        order.append(document)
+        judged.add(document)
+        concerned = holders[document] if options.holders else [supplier]
+        told.append((concerned, sorted({team_of[run] for run in concerned}), rewards[document]))
+        for arm in (*arms, *teams):
+            if options.discount != 1:
+                arm.keep(options.discount)
+            if options.window:
+                arm.keep(0.0)
+        for concerned, concerned_teams, reward in told[-max(options.window, 1) :]:
+            for run in concerned:
+                arms[run].hear(reward, options.rate)
+            for team in concerned_teams:
+                teams[team].hear(reward, options.rate)
+
+    for document in given:
+        judge(document, holders[document][0])
+    while len(order) < len(holders):
+        if not options.replays:
+            for run in runs:
+                while place[run] < len(rankings[run]) and rankings[run][place[run]] in judged:
+                    place[run] += 1
+        alive = [run for run in runs if place[run] < len(rankings[run])]
+        if options.in_teams:
+            at_home = None if current is None else team_of[current]
+            alive_teams = sorted({team_of[run] for run in alive})
+            team = best(bandit, teams, alive_teams, at_home, turn, rng)
+            alive = [run for run in alive if team_of[run] == team]
+        run = best(bandit, arms, alive, current, turn, rng)
+        if options.forgets and current is not None and run != current:
+            arms[current].keep(0.0)
+        current, turn = run, turn + 1
+        document = rankings[run][place[run]]
+        place[run] += 1
+        if document not in judged:
+            judge(document, run)
+        else:
+            arms[run].hear(rewards[document], options.rate)
+            teams[team_of[run]].hear(rewards[document], options.rate)
+    return order
+
+
+def best(
+    bandit: Bandit, arms: list[Arm], alive: list[int], current: int | None, turn: int, rng: np.random.Generator
+) -> int:
+    """The arm to play."""
+    index = index_of(bandit, arms, turn, rng)
+    values = [index(arms[arm]) for arm in alive]
+    highest = max(values)
+    tied = [arm for arm, value in zip(alive, values) if value == highest]
+    if isinstance(bandit.arm, MaxMean | MoveToFront) and current in tied:
+        return current
+    if len(tied) == 1 or not bandit.options().random_ties:
+        return tied[0]
+    return tied[int(rng.random() * len(tied))]
+
+
+def index_of(bandit: Bandit, arms: list[Arm], turn: int, rng: np.random.Generator) -> Callable[[Arm], float]:
+    """The index by which this play is decided."""
+    arm = bandit.arm
+    if isinstance(arm, Random):
+        return lambda arm: 0.0
+    if isinstance(arm, MoveToFront):
+        return lambda arm: arm.wins - arm.plays
+    if isinstance(arm, MaxMean):
+        return lambda arm: (arm.alpha + arm.wins) / ((arm.alpha + arm.wins) + (arm.beta + arm.plays - arm.wins))
+    if isinstance(arm, Thompson):
+        return lambda arm: rng.beta(arm.alpha + arm.wins, arm.beta + arm.plays - arm.wins)
+    if isinstance(arm, EpsilonGreedy):
+        c, d = arm.parameters()
+        if rng.random() < min(1.0, c * len(arms) / (d * d * (turn + 1))):
+            return lambda arm: 0.0
+        return lambda arm: arm.wins / arm.plays if arm.plays > 0 else 0.5
+    plays = added(arm.plays for arm in arms)
+    logarithm = math.log(plays) if plays > 1 else 0.0
+    if isinstance(arm, UCB1):
+        (exploration,) = arm.parameters()
+        return lambda arm: upper(arm, lambda mean: math.sqrt(exploration * logarithm / arm.plays))
+    assert isinstance(arm, UCB1Tuned)
+
+    def tuned(arm: Arm) -> float:
+        def bound(mean: float) -> float:
+            variance = max(arm.squares / arm.plays - mean * mean, 0.0)
+            most = min(0.25, variance + math.sqrt(2.0 * logarithm / arm.plays))
+            return math.sqrt(logarithm / arm.plays * most)
+
+        return upper(arm, bound)
+
+    return tuned
+
+
+def upper(arm: Arm, bound: Callable[[float], float]) -> float:
+    if arm.plays <= 0:
+        return math.inf
+    mean = arm.wins / arm.plays
+    return mean + bound(mean)
+
+
+# Fusions
+
+
+def fuse(
+    fusion: Fusion, rankings: Rankings, depth: int, rewards: Sequence[float], rng: np.random.Generator
+) -> list[int]:
+    shares, lessons, weight = terms(fusion, np.arange(1.0, depth + 1))
+    held: dict[int, list[tuple[int, int]]] = {}
+    for run, ranking in enumerate(rankings):
+        for rank, document in enumerate(ranking):
+            held.setdefault(document, []).append((run, rank))
+    first = rng.permutation(len(held)).tolist() if fusion.random_ties else list(range(len(held)))
+    seen, gained = [0.0 for _ in rankings], [0.0 for _ in rankings]
+    left, order = sorted(held), []
+    while left:
+        weights = [weight(seen[run], gained[run]) for run in range(len(rankings))]
+        scores = {document: added(weights[run] * shares[rank] for run, rank in held[document]) for document in left}
+        document = max(left, key=lambda document: (scores[document], -first[document]))
+        left.remove(document)
+        order.append(document)
+        for run, rank in held[document]:
+            seen[run] += lessons[rank]
+            gained[run] += lessons[rank] * rewards[document]
+    return order
+
+
+def terms(
+    fusion: Fusion, ranks: NDArray[np.float64]
+) -> tuple[list[float], list[float], Callable[[float, float], float]]:
+    """What a run adds at each rank, how much a judgement there concerns it, and the weight of a run."""
+    weight: Any
+    if isinstance(fusion, MoffatA):
+        contributions = ((1 - fusion.p) * fusion.p ** (ranks - 1)).tolist()
+
+        def predicted(seen: float, gained: float) -> float:
+            residual = 1.0 - seen
+            middle = gained + residual / 2.0
+            return residual * (middle * middle * middle)
+
+        if isinstance(fusion, MoffatC):
+            weight = predicted
+        elif isinstance(fusion, MoffatB):
+            weight = lambda seen, gained: 1.0 - seen  # noqa: E731
+        else:
+            weight = lambda seen, gained: 1.0  # noqa: E731
+        return contributions, contributions, weight
+    if isinstance(fusion, Hedge):
+        stakes = (0.5 * np.log(len(ranks) / ranks)).tolist()
+        logarithm = float(np.log10(fusion.beta))
+        return stakes, stakes, lambda seen, gained: 10.0 ** min(logarithm * (seen - 2.0 * gained), MOST)
+    assert isinstance(fusion, PosteriorFusion)
+    alpha, beta, power = fusion.parameters()
+    return (
+        (1.0 / (fusion.constant + ranks)).tolist(),
+        [1.0 for _ in ranks],
+        lambda seen, gained: ((alpha + gained) / (alpha + beta + seen)) ** power,
+    )
+
+
+def added(numbers: Any) -> float:
+    """The sum, one after another: Python's own `sum` compensates for rounding from version 3.12 on."""
+    total = 0.0
+    for number in numbers:
+        total += number
+    return total

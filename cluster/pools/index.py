@@ -1,0 +1,125 @@
+"""Documents and topics as term counts: what retrieval models read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+Scores = NDArray[np.float64]
+"""[topics, documents], −inf for what is not retrieved."""
+
+
+def counts_of(texts: Sequence[NDArray[np.integer]], terms: int) -> csr_array:
+    """How often each term is in each text: float64 [texts, terms], from the term ids of each text."""
+    ends = np.cumsum([0, *map(len, texts)])
+    flat = np.concatenate([np.zeros(0, np.int64), *texts])
+    counts = csr_array((np.ones(len(flat)), flat, ends), (len(texts), terms))
+    counts.sum_duplicates()
+    return counts
+
+
+def pair_counts(
+    documents: Sequence[NDArray[np.integer]], topics: Sequence[NDArray[np.integer]]
+) -> tuple[csr_array, csr_array]:
+    """How often two terms stand side by side, in documents and topics, for the pairs that topics have."""
+
+    def pairs(texts: Sequence[NDArray[np.integer]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        flat = np.concatenate([np.zeros(0, np.int64), *texts]).astype(np.int64)
+        text = np.repeat(np.arange(len(texts)), [len(one) for one in texts])
+        within = text[:-1] == text[1:]
+        return text[:-1][within], ((flat[:-1] << 32) | flat[1:])[within]
+
+    asked = np.unique(pairs(topics)[1])
+
+    def counts(texts: Sequence[NDArray[np.integer]]) -> csr_array:
+        text, pair = pairs(texts)
+        known = np.isin(pair, asked)
+        cells = text[known], np.searchsorted(asked, pair[known])
+        return csr_array((np.ones(len(cells[0])), cells), (len(texts), len(asked)))
+
+    return counts(documents), counts(topics)
+
+
+@dataclass(frozen=True)
+class Index:
+    """Documents and topics as term counts.
+
+    Args:
+        documents: [documents, terms].
+        topics: [topics, terms], the weight of each term in the topic.
+        lengths: float64 [documents], in terms, those without a column counted.
+    """
+
+    documents: csr_array
+    topics: csr_array
+    lengths: NDArray[np.float64]
+
+    @cached_property
+    def tf(self) -> NDArray[np.float64]:
+        """[postings], how often the term is in the document; what follows is given for the same postings."""
+        return self.documents.data
+
+    @cached_property
+    def length(self) -> NDArray[np.float64]:
+        """[postings], length of the document, at least 1."""
+        return np.repeat(np.maximum(self.lengths, 1), np.diff(self.documents.indptr))
+
+    @cached_property
+    def df(self) -> NDArray[np.float64]:
+        """[postings], documents that hold the term."""
+        terms = self.documents.indices
+        return np.bincount(terms, minlength=self.documents.shape[1])[terms].astype(np.float64)
+
+    @cached_property
+    def cf(self) -> NDArray[np.float64]:
+        """[postings], occurrences of the term in all documents."""
+        terms = self.documents.indices
+        return np.bincount(terms, self.tf, self.documents.shape[1])[terms]
+
+    @property
+    def size(self) -> int:
+        """Number of documents."""
+        return self.documents.shape[0]
+
+    @cached_property
+    def mean_length(self) -> float:
+        """Mean length of the documents."""
+        return max(float(self.lengths.mean()), 1.0)
+
+    def weighted(self, weights: NDArray[np.float64]) -> csr_array:
+        """The documents with other values [postings] in place of the counts."""
+        return csr_array((weights, self.documents.indices, self.documents.indptr), self.documents.shape)
+
+    def sums(self, weights: NDArray[np.float64]) -> Scores:
+        """Weights [postings] summed over each topic's terms, each as often as the topic weighs it."""
+        used = np.unique(self.topics.indices)
+        product = self.weighted(weights)[:, used] @ self.topics[:, used].T
+        return np.ascontiguousarray(product.toarray().T)
+
+    @cached_property
+    def matches(self) -> NDArray[np.bool_]:
+        """[topics, documents], whether they have a term in common."""
+        ones = replace(self, topics=(self.topics > 0).astype(np.float64))
+        return ones.sums(np.ones(len(self.tf))) > 0
+
+
+def character_grams(index: Index, words: Sequence[str], n: int) -> Index:
+    """The index of n characters in a row in place of words, with a mark where a word begins and ends.
+
+    Args:
+        index: of words.
+        words: the word of each column.
+        n: characters.
+    """
+    spelt = [[f"_{word}_"[start : start + n] for start in range(max(len(word) + 3 - n, 1))] for word in words]
+    asked = {gram for term in np.unique(index.topics.indices) for gram in spelt[term]}
+    number = {gram: place for place, gram in enumerate(sorted(asked))}
+    known = [np.array([number[gram] for gram in grams if gram in number], np.int64) for grams in spelt]
+    of_word = counts_of(known, len(number))
+    lengths = index.documents @ np.array([len(grams) for grams in spelt], np.float64)
+    return Index(index.documents @ of_word, index.topics @ of_word, lengths)

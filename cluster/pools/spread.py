@@ -1,0 +1,72 @@
+"""Spreading the simulations of a pooling study with Ray Tune."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import ray
+from ray import tune
+from rich.console import Console
+
+from cluster.pools.trial import Trial, conduct_trial
+from cluster.storage import Storage
+from cluster.studies.live import LiveTable
+from cluster.studies.trials import run_trials
+from pooling.pool import Pool
+from ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from cluster.pools.study import PoolStudy
+
+
+def trainable(config: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: Storage) -> None:
+    """What a trial's process does: one method over one pool, which is read from the object store without a copy.
+
+    Args:
+        config: `run`, with what makes the trial.
+        shared: pools by name.
+        storage: where the result goes.
+    """
+    trial = Trial(**config["run"])
+    seeds = trial.options["seeds"]
+    best = 0.0
+
+    def tell(done: int, area: float) -> None:
+        nonlocal best
+        best += area
+        tune.report({"epoch": done, "max_epochs": seeds, "validation": area, "best": best / done})
+
+    conduct_trial(trial, ray.get(shared[trial.pool]), storage, tell)
+    tune.report({"best": best / seeds})
+
+
+def spread(
+    trials: Sequence[Trial], pools: Mapping[str, Pool], study: PoolStudy, ready: int, console: Console
+) -> dict[str, str]:
+    """Run what is not finished.
+
+    Args:
+        trials: to run.
+        pools: by name.
+        study: options and storage.
+        ready: how many trials are finished.
+        console: shows the live table.
+
+    Returns:
+        The error of each trial that failed for good, by its name.
+
+    Raises:
+        BadInput: where a trial asks for more than a local Ray has.
+    """
+    cpu = study.config["cpu"]
+    if not study.config["address"] and cpu > ray.cluster_resources().get("CPU", 0):
+        raise BadInput(f"a method asks for {cpu} cores, and this machine has fewer", "cpu")
+    used = {trial.pool for trial in trials}
+    shared = {name: ray.put(pool) for name, pool in pools.items() if name in used}
+    body = tune.with_resources(
+        tune.with_parameters(trainable, shared=shared, storage=study.storage), {"cpu": cpu}
+    )
+    space = {"run": tune.grid_search([vars(trial) for trial in trials])}
+    with LiveTable(console, len(trials) + ready, ready, "area", "seed") as table:
+        return run_trials(body, space, study.storage, study.config, table)

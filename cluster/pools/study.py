@@ -1,0 +1,173 @@
+"""`pyrite pool`: methods × pools × options × seeds, spread with Ray Tune."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+
+from cluster.configuration import CHOICES, compose
+from cluster.pools.plan import Variant, split, variants
+from cluster.pools.sources import NamedPool, open_pools
+from cluster.pools.trial import Trial, finished, plan_trial
+from cluster.storage import Storage
+from cluster.studies.conclusion import CONFIG, read_config
+from cluster.studies.sweep import key_of
+from ranking.errors import BadInput
+
+DEFAULT = ["docid", "rank", "mtf", "moffat_c", "hedge", "random", "ucb1_tuned", "bla", "mm", "mm_ns", "posterior_fusion"]
+"""What is compared where no method is named."""
+MAY_CHANGE = ("retries", "concurrent", "address", "dashboard", "cpu", "cache")
+"""Options that a study may be resumed with: no result depends on them."""
+
+
+@dataclass(frozen=True)
+class PoolStudy:
+    """What the user asked for.
+
+    Args:
+        config: of conf/pool.yaml, composed.
+        arguments: the overrides that made it.
+        variants: the methods to compare.
+        storage: where it goes.
+        fingerprints: of the pools, where the study began before.
+    """
+
+    config: dict[str, Any]
+    arguments: list[str]
+    variants: list[Variant]
+    storage: Storage
+    fingerprints: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def command(self) -> str:
+        """What starts it, for people to copy."""
+        return shlex.join(["pyrite", "pool", *self.arguments])
+
+
+def read_arguments(arguments: Sequence[str], resume: str | None = None) -> PoolStudy:
+    """A new study from the command line, or one to continue from its folder.
+
+    Raises:
+        BadInput: where an override is malformed or refused, or the folder holds another study, or none to continue.
+    """
+    if resume is None:
+        study = _read(list(arguments))
+        if study.storage.read(CONFIG) is not None:
+            place = shlex.quote(study.storage.place)
+            raise BadInput(
+                "holds results already",
+                study.storage.place,
+                f"continue with `pyrite pool --resume {place}`, or choose another out=",
+            )
+        return study
+    storage = Storage(resume)
+    fixed = [text for text in arguments if key_of(text) not in MAY_CHANGE]
+    if fixed:
+        raise BadInput(f"{fixed[0]} can't change a study that has begun", resume, "leave it out, or start another")
+    saved = read_config(storage)
+    try:
+        before, fingerprints = list(map(str, saved["overrides"])), dict(saved["pools"])
+    except (KeyError, TypeError, ValueError):
+        raise BadInput(
+            "is not what a pooling study writes down", f"{storage}/{CONFIG}", "name the folder of one"
+        ) from None
+    now = {key_of(text) for text in arguments} | {"out"}
+    study = _read([*(text for text in before if key_of(text) not in now), *arguments, f"out={resume}"])
+    return PoolStudy(study.config, before, study.variants, storage, fingerprints)
+
+
+def _read(arguments: list[str]) -> PoolStudy:
+    names, options, others = split(arguments)
+    names = names or DEFAULT
+    config = compose(others, "pool")
+    config.pop(CHOICES)
+    found = variants(names, options, config["preset"]["overrides"])
+    baseline = config["baseline"]
+    labels = [variant.label for variant in found]
+    asked = any(key_of(text) == "baseline" for text in others)
+    if asked and baseline is not None and baseline not in labels:
+        raise BadInput(f"the baseline {baseline!r} is none of the methods", remedy=f"choose one of {', '.join(labels)}")
+    out = config["out"] or f"outputs/pool-{time.strftime('%Y%m%d-%H%M%S')}"
+    return PoolStudy(config, arguments, found, Storage(out))
+
+
+def conduct(study: PoolStudy, console: Console) -> int:
+    """Simulate what is left of a study, write its tables and its report.
+
+    Returns:
+        How many trials failed in the end.
+    """
+    from cluster.pools.conclusion import report, write_tables
+    from cluster.pools.spread import spread
+    from cluster.session import session
+
+    with console.status("reading runs and judgements") as status:
+        pools = open_pools(study.config, lambda name, done, total: _tell(status, name, done, total))
+    for pool in pools:
+        _check_unchanged(study, pool)
+        console.print(escape(described(pool)), soft_wrap=True)
+        for said, count in pool.pool.notes.items():
+            if count:
+                console.print(f"[dim]  {count:,} {escape(said)}[/]", soft_wrap=True)
+    trials = [plan_trial(pool, variant, study.config) for pool in pools for variant in study.variants]
+    _record(study, pools)
+    done = finished(study.storage, trials)
+    console.print(
+        f"{len(trials)} methods ({len(done)} done), {study.config['seeds']} seeds each, results in {study.storage}",
+        soft_wrap=True, markup=False,
+    )  # fmt: skip
+    errors: dict[str, str] = {}
+    if len(done) < len(trials):
+        with session(study.config["address"], study.config["dashboard"]) as dashboard:
+            if dashboard:
+                console.print(f"[dim]Ray's dashboard: {dashboard}[/]")
+            waiting = [trial for trial in trials if trial.name not in done]
+            errors = spread(waiting, {pool.name: pool.pool for pool in pools}, study, len(done), console)
+    failed = write_tables(study, trials, pools, errors)
+    report(study.storage, console)
+    return failed
+
+
+def described(named: NamedPool) -> str:
+    """A pool in one line."""
+    pool, name = named.pool, named.name
+    relevant = sum(int(pool.is_relevant(topic).sum()) for topic in pool.topics)
+    teams = len(set(pool.teams))
+    return (
+        f"{name}: {len(pool.topics)} topics, {len(pool.runs)} runs of {teams} teams, {pool.size:,} documents in the "
+        f"pool of depth {pool.depth} ({pool.size / len(pool.topics):.1f} a topic), {relevant:,} of them relevant "
+        f"({relevant / len(pool.topics):.2f} a topic), fingerprint {named.fingerprint}"
+    )
+
+
+def _tell(status: Status, name: str, done: int, total: int) -> None:
+    status.update(f"building systems to pool: {name} ({done}/{total})")
+
+
+def _check_unchanged(study: PoolStudy, pool: NamedPool) -> None:
+    before = study.fingerprints.get(pool.name, pool.fingerprint)
+    if before != pool.fingerprint:
+        raise BadInput(f"the pool {pool.name} has changed since this study began", study.storage.place, "start another")
+
+
+def _record(study: PoolStudy, pools: Sequence[NamedPool]) -> None:
+    if study.storage.read(CONFIG) is not None:
+        return
+    content = {
+        "command": study.command,
+        "overrides": study.arguments,
+        "pools": {pool.name: pool.fingerprint for pool in pools},
+        "facts": {pool.name: described(pool) for pool in pools},
+        "notes": {pool.name: {said: count for said, count in pool.pool.notes.items() if count} for pool in pools},
+        "methods": {variant.label: {"overrides": list(variant.overrides), **variant.node} for variant in study.variants},
+        "options": {key: value for key, value in study.config.items() if key not in ("method", "preset")},
+    }
+    study.storage.write(CONFIG, yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())

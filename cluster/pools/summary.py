@@ -1,0 +1,94 @@
+"""A pooling study's tables, summed up: the paper's tables 2 and 3 for the user's pool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ranking.evaluation.significance import holm, paired_t_test
+
+WHOLE = 0
+"""The budget that stands for the whole pool."""
+RESAMPLES = 1000
+ALPHA = 0.05
+
+
+def summarise(budgets: pl.DataFrame, methods: Sequence[str], baseline: str | None) -> pl.DataFrame:
+    """What each method found at each budget.
+
+    Args:
+        budgets: pool, method, seed, budget (`WHOLE` for the whole pool), topic, judged, found.
+        methods: labels, in the order in which they are shown.
+        baseline: the label that the others are tested against; None, or one that is not there, tests none.
+
+    Returns:
+        pool, method, judgements ("100", …, "all"), budget, found_mean (relevant documents a topic, mean over seeds),
+        found_std (over seeds), low, high (95% interval over topics and seeds), best (of the pool's methods at this
+        budget), difference (to the baseline), p (paired t-test over topics, of means over seeds, Holm-corrected over
+        the methods of a pool and budget; null for the baseline and without one).
+    """
+    rows = []
+    for (pool, budget), part in budgets.partition_by("pool", "budget", as_dict=True, maintain_order=True).items():
+        found = {
+            method: _matrix(own)
+            for (method,), own in part.partition_by("method", as_dict=True, maintain_order=True).items()
+        }
+        there = [method for method in methods if method in found]
+        best = max(float(values.mean()) for values in found.values())
+        against = found.get(baseline) if baseline is not None else None
+        tested = [method for method in there if against is not None and method != baseline and budget != WHOLE]
+        raw = [paired_t_test(found[method].mean(0), against.mean(0)) for method in tested if against is not None]
+        corrected = dict(zip(tested, holm(raw), strict=True))
+        for method in there:
+            values = found[method]
+            low, high = _interval(values)
+            mean, p = float(values.mean()), corrected.get(method)
+            rows.append(
+                {
+                    "pool": pool,
+                    "method": method,
+                    "judgements": "all" if budget == WHOLE else str(budget),
+                    "budget": budget,
+                    "found_mean": mean,
+                    "found_std": float(values.mean(1).std(ddof=1)) if len(values) > 1 else None,
+                    "low": low,
+                    "high": high,
+                    "best": bool(np.isclose(mean, best)),
+                    "difference": None if against is None else mean - float(against.mean()),
+                    "p": None if p is None or np.isnan(p) else p,
+                }
+            )
+    return pl.DataFrame(rows, schema_overrides={"found_std": pl.Float64, "difference": pl.Float64, "p": pl.Float64})
+
+
+def efforts(effort: pl.DataFrame) -> pl.DataFrame:
+    """Means over seeds: pool, method, area, to_50, to_80, to_90 (`cluster.pools.trial.effort`)."""
+    return effort.group_by("pool", "method", maintain_order=True).agg(pl.exclude("seed").mean())
+
+
+def over_seeds(table: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """The numbers of a table averaged over seeds, by pool, method and keys; names of runs are left out."""
+    numbers = [name for name, dtype in table.schema.items() if dtype.is_numeric() and name not in ("seed", *keys)]
+    return table.group_by("pool", "method", *keys, maintain_order=True).agg(
+        pl.col(name).fill_nan(None).mean() for name in numbers
+    )
+
+
+def _matrix(own: pl.DataFrame) -> NDArray[np.float64]:
+    """Found documents: float64 [seeds, topics]."""
+    return own["found"].to_numpy().astype(np.float64).reshape(own["seed"].n_unique(), -1)
+
+
+def _interval(found: NDArray[np.float64]) -> tuple[float, float]:
+    """95% percentile bootstrap of the mean, drawing topics and seeds with replacement."""
+    rng = np.random.default_rng(0)
+    seeds, topics = found.shape
+    # How often each is drawn: the mean of a draw is then one product of matrices.
+    of_seeds = rng.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds
+    of_topics = rng.multinomial(topics, np.full(topics, 1 / topics), RESAMPLES) / topics
+    means = ((of_seeds @ found) * of_topics).sum(1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)

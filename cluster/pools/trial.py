@@ -1,0 +1,199 @@
+"""What is done with one method over one pool: simulated from every seed, and measured."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from cluster.configuration import build, digest
+from cluster.pools.plan import Variant
+from cluster.pools.sources import NamedPool
+from cluster.storage import Storage
+from cluster.studies.results import parquet
+from pooling.judging_order import JudgingOrder
+from pooling.pool import Pool
+from pooling.simulation import Method, found_at, found_curves, simulate
+
+TABLES = ("curves", "budgets", "effort", "worth", "stopping", "reuse")
+SHARES = (50, 80, 90)
+"""Per cent of the relevant documents whose cost is told."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One method over one pool.
+
+    Args:
+        name: short, unique and stable.
+        pool, fingerprint: name and digest of the pool.
+        label, node: of the method.
+        options: seeds, budgets, worth, reuse and stopping of conf/pool.yaml, and cpu.
+    """
+
+    name: str
+    pool: str
+    fingerprint: str
+    label: str
+    node: dict[str, Any]
+    options: dict[str, Any]
+
+
+def plan_trial(pool: NamedPool, variant: Variant, config: dict[str, Any]) -> Trial:
+    """The trial of a method over a pool."""
+    options = {key: config[key] for key in ("seeds", "budgets", "worth", "reuse", "stopping")}
+    identity = digest([pool.fingerprint, variant.node, options])
+    name = "".join(sign if sign.isalnum() or sign in "_-." else "_" for sign in f"{pool.name}-{variant.label}")
+    options |= {"cpu": config["cpu"]}
+    return Trial(f"{name[:80]}-{identity[:10]}", pool.name, pool.fingerprint, variant.label, variant.node, options)
+
+
+def conduct_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[[int, float], None]) -> None:
+    """Simulate a method and write what came out to the study's folder.
+
+    Args:
+        trial: what to do.
+        pool: to judge.
+        storage: the study's folder.
+        on_seed: told how many seeds are done, and the area under the curve of the last.
+    """
+    started = time.perf_counter()
+    method: Method = build(trial.node)
+    orders: list[JudgingOrder] = []
+    areas: list[float] = []
+    for seed in range(trial.options["seeds"]):
+        orders += simulate(method, pool, [seed], trial.options["cpu"])
+        areas.append(effort(pool, orders[-1])["area"])
+        on_seed(seed + 1, areas[-1])
+    simulated = time.perf_counter() - started
+    for name, table in measure(trial.options, method, pool, orders).items():
+        said = (pl.lit(trial.pool).alias("pool"), pl.lit(trial.label).alias("method"))
+        storage.write(_file(trial, f"{name}.parquet"), parquet(table.select(*said, pl.all())))
+    seconds = {"simulated": simulated, "all": time.perf_counter() - started}
+    storage.write(_file(trial, "json"), json.dumps(seconds).encode())
+
+
+def measure(
+    options: dict[str, Any], method: Method, pool: Pool, orders: Sequence[JudgingOrder]
+) -> dict[str, pl.DataFrame]:
+    """Everything that is told of a method, a table each (docs/pooling.md has their columns).
+
+    Args:
+        options: of the trial.
+        method: that judged.
+        pool: that was judged.
+        orders: a seed each.
+    """
+    names = [topic.name for topic in pool.topics]
+    budgets = options["budgets"]
+    tables = {
+        "curves": pl.concat(_curve_rows(pool, order, seed) for seed, order in enumerate(orders)),
+        "budgets": pl.concat(_budget_rows(pool, order, seed, names, budgets) for seed, order in enumerate(orders)),
+        "effort": pl.DataFrame([{"seed": seed, **effort(pool, order)} for seed, order in enumerate(orders)]),
+    }
+    if options["worth"] and len(pool.runs) > 1:
+        from pooling.stopping import savings
+        from pooling.worth import Worth
+
+        worth = Worth(pool)
+        every = [*budgets, max(topic.pool.size for topic in pool.topics)]
+        tables["worth"] = _by_seed(worth.table(order, list(dict.fromkeys(every))) for order in orders)
+        rules = [build(node) for node in options["stopping"].values()]
+        if rules:
+            tables["stopping"] = _by_seed(savings(pool, order, rules) for order in orders)
+    if options["reuse"] and len(set(pool.teams)) > 1:
+        from pooling.reusability import leave_out_teams
+
+        tables["reuse"] = leave_out_teams(pool, lambda reduced: simulate(method, reduced, [0])[0], budgets)
+    return tables
+
+
+def effort(pool: Pool, order: JudgingOrder) -> dict[str, float]:
+    """How early relevant documents come, over all topics.
+
+    Returns:
+        area: under the curve of relevant documents found against the budget, as a share of what an order would have
+        that found all at once; to_50, to_80, to_90: the budget (judgements a topic) that finds so many per cent.
+    """
+    total, curve = total_curve(pool, order)
+    if not total:
+        return {"area": float("nan")} | {f"to_{share}": float("nan") for share in SHARES}
+    needed = {f"to_{share}": float(np.searchsorted(curve, share / 100 * total) + 1) for share in SHARES}
+    return {"area": float(curve.mean() / total)} | needed
+
+
+def total_curve(pool: Pool, order: JudgingOrder) -> tuple[int, np.ndarray[Any, np.dtype[np.int64]]]:
+    """How many relevant documents all topics have in the pool, and how many are found at each budget 1, 2, …."""
+    relevant = [pool.is_relevant(topic)[documents] for topic, documents in zip(pool.topics, order.documents, strict=True)]
+    budgets = max(len(found) for found in relevant)
+    if order.turns is None:
+        gains = np.zeros(budgets, np.int64)
+        for found in relevant:
+            gains[: len(found)] += found
+        return int(gains.sum()), np.cumsum(gains)
+    places = np.empty(len(order.turns), np.int64)
+    for topic in range(len(relevant)):
+        mine = np.flatnonzero(order.turns == topic)
+        places[mine] = relevant[topic]
+    found_so_far = np.cumsum(places)
+    ends = np.minimum(np.arange(1, budgets + 1) * len(relevant), len(found_so_far)) - 1
+    return int(places.sum()), found_so_far[ends]
+
+
+def finished(storage: Storage, trials: Sequence[Trial]) -> set[str]:
+    """Names of the trials whose results are there."""
+    there = set(storage.names("runs"))
+    return {trial.name for trial in trials if f"{trial.name}.json" in there}
+
+
+def read_trial(storage: Storage, trial: Trial, table: str) -> bytes | None:
+    """The bytes of a trial's table, None where it has none."""
+    return storage.read(_file(trial, f"{table}.parquet"))
+
+
+def _file(trial: Trial, ending: str) -> str:
+    return f"runs/{trial.name}.{ending}"
+
+
+def _curve_rows(pool: Pool, order: JudgingOrder, seed: int) -> pl.DataFrame:
+    """A row wherever a topic's count of relevant documents rises, and one for its last judgement: all of the curve."""
+    frames = []
+    for topic, curve in zip(pool.topics, found_curves(pool, order), strict=True):
+        kept = np.diff(curve, prepend=0) > 0
+        kept[-1:] = True
+        judgements = np.flatnonzero(kept)
+        frames.append(
+            pl.DataFrame(
+                {"topic": [topic.name] * len(judgements), "judgements": judgements + 1, "found": curve[judgements]},
+                schema={"topic": pl.String, "judgements": pl.Int32, "found": pl.Int32},
+            )
+        )
+    return pl.concat(frames).select(pl.lit(seed, pl.Int32).alias("seed"), pl.all())
+
+
+def _budget_rows(
+    pool: Pool, order: JudgingOrder, seed: int, topics: Sequence[str], budgets: Sequence[int]
+) -> pl.DataFrame:
+    every = [*budgets, max(len(documents) for documents in order.documents)]
+    found = found_at(pool, order, every)
+    spent = np.array([order.spent(budget) for budget in every])
+    return pl.DataFrame(
+        {
+            "seed": np.full(found.size, seed, np.int32),
+            "budget": np.repeat([*budgets, 0], len(topics)),  # 0 stands for the whole pool
+            "topic": list(topics) * len(every),
+            "judged": spent.ravel().astype(np.int32),
+            "found": found.ravel().astype(np.int32),
+        }
+    )
+
+
+def _by_seed(tables: Any) -> pl.DataFrame:
+    return pl.concat(
+        table.select(pl.lit(seed, pl.Int32).alias("seed"), pl.all()) for seed, table in enumerate(tables)
+    )

@@ -1,0 +1,198 @@
+"""The runs that are made where nobody has runs: complete, different, the same every time, never half."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cluster.pools import systems
+from cluster.pools.systems import SYSTEMS, Systems, make_systems, pydocs_systems
+from pooling.pool import make_pool
+from pooling.runs import read_runs
+from ranking.collections.beir import Beir
+from ranking.collections.cache import open_collection
+from ranking.collections.collection import Collection
+from ranking.collections.pydocs import Pydocs
+from ranking.errors import BadInput
+from ranking.trec_files import read_qrels, read_run
+
+NEED_EXTRAS = {"bag_mean", "bag_idf"}
+
+
+@pytest.fixture(scope="module")
+def collection(beir_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    return open_collection(Beir(str(beir_folder)), tmp_path_factory.mktemp("collections"))
+
+
+@pytest.fixture(scope="module")
+def made(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Systems:
+    return make_systems(collection, tmp_path_factory.mktemp("made"), topics=6, depth=20)
+
+
+def contents(made: Systems) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in [*made.runs.iterdir(), made.qrels]}
+
+
+def test_every_system_has_a_run_of_its_own(made: Systems) -> None:
+    assert set(made.left_out) <= NEED_EXTRAS
+    assert made.names == [name for name in SYSTEMS if name not in made.left_out]
+    assert len(made.names) >= 24
+    assert sorted(path.name for path in made.runs.iterdir()) == sorted(f"{name}.run" for name in made.names)
+    topics = set(read_qrels(made.qrels)["query"])
+    for name in made.names:
+        run = read_run(made.runs / f"{name}.run")
+        assert run["tag"].unique().to_list() == [name]
+        assert 0 < len(run) <= 20 * len(topics)
+        assert set(run["query"]) <= topics
+        assert not run.select("query", "document").is_duplicated().any()
+        for _, lines in run.group_by("query"):
+            assert lines["rank"].to_list() == list(range(1, len(lines) + 1))
+            assert lines["score"].is_sorted(descending=True)
+
+
+def test_any_order_reads_the_same_ranking(made: Systems) -> None:
+    by_score, by_rank, as_written = (read_runs(str(made.runs), order).table for order in ("score", "rank", "file"))
+    assert by_score.equals(by_rank)
+    assert by_score.sort("run", "topic", "place").equals(as_written.sort("run", "topic", "place"))
+
+
+def test_families_rank_differently(made: Systems) -> None:
+    runs = read_runs(str(made.runs))
+    assert len(set(runs.teams)) >= 10
+    best = {name: read_run(made.runs / f"{name}.run").filter(pl.col("rank") <= 10) for name in made.names}
+    pairs = [set(best[name].select("query", "document").iter_rows()) for name in runs.names]
+    shared = [
+        len(pairs[one] & pairs[other]) / max(len(pairs[one]), len(pairs[other]))
+        for one in range(len(pairs))
+        for other in range(one)
+        if runs.teams[one] != runs.teams[other]
+    ]
+    assert np.mean(shared) < 0.75
+
+
+def test_judgements_are_those_of_the_topics(collection: Collection, made: Systems) -> None:
+    qrels = read_qrels(made.qrels)
+    topics = qrels["query"].unique()
+    assert len(topics) == 6
+    theirs = collection.judgements.filter(pl.col("query").is_in(topics.implode()))
+    assert qrels.sort("query").equals(theirs.select("query", "document", "grade").sort("query"))
+    split = collection.queries.filter(pl.col("id").is_in(topics.implode()))["split"]
+    assert set(split) == {"test"}  # the trained systems take all train and dev queries of so small a collection
+
+
+def test_they_pool(made: Systems) -> None:
+    pool = make_pool(read_runs(str(made.runs)), read_qrels(made.qrels), depth=10)
+    assert len(pool.topics) == 6
+    assert pool.notes["topics of the judgements that the runs lack"] == 0
+    assert sum(pool.is_relevant(topic).sum() for topic in pool.topics) >= 5  # of 6: a topic shares rare words with its
+
+
+def test_the_same_files_again(collection: Collection, made: Systems, tmp_path: Path) -> None:
+    again = make_systems(collection, tmp_path, topics=6, depth=20)
+    assert again.runs != made.runs
+    assert contents(again) == contents(made)
+
+
+def test_what_is_there_is_reused(collection: Collection, made: Systems, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(systems, "_bench", None)
+    assert make_systems(collection, made.runs.parents[1], topics=6, depth=20) == made
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three systems, so that a test takes no time."""
+    kept = ("bm25_k12_b75", "lsi_25", "fusion_broken")
+    broken = {"fusion_broken": lambda bench: np.ones(bench.shape) * bench.made("bm25").scores}
+    monkeypatch.setattr(systems, "SYSTEMS", {name: (SYSTEMS | broken)[name] for name in kept})
+
+
+@pytest.mark.usefixtures("few")
+def test_other_options_are_another_folder(collection: Collection, tmp_path: Path) -> None:
+    folders = {
+        make_systems(collection, tmp_path).runs,
+        make_systems(collection, tmp_path, topics=3).runs,
+        make_systems(collection, tmp_path, depth=5).runs,
+        make_systems(replace(collection, fingerprint="0" * 16), tmp_path).runs,
+    }
+    assert len(folders) == 4
+
+
+@pytest.mark.usefixtures("few")
+def test_a_smaller_sample_is_part_of_a_larger(collection: Collection, tmp_path: Path) -> None:
+    three, six = (set(read_qrels(make_systems(collection, tmp_path, topics=n).qrels)["query"]) for n in (3, 6))
+    assert len(three) == 3
+    assert three < six
+
+
+@pytest.mark.usefixtures("few")
+def test_progress_is_told_and_what_builds_on_nothing_left_out(collection: Collection, tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    made = make_systems(collection, tmp_path, on_system=lambda *one: told.append(one))
+    assert told == [("bm25_k12_b75", 1, 3), ("lsi_25", 2, 3), ("fusion_broken", 3, 3)]
+    assert made.names == ["bm25_k12_b75", "lsi_25"]
+    assert "builds on bm25" in made.left_out["fusion_broken"]
+    assert not (made.runs / "fusion_broken.run").exists()
+
+
+@pytest.mark.usefixtures("few")
+def test_an_interrupt_leaves_nothing_half_made(collection: Collection, tmp_path: Path) -> None:
+    def interrupt(name: str, done: int, total: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_systems(collection, tmp_path, on_system=interrupt)
+    assert list(tmp_path.iterdir()) == []
+    assert make_systems(collection, tmp_path).qrels.is_file()
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("lost", ["runs/lsi_25.run", "qrels.txt", "systems.json"])
+def test_what_was_damaged_is_made_again(collection: Collection, tmp_path: Path, lost: str) -> None:
+    before = make_systems(collection, tmp_path)
+    whole = contents(before)
+    (before.qrels.parent / lost).unlink()
+    assert contents(make_systems(collection, tmp_path)) == whole
+
+
+def test_without_the_extras(collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    monkeypatch.setattr(systems, "SYSTEMS", {name: SYSTEMS[name] for name in ("coordination_level", "bag_idf")})
+    made = make_systems(collection, tmp_path)
+    assert made.names == ["coordination_level"]
+    assert "bag_idf" in made.left_out
+    assert len(SYSTEMS.keys() - NEED_EXTRAS) >= 24
+
+
+def test_bad_input(collection: Collection, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no query has 2 relevant"):
+        make_systems(collection, tmp_path, fewest=2)
+    with pytest.raises(BadInput, match="depth=0"):
+        make_systems(collection, tmp_path, depth=0)
+    blank = replace(collection, documents=collection.documents.with_columns(id="a " + pl.col("id")))
+    with pytest.raises(BadInput, match="'a d0' has a blank"):
+        make_systems(blank, tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="cannot be written"):
+        make_systems(collection, tmp_path / "file")
+
+
+@pytest.mark.usefixtures("few")
+def test_the_built_in_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    origin = importlib.util.find_spec("polars").origin
+    monkeypatch.setattr(systems, "Pydocs", partial(Pydocs, folders=[Path(origin).parent]))
+    monkeypatch.setenv("PYRITE_CACHE", str(tmp_path))
+    told: list[str] = []
+    made = pydocs_systems(on_system=lambda name, done, total: told.append(name))
+    assert told[0] == "reading pydocs"
+    assert made.qrels.is_relative_to(tmp_path / "systems")
+    relevant = read_qrels(made.qrels).group_by("query").len()
+    assert len(relevant) > 1
+    assert relevant["len"].min() >= 15

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytrec_eval
+
+from pooling.average_precision import UNPOOLED, Evaluation
+from pooling.judging_order import JudgingOrder
+from pooling.pool import Pool, make_pool
+from pooling.runs import read_runs
+from ranking.trec_files import read_qrels
+
+EPSILON = 1e-5
+
+
+def random_order(pool: Pool, seed: int) -> JudgingOrder:
+    rng = np.random.default_rng(seed)
+    return JudgingOrder([rng.permutation(topic.pool.size).astype(np.int32) for topic in pool.topics])
+
+
+def as_results(ranked: np.ndarray) -> dict[str, float]:
+    """A ranking as pytrec_eval takes it; what is not in the pool has an id that the qrels lack."""
+    ids = [str(document) if document >= 0 else f"outside{place}" for place, document in enumerate(ranked.tolist())]
+    return {document: -float(place) for place, document in enumerate(ids)}
+
+
+def by_trec_eval(pool: Pool, order: JudgingOrder, spent: np.ndarray, rankings=None) -> dict[str, np.ndarray]:
+    """[topics, runs] of `map` and `infAP` with the judged documents; those still to judge have grade -1 for infAP."""
+    qrels: dict[str, dict[str, dict[str, int]]] = {"map": {}, "infAP": {}}
+    for topic, documents, count in zip(pool.topics, order.documents, spent, strict=True):
+        known = {str(d): int(topic.grades[d] >= pool.relevant_from) for d in documents[:count].tolist()}
+        qrels["map"][topic.name] = known
+        qrels["infAP"][topic.name] = {str(d): -1 for d in range(topic.pool.size)} | known
+    rankings = [topic.pool.ranking for topic in pool.topics] if rankings is None else rankings
+    values = {measure: np.zeros((len(pool.topics), len(rankings[0]))) for measure in qrels}
+    for measure, of_measure in qrels.items():
+        evaluator = pytrec_eval.RelevanceEvaluator(of_measure, {measure})
+        for run in range(len(rankings[0])):
+            lists = {topic.name: as_results(ranked[run]) for topic, ranked in zip(pool.topics, rankings, strict=True)}
+            results = evaluator.evaluate(lists)
+            for number, topic in enumerate(pool.topics):
+                values[measure][number, run] = results[topic.name][measure]
+    return values
+
+
+def test_by_hand(pool_of) -> None:
+    pool = pool_of([[[0, 1, 2, 3], [3, 4, 0, -1]]], [[1, 0, 1, 0, 1]], outside=1)
+    evaluation = Evaluation(pool)
+    order = JudgingOrder([np.array([1, 2, 0, 3, 4], np.int32)])
+
+    nothing = evaluation(evaluation.states(order, np.array([1])))
+    assert not nothing.ap.any()
+    assert not nothing.inf_ap.any()
+
+    # Documents 1 (no) and 2 (yes) are judged. The first run has 2 at rank 3, above it one judged and one that is not:
+    # both pooled, none relevant. The second run holds neither.
+    some = evaluation(evaluation.states(order, np.array([2])))
+    assert some.ap[0] == pytest.approx([1 / 3, 0])
+    assert some.inf_ap[0] == pytest.approx([1 / 3 + 2 / 3 * 2 / 2 * EPSILON / (1 + 2 * EPSILON), 0])
+
+    # 0 as well. In the second run it is at rank 3 below two that are not judged: the share is ε/2ε, a half.
+    more = evaluation(evaluation.states(order, np.array([3])))
+    assert more.ap[0] == pytest.approx([(1 + 2 / 3) / 2, 1 / 3 / 2])
+    share = (1 + EPSILON) / (2 + 2 * EPSILON)
+    assert more.inf_ap[0] == pytest.approx([(1 + 1 / 3 + 2 / 3 * share) / 2, (1 / 3 + 2 / 3 / 2) / 2])
+
+    # Three relevant ones in the pool and one outside.
+    assert evaluation.full()[0] == pytest.approx([(1 + 2 / 3) / 4, (1 / 2 + 2 / 3) / 4])
+    assert evaluation.found(evaluation.states(order, np.array([3]))).tolist() == [2]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_agrees_with_trec_eval(random_pool, seed: int) -> None:
+    pool = random_pool(np.random.default_rng(seed))
+    order, evaluation = random_order(pool, seed), Evaluation(pool)
+    for budget in (1, 3, 10, 20, 100):
+        values = evaluation(evaluation.states(order, order.spent(budget)))
+        expected = by_trec_eval(pool, order, order.spent(budget))
+        np.testing.assert_allclose(values.ap, expected["map"], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(values.inf_ap, expected["infAP"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(evaluation.full(), values.ap, rtol=0, atol=1e-12)  # all are judged by now
+
+
+def test_other_rankings_than_the_pools(random_pool) -> None:
+    """Deeper ones, with documents outside the pool between those that are in it."""
+    rng = np.random.default_rng(3)
+    pool = random_pool(rng)
+    rankings = []
+    for topic in pool.topics:
+        lists = np.full((3, 40), -1, np.int32)
+        for ranked in lists:
+            ranked[np.sort(rng.choice(40, 15, replace=False))] = rng.permutation(topic.pool.size)[:15]
+        rankings.append(lists)
+    order, evaluation = random_order(pool, 1), Evaluation(pool, rankings)
+    values = evaluation(evaluation.states(order, order.spent(9)))
+    expected = by_trec_eval(pool, order, order.spent(9), rankings)
+    np.testing.assert_allclose(values.ap, expected["map"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(values.inf_ap, expected["infAP"], rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="3 topics"):
+        Evaluation(pool, rankings[1:])
+
+
+def test_infap_of_uniform_samples_is_nearly_unbiased_and_of_relevant_first_is_not(random_pool) -> None:
+    pool = random_pool(np.random.default_rng(8), topics=20, documents=60, depth=30)
+    evaluation = Evaluation(pool)
+    full = evaluation.full().mean()
+    samples = [random_order(pool, seed) for seed in range(100)]
+    states = [evaluation.states(order, order.spent(30)) for order in samples]
+    assert np.mean([evaluation(of_sample).inf_ap.mean() for of_sample in states]) == pytest.approx(full, abs=0.03)
+    assert np.mean([evaluation(of_sample).ap.mean() for of_sample in states]) < full - 0.1
+    oracle = JudgingOrder(
+        [np.argsort(~pool.is_relevant(topic), kind="stable").astype(np.int32) for topic in pool.topics]
+    )
+    assert evaluation(evaluation.states(oracle, oracle.spent(10))).inf_ap.mean() > full + 0.1
+
+
+def test_grades_below_relevant_are_judged_and_not_relevant(pool_of) -> None:
+    rankings, order = [[[0, 1, 2]]], JudgingOrder([np.array([0, 1, 2], np.int32)])
+    graded = Evaluation(pool_of(rankings, [[1, 3, 2]], relevant_from=2))
+    binary = Evaluation(pool_of(rankings, [[0, 1, 1]]))
+    for spent in range(4):
+        one, other = (e(e.states(order, np.array([spent]))) for e in (graded, binary))
+        assert (one.ap == other.ap).all()
+        assert (one.inf_ap == other.inf_ap).all()
+
+
+def test_unpooled_documents_count_for_the_rank_alone(pool_of) -> None:
+    evaluation = Evaluation(pool_of([[[0, 1, 2]]], [[1, 0, 1]]))
+    states = np.array([UNPOOLED, -1, 1, UNPOOLED], np.int8)
+    values = evaluation(states)
+    assert values.ap[0, 0] == pytest.approx(1 / 3)
+    assert values.inf_ap[0, 0] == pytest.approx(1 / 3 + 2 / 3 * 1 / 2 * 1 / 2)  # one pooled of two, a half relevant
+
+
+def test_trec8_full_map_is_trec_evals(shared_data: Path) -> None:
+    qrels = read_qrels(shared_data / "trec8" / "qrels.txt.gz")
+    folder = shared_data / "trec8" / "runs"
+    files = [str(folder / f"input.{name}.gz") for name in ("att99atdc", "READWARE", "UniNET8St")]
+    runs = read_runs(files, "file")
+    full = Evaluation(make_pool(runs, qrels)).full()
+    official: dict[str, dict[str, int]] = {}
+    for query, document, grade in qrels.select("query", "document", "grade").iter_rows():
+        official.setdefault(query, {})[document] = grade
+    evaluator = pytrec_eval.RelevanceEvaluator(official, {"map"})
+    for run in range(3):
+        lists: dict[str, dict[str, float]] = {}
+        for _, topic, document, place in runs.table.filter(run=run).iter_rows():
+            lists.setdefault(topic, {})[document] = -float(place)
+        expected = evaluator.evaluate(lists)
+        np.testing.assert_allclose(full[:, run], [expected[topic]["map"] for topic in runs.topics], atol=1e-12)

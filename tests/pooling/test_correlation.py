@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pooling.correlation import kendall_tau, largest_drop, ranks, tau_ap
+
+TIED = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=6)
+
+
+def tau_ap_by_definition(full: np.ndarray, partial: np.ndarray) -> float:
+    """2/(n-1) Σ C(i)/(i-1) - 1 over the ranks of `partial`; neither has ties."""
+    order = np.argsort(-partial)
+    shares = [np.mean(full[order[:place]] > full[order[place]]) for place in range(1, len(order))]
+    return 2 * float(np.mean(shares)) - 1
+
+
+@given(TIED)
+def test_kendall_is_scipys(pairs: list[tuple[int, int]]) -> None:
+    a, b = np.array(pairs, float).T
+    assert kendall_tau(a, b) == pytest.approx(stats.kendalltau(a, b).statistic, abs=1e-12, nan_ok=True)
+
+
+def test_tau_ap_by_hand() -> None:
+    full = np.array([4.0, 3, 2, 1])
+    assert tau_ap(full, full) == pytest.approx(1)
+    assert tau_ap(full, -full) == pytest.approx(-1)
+    # The best two swapped: second place 0 of 1 right, third 2 of 2, fourth 3 of 3.
+    assert tau_ap(full, np.array([3.0, 4, 2, 1])) == pytest.approx(2 / 3 * (0 + 1 + 1) - 1)
+    # The worst two swapped: 1, 2 of 2, 2 of 3. Kendall's τ does not tell the two apart.
+    assert tau_ap(full, np.array([4.0, 3, 1, 2])) == pytest.approx(2 / 3 * (1 + 1 + 2 / 3) - 1)
+    assert kendall_tau(full, np.array([3.0, 4, 2, 1])) == kendall_tau(full, np.array([4.0, 3, 1, 2]))
+
+
+@given(st.permutations(range(7)))
+def test_tau_ap_without_ties_is_the_published_formula(order: list[int]) -> None:
+    full, partial = np.arange(7.0), np.array(order, float)
+    assert tau_ap(full, partial) == pytest.approx(tau_ap_by_definition(full, partial))
+
+
+@given(TIED)
+def test_tau_ap_is_the_mean_over_all_orders_of_the_estimates_ties(pairs: list[tuple[int, int]]) -> None:
+    full, partial = np.array(pairs, float).T
+    signed, decided = [], []
+    for order in permutations(range(len(full))):
+        if all(partial[a] >= partial[b] for a, b in pairwise(order)):
+            by_rank = full[list(order)]
+            signs = [np.sign(by_rank[:place] - by_rank[place]) for place in range(1, len(order))]
+            signed.append(sum(float(of_run.mean()) for of_run in signs))
+            decided.append(sum(float((of_run != 0).mean()) for of_run in signs))
+    expected = sum(signed) / sum(decided) if sum(decided) else float("nan")
+    assert tau_ap(full, partial) == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+@given(TIED)
+def test_an_equal_evaluation_has_one_and_ties_of_all_have_none(pairs: list[tuple[int, int]]) -> None:
+    scores = np.array(pairs, float).T[0]
+    if len(set(scores)) > 1:
+        assert tau_ap(scores, scores) == pytest.approx(1)
+        assert tau_ap(scores, np.zeros(len(scores))) == 0
+    assert np.isnan(tau_ap(np.zeros(len(scores)), scores))
+    assert np.isnan(kendall_tau(np.zeros(len(scores)), scores))
+    assert largest_drop(scores, scores) == (0, None)
+
+
+def test_sums_in_another_order_are_ties() -> None:
+    a, b = 0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1
+    assert a != b
+    assert ranks(np.array([a, b, 0.0])).tolist() == [1.5, 1.5, 3]
+
+
+def test_largest_drop() -> None:
+    full = np.array([0.9, 0.5, 0.4, 0.3])
+    assert largest_drop(full, np.array([0.2, 0.5, 0.4, 0.3])) == (3, 0)
+    assert largest_drop(full, np.array([0.9, 0.4, 0.4, 0.5])) == (1.5, 1)  # ranks 1, 3.5, 3.5, 2
+    assert largest_drop(full, full / 2) == (0, None)

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pooling.average_precision import UNPOOLED, Evaluation
+from pooling.judging_order import JudgingOrder
+from pooling.pool import Pool, make_pool
+from pooling.reusability import leave_out_teams, without_team
+from pooling.runs import Runs
+from ranking.errors import BadInput
+
+
+def in_order_of_ids(pool: Pool) -> JudgingOrder:
+    return JudgingOrder([np.arange(topic.pool.size, dtype=np.int32) for topic in pool.topics])
+
+
+def test_without_team_is_the_pool_of_the_other_runs() -> None:
+    """As if the team's files had not been read at all."""
+    rng = np.random.default_rng(2)
+    teams = ["b", "a", "b", "c", "a", "c"]
+    rows = [
+        (run, topic, f"d{document:02}", place)
+        for run in range(6)
+        for topic in ("1", "2", "10")
+        if (run, topic) != (3, "2")  # a run that lacks a topic
+        for place, document in enumerate(rng.permutation(40)[: rng.integers(3, 12)].tolist())
+    ]
+    table = pl.DataFrame(rows, ["run", "topic", "document", "place"], orient="row")
+    table = table.cast({"run": pl.UInt32, "place": pl.UInt32})
+    qrels = pl.DataFrame(
+        [(topic, f"d{d:02}", int(rng.integers(0, 3))) for topic in ("1", "2", "10") for d in range(0, 40, 2)],
+        {"query": pl.String, "document": pl.String, "grade": pl.Int32},
+        orient="row",
+    )
+    names = [f"r{run}" for run in range(6)]
+    whole = make_pool(Runs(names, teams, ["1", "2", "10"], table), qrels, 10, 2)
+    for team in "abc":
+        stay = [run for run in range(6) if teams[run] != team]
+        renamed = pl.DataFrame({"run": stay, "to": range(len(stay))}, {"run": pl.UInt32, "to": pl.UInt32})
+        fewer = table.join(renamed, on="run", maintain_order="left").with_columns(run="to").drop("to")
+        runs = Runs([names[run] for run in stay], [teams[run] for run in stay], ["1", "2", "10"], fewer)
+        expected, reduced = make_pool(runs, qrels, 10, 2), without_team(whole, team)
+        assert (reduced.runs, reduced.teams, reduced.depth) == (expected.runs, expected.teams, 10)
+        assert reduced.relevant_from == 2
+        for one, other in zip(reduced.topics, expected.topics, strict=True):
+            assert one.documents.to_list() == other.documents.to_list()
+            assert (one.grades == other.grades).all()
+            assert (one.judged == other.judged).all()
+            assert (one.name, one.relevant) == (other.name, other.relevant)
+            for array, of_expected in zip(one.pool, other.pool, strict=True):
+                assert array.dtype == of_expected.dtype
+                assert array.tolist() == of_expected.tolist()
+
+
+def test_a_topic_that_only_the_team_has(pool_of) -> None:
+    pool = pool_of([[[0, 1], [-1, -1]], [[0, 1], [1, 0]]], [[1, 0], [0, 1]])
+    reduced = without_team(pool, "run0")
+    assert [topic.pool.size for topic in reduced.topics] == [0, 2]
+    table = leave_out_teams(pool, in_order_of_ids, [2], ["run0"])
+    assert table["map_out"].to_list() == [pytest.approx((0 + 1 / 2) / 2)]
+
+
+def test_by_hand(pool_of) -> None:
+    # Document 0 is run0's alone, and relevant, as is 2. Judged are the two first by number.
+    rankings, grades = [[[0, 2], [1, 2], [2, 1]]], [[1, 0, 1]]
+    pool = pool_of(rankings, grades, teams=["x", "y", "y"])
+    table = leave_out_teams(pool, in_order_of_ids, [2])
+    assert table["run"].to_list() == ["run0", "run1", "run2"]
+    assert table["team"].to_list() == ["x", "y", "y"]
+    assert table["map_full"].to_list() == pytest.approx([1, 1 / 4, 1 / 2])
+    assert table["rank_full"].to_list() == [1, 3, 2]
+    # All runs: 0 and 1 are judged, 0 is known to be relevant.
+    assert table["map_in"].to_list() == [1, 0, 0]
+    assert table["rank_in"].to_list() == [1, 2.5, 2.5]
+    # Without x: 1 and 2 are judged, run0 has 2 at rank 2 as run1 has. Without y: 0 and 2 are judged, 1 is unknown.
+    assert table["map_out"].to_list() == pytest.approx([1 / 2, 1 / 4, 1 / 2])
+    assert table["rank_out"].to_list() == [2.5, 3, 2]
+    assert table["lost"].to_list() == pytest.approx([1 / 2, -1 / 4, -1 / 2])
+    assert table["fallen"].to_list() == [1.5, 0.5, -0.5]
+    assert table["lost_full"].to_list() == pytest.approx([1 / 2, 0, 0])
+    assert table["fallen_full"].to_list() == [1.5, 0, 0]
+
+
+def test_a_team_that_finds_nothing_of_its_own_loses_nothing(pool_of) -> None:
+    pool = pool_of([[[0, 1, 2], [2, 1, 0], [1, 2, 3]]], [[1, 0, 1, 0]], teams=["x", "y", "z"])
+    table = leave_out_teams(pool, in_order_of_ids, [1, 2, 4], ["x", "y"])
+    assert table["budget"].to_list() == [1, 2, 4, 1, 2, 4]
+    assert table["lost"].to_list() == [0] * 6
+    assert table["fallen"].to_list() == [0] * 6
+
+
+def test_the_judge_sees_the_reduced_pool_and_the_team_is_unpooled(random_pool) -> None:
+    pool = random_pool(np.random.default_rng(5))
+    seen = []
+
+    def judge(given: Pool) -> JudgingOrder:
+        seen.append(given)
+        rng = np.random.default_rng(1)
+        return JudgingOrder([rng.permutation(topic.pool.size).astype(np.int32) for topic in given.topics])
+
+    table = leave_out_teams(pool, judge, [10, 1000])
+    assert [set(given.teams) for given in seen] == [
+        {"team0", "team1", "team2"}, {"team1", "team2"}, {"team0", "team2"}, {"team0", "team1"},
+    ]  # fmt: skip
+    assert len(table) == 2 * 6
+    # With everything judged, the AP of a run that was left out is that of its documents which others hold.
+    evaluation = Evaluation(pool)
+    states = np.concatenate([pool.is_relevant(topic) for topic in pool.topics]).astype(np.int8)
+    for first, topic in zip(evaluation.offsets[:-1], pool.topics, strict=True):
+        for document in range(topic.pool.size):
+            holders = topic.pool.holders[topic.pool.offsets[document] : topic.pool.offsets[document + 1]]
+            if {pool.teams[run] for run in holders} == {"team0"}:
+                states[first + document] = UNPOOLED
+    expected = evaluation(np.append(states, np.int8(UNPOOLED))).ap.mean(0)[:2]
+    assert table.filter(budget=1000, team="team0")["map_out"].to_list() == pytest.approx(expected)
+    assert table.equals(leave_out_teams(pool, judge, [10, 1000]))
+
+
+def test_bad_input(random_pool, pool_of) -> None:
+    pool = random_pool(np.random.default_rng(5))
+    with pytest.raises(BadInput, match=r"no team 'nobody'; there are team0, team1, team2"):
+        without_team(pool, "nobody")
+    with pytest.raises(BadInput, match="all runs are of team 'x'"):
+        leave_out_teams(pool_of([[[0], [1]]], [[0, 1]], ["x", "x"]), in_order_of_ids, [1])
+    with pytest.raises(BadInput, match="budget of 0"):
+        leave_out_teams(pool, in_order_of_ids, [0])

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pooling.judging_order import JudgingOrder
+from pooling.pool import Pool
+from pooling.stopping import FoundNothing, StableRanking, StoppingRule, TargetRecall, savings
+from ranking.errors import BadInput
+
+RULES: list[StoppingRule] = [
+    FoundNothing(3),
+    TargetRecall(0.7, 0.8),
+    TargetRecall(0.5, 0.6, "power"),
+    StableRanking(0.6, over=2, every=3),
+]
+
+
+def random_order(pool: Pool, rng: np.random.Generator, shared: bool = False) -> JudgingOrder:
+    documents = [rng.permutation(topic.pool.size).astype(np.int32) for topic in pool.topics]
+    topics = np.repeat(np.arange(len(documents), dtype=np.int32), [len(of_topic) for of_topic in documents])
+    return JudgingOrder(documents, rng.permutation(topics) if shared else None)
+
+
+def first(rule: FoundNothing | TargetRecall, relevant: list[int]) -> int | None:
+    held = rule.holds(np.array(relevant, bool))
+    return int(held.argmax()) + 1 if held.any() else None
+
+
+def test_found_nothing() -> None:
+    rule = FoundNothing(3)
+    assert first(rule, [1, 0, 0, 1, 0, 0, 0, 1]) == 7
+    assert first(rule, [0, 0, 0, 1]) == 3
+    assert first(rule, [0, 0, 1, 0, 0]) is None
+    assert first(rule, []) is None
+
+
+def test_target_recall_reaches_it_in_random_orders() -> None:
+    """Where the rate is constant, that takes the target's share of the pool, whichever the curve."""
+    rng = np.random.default_rng(4)
+    for curve in ("exponential", "power"):
+        rule, recalls = TargetRecall(0.8, 0.95, curve), []
+        for _ in range(60):
+            relevant = rng.permutation(np.arange(1000) < 100)
+            stop = first(rule, relevant)
+            assert stop is not None
+            recalls.append(relevant[:stop].mean() * stop / 100)
+        assert np.mean(np.array(recalls) >= 0.8) >= 0.9
+        assert np.mean(recalls) < 0.95
+
+
+def test_target_recall_stops_early_in_good_orders() -> None:
+    relevant = [1] * 100 + [0] * 900
+    exponential, power = (first(TargetRecall(0.9, 0.95, curve), relevant) for curve in ("exponential", "power"))
+    assert 100 < exponential < 300 < power < 1000
+    assert first(TargetRecall(0.8), relevant) < first(TargetRecall(0.9), relevant) < first(TargetRecall(0.95), relevant)
+    assert first(TargetRecall(0.9, 0.5), relevant) < first(TargetRecall(0.9, 0.99), relevant)
+
+
+def test_target_recall_stops_where_the_rest_is_too_small_to_matter() -> None:
+    assert first(TargetRecall(0.9, 0.99), [1] * 30) == 27  # 3 more would be a tenth of 30
+    assert first(TargetRecall(0.9), [0] * 30) is None
+    assert first(TargetRecall(0.9), []) is None
+
+
+def test_stable_ranking(pool_of) -> None:
+    rankings = [[[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]]
+    pool = pool_of(rankings, [[1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0]])
+    # Nothing; then run0 leads; then run1 is second, and the rest changes nothing.
+    order = JudgingOrder([np.array([1, 0, 5, 10, 2, 3, 4, 6, 7, 8, 9, 11], np.int32)])
+    assert StableRanking(1, over=1, every=1).stops(pool, order).tolist() == [4]
+    assert StableRanking(1, over=3, every=1).stops(pool, order).tolist() == [6]
+    assert StableRanking(1, over=1, every=2).stops(pool, order).tolist() == [6]
+    assert StableRanking(1, over=20, every=1).stops(pool, order).tolist() == [12]
+    # Of one leader and the full order τ-b is 2/√(2 · 3) = .816.
+    assert StableRanking(0.81, over=1, every=1).stops(pool, order).tolist() == [3]
+    assert StableRanking(0.82, over=1, every=1).stops(pool, order).tolist() == [4]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+@given(seed=st.integers(0, 10_000), shared=st.booleans())
+def test_what_is_not_judged_yet_does_not_matter(rule: StoppingRule, random_pool, seed: int, shared: bool) -> None:
+    rng = np.random.default_rng(seed)
+    pool = random_pool(rng)
+    order = random_order(pool, rng, shared)
+    stops = rule.stops(pool, order)
+    assert (stops >= 1).all()
+    topics = []
+    for topic, documents, stop in zip(pool.topics, order.documents, stops, strict=True):
+        grades = topic.grades.copy()
+        grades[documents[stop:]] = rng.integers(0, 2, len(documents) - stop)
+        topics.append(replace(topic, grades=grades, relevant=int(grades.sum())))
+    assert rule.stops(replace(pool, topics=topics), order).tolist() == stops.tolist()
+
+
+def test_a_pool_wide_rule_stops_at_a_budget(random_pool) -> None:
+    rng = np.random.default_rng(1)
+    pool = random_pool(rng)
+    order = random_order(pool, rng, shared=True)
+    stops = StableRanking(0.6, over=2, every=3).stops(pool, order)
+    assert any((order.spent(budget) == stops).all() for budget in range(3, 60, 3))
+
+
+def test_savings(random_pool) -> None:
+    rng = np.random.default_rng(6)
+    pool = random_pool(rng)
+    order = random_order(pool, rng)
+    table = savings(pool, order, [*RULES, FoundNothing(1000)])
+    assert table["rule"].to_list() == [*map(str, RULES), "nothing in 1000"]
+    for row, rule in zip(table[:-1].iter_rows(named=True), RULES, strict=True):
+        stops = rule.stops(pool, order)
+        found = [pool.is_relevant(t)[d[:s]].sum() for t, d, s in zip(pool.topics, order.documents, stops, strict=True)]
+        assert row["judged"] == stops.mean()
+        assert row["saved"] == pytest.approx(1 - stops.sum() / pool.size)
+        assert row["found"] == np.mean(found)
+        assert row["lowest_recall"] == min(f / t.relevant for f, t in zip(found, pool.topics, strict=True))
+    never = table.row(-1, named=True)
+    assert (never["saved"], never["recall"], never["tau"]) == (0, 1, pytest.approx(1))
+    assert table.equals(savings(pool, order, [*RULES, FoundNothing(1000)]))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FoundNothing(0), "in_a_row is 0"),
+        (lambda: TargetRecall(1), "recall is 1"),
+        (lambda: TargetRecall(0.9, 0.4), "confidence is 0.4"),
+        (lambda: TargetRecall(0.9, 0.9, "line"), "'line'"),
+        (lambda: StableRanking(1.1), "tau is 1.1"),
+        (lambda: StableRanking(over=0), "over is 0"),
+        (lambda: StableRanking(every=0), "every 0"),
+    ],
+)
+def test_options_out_of_range(make, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        make()

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pooling.judging_order import JudgingOrder
+from pooling.pool import make_pool
+from pooling.runs import read_runs
+from pooling.worth import Worth, worth
+from ranking.errors import BadInput
+from ranking.trec_files import read_qrels
+
+# Two topics, three runs; relevant are 0 and 1 in both. Full MAP: run0 1, run1 (1/2 + 2/3) / 2, run2 0.
+RANKINGS = [[[0, 1, 2], [2, 0, 1], [3, 4, 2]]] * 2
+GRADES = [[1, 1, 0, 0, 0]] * 2
+
+
+def test_by_hand(pool_of) -> None:
+    pool = pool_of(RANKINGS, GRADES, outside=1)
+    # First two that are not relevant, so all runs have 0; then those that are.
+    order = JudgingOrder([np.array([2, 3, 0, 1, 4], np.int32)] * 2)
+    table = worth(pool, order, [2, 3, 100])
+    assert table["budget"].to_list() == [2, 3, 100]
+    assert table["judged"].to_list() == [2, 3, 5]
+    assert table["found"].to_list() == [0, 1, 2]
+    assert table["recall"].to_list() == pytest.approx([0, 1 / 3, 2 / 3])
+    assert np.isnan(table["tau"][0])
+    assert table["tau_ap"].to_list() == pytest.approx([0, 1, 1])
+    assert table["tau"][1:].to_list() == pytest.approx([1, 1])
+    assert table["drop"].to_list() == [1, 0, 0]  # all tie at rank 2
+    assert table["dropped"].to_list() == ["run0", None, None]
+    full = np.array([2 / 3, (1 / 2 + 2 / 3) / 3, 0])  # one of three relevant is outside the pool
+    assert table["bias"].to_list() == pytest.approx(
+        [-full.mean(), (1 + 1 / 2) / 3 - full.mean(), (1 + (1 / 2 + 2 / 3) / 2) / 3 - full.mean()]
+    )
+
+
+def test_topics_differ_in_what_is_judged(pool_of) -> None:
+    pool = pool_of(RANKINGS, [[1, 1, 0, 0, 0], [0, 0, 0, 0, 0]])
+    order = JudgingOrder([np.array([0, 1, 2, 3, 4], np.int32)] * 2)
+    row = Worth(pool).at(order, np.array([1, 4]))
+    assert (row["judged"], row["found"]) == (2.5, 0.5)
+    assert row["recall"] == row["lowest_recall"] == 0.5  # the second topic has nothing to recall
+
+
+def test_a_shared_budget_is_counted_by_its_turns(pool_of) -> None:
+    pool = pool_of(RANKINGS, GRADES)
+    documents = [np.array([0, 1, 2, 3, 4], np.int32)] * 2
+    turns = np.array([0, 0, 0, 1, 0, 0, 1, 1, 1, 1], np.int32)
+    table = worth(pool, JudgingOrder(documents, turns), [2])
+    assert table["judged"].to_list() == [2]
+    assert table["recall"].to_list() == [(1 + 1 / 2) / 2]
+
+
+def test_no_relevant_document_at_all(pool_of) -> None:
+    pool = pool_of(RANKINGS, [[0] * 5] * 2)
+    table = worth(pool, JudgingOrder([np.arange(5, dtype=np.int32)] * 2), [1, 5])
+    assert table["recall"].is_nan().all()
+    assert table["tau"].is_nan().all()
+    assert table["dropped"].dtype == pl.String
+    assert table["dropped"].null_count() == 2
+
+
+def test_budgets_below_one_are_refused(pool_of) -> None:
+    pool = pool_of(RANKINGS, GRADES)
+    with pytest.raises(BadInput, match="budget of 0"):
+        worth(pool, JudgingOrder([np.arange(5, dtype=np.int32)] * 2), [5, 0])
+
+
+def test_everything_judged_is_the_truth(random_pool) -> None:
+    pool = random_pool(np.random.default_rng(2), topics=6, runs=12)
+    order = JudgingOrder([np.arange(topic.pool.size, dtype=np.int32) for topic in pool.topics])
+    first, again = worth(pool, order, [1, 5, 10, 1000]), worth(pool, order, [1, 5, 10, 1000])
+    assert first.equals(again)
+    last = first.row(-1, named=True)
+    assert last["recall"] == 1
+    assert (last["tau"], last["drop"], last["bias"]) == (pytest.approx(1), 0, pytest.approx(0))
+    assert last["tau_ap"] == pytest.approx(1)
+    assert last["inf_bias"] == pytest.approx(0, abs=1e-4)  # infAP's ε
+
+
+def test_trec8(shared_data: Path) -> None:
+    """On real runs the relevant documents first rank them better than a random order, and infAP says too much of it."""
+    pool = make_pool(
+        read_runs(str(shared_data / "trec8" / "runs"), "file"), read_qrels(shared_data / "trec8" / "qrels.txt.gz")
+    )
+    of_pool, rng = Worth(pool), np.random.default_rng(0)
+    chance = JudgingOrder([rng.permutation(topic.pool.size).astype(np.int32) for topic in pool.topics])
+    oracle = JudgingOrder(
+        [np.argsort(~pool.is_relevant(topic), kind="stable").astype(np.int32) for topic in pool.topics]
+    )
+    by_chance, best = (of_pool.table(order, [100, 300, 10_000]) for order in (chance, oracle))
+    assert (best["tau"] > by_chance["tau"])[:2].all()
+    assert (by_chance["inf_tau"] > by_chance["tau"])[:2].all()
+    assert (best["inf_bias"] > 0.05)[:2].all()
+    assert (by_chance["inf_bias"].abs() < by_chance["bias"].abs() / 2)[:2].all()
+    assert by_chance["found"][2] == best["found"][2] == pytest.approx(94.04)
+    assert best["tau"][2] == pytest.approx(1)
