@@ -6,7 +6,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ranking.errors import BadInput
 
@@ -14,10 +14,10 @@ INTERRUPTED = 130
 
 
 def _parser() -> argparse.ArgumentParser:
-    from cluster.configuration import group_options
+    from cluster.configuration import group_options, groups_of
 
     groups = group_options()
-    listed = "\n".join(f"  {group}={'|'.join(names)}" for group, names in groups.items() if group != "experiment")
+    listed = "\n".join(f"  {group}={'|'.join(groups[group])}" for group in groups_of("config"))
     options = (
         f"options, as Hydra overrides:\n{listed}\n"
         "  any value by its path, e.g. training.patience=3 function.bm25.k1=1.2 (see `pyrite options`)"
@@ -54,6 +54,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     study.add_argument("overrides", nargs="*", metavar="key=value", help="what differs from the defaults; may sweep")
     study.add_argument("--resume", metavar="OUT", help="continue the study of this folder after an interrupt")
+    pool = verb(
+        "pool",
+        "Compare orders of judging a pool, in simulation; spread with Ray Tune. Without runs=: over systems built here.",
+        "options, as Hydra overrides:\n"
+        f"  method={'|'.join(groups['method'])}|all\n  preset={'|'.join(groups['preset'])}\n"
+        f"  stopping=[{','.join(groups['stopping'])}]\n"
+        "  method.NAME.option=…  of a method; lists are swept: method.mm.rate=0,0.5,1\n"
+        "  runs=FOLDER qrels=FILE depth=N order=score|rank|file relevant_from=GRADE groups=FILE\n"
+        "  pools=FILE.yaml  instead: several pools\n"
+        "  seeds=N 'budgets=[100,300]' baseline=METHOD worth=false reuse=true out=FOLDER_OR_URI concurrent=N\n\n"
+        "example:\n  pyrite pool runs=trec8/runs qrels=trec8/qrels.txt.gz method=mtf,mm,mm_ns,posterior_fusion",
+    )
+    pool.add_argument("overrides", nargs="*", metavar="key=value", help="what differs from the defaults; may sweep")
+    pool.add_argument("--resume", metavar="OUT", help="continue the study of this folder after an interrupt")
     report = verb("report", "Make a study's summary, figures and report again.", "example:\n  pyrite report outputs/m")
     report.add_argument("out", metavar="OUT", help="the study's folder or URI")
     report.add_argument("overrides", nargs="*", metavar="key=value", help="baseline='policy=… function=… selector=…'")
@@ -101,17 +115,26 @@ def _run(chosen: argparse.Namespace) -> int:
         return 0
     if chosen.verb == "report":
         from cluster.configuration import compose
+        from cluster.pools import conclusion as of_pools
         from cluster.storage import Storage
-        from cluster.studies.conclusion import report
+        from cluster.studies.conclusion import read_config, report
 
-        report(Storage(chosen.out), console, compose(chosen.overrides, "study")["baseline"])
+        storage = Storage(chosen.out)
+        if "pools" in read_config(storage):
+            of_pools.report(storage, console)
+        else:
+            report(storage, console, compose(chosen.overrides, "study")["baseline"])
         return 0
-    from cluster.studies import ranking
+    kind: Any
+    if chosen.verb == "pool":
+        from cluster.pools import study as kind
+    else:
+        from cluster.studies import ranking as kind
 
-    study = ranking.read_arguments(chosen.overrides, chosen.resume)
+    study = kind.read_arguments(chosen.overrides, chosen.resume)
     try:
-        return 1 if ranking.conduct(study, console) else 0
+        return 1 if kind.conduct(study, console) else 0
     except KeyboardInterrupt:
-        again = shlex.join(["pyrite", "study", "--resume", study.storage.place])
+        again = shlex.join(["pyrite", chosen.verb, "--resume", study.storage.place])
         console.print(f"interrupted; go on with: {again}", soft_wrap=True, markup=False)
         return INTERRUPTED

@@ -78,6 +78,15 @@ def group_options() -> dict[str, list[str]]:
     return {folder.name: sorted(file.stem for file in folder.glob("*.yaml")) for folder in groups}
 
 
+def groups_of(config: str) -> list[str]:
+    """The configuration groups that a primary file chooses from, in their order by name."""
+    from omegaconf import OmegaConf
+
+    content: Any = OmegaConf.to_container(OmegaConf.load(CONF / f"{config}.yaml"))
+    defaults = content["defaults"]
+    return sorted(str(group) for entry in defaults if isinstance(entry, dict) for group in entry)
+
+
 def digest(content: Any) -> str:
     """16 hex digits that name a piece of configuration."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.syntax import Syntax
 
-from cluster.configuration import CHOICES, CONF, compose, group_options
+from cluster.configuration import CHOICES, CONF, compose, group_options, groups_of
 
 
 def show(overrides: Sequence[str], console: Console) -> None:
@@ -24,9 +24,9 @@ def show(overrides: Sequence[str], console: Console) -> None:
     console.print(
         Syntax(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), "yaml", background_color="default")
     )
-    for group, names in group_options().items():
-        if group == "experiment":
-            continue
+    there = group_options()
+    for group in groups_of("config"):
+        names = there[group]
         chosen = choices.get(group)
         picked = re.findall(r"\w+", str(chosen))  # one, or a list in brackets
         for name in names:

@@ -18,8 +18,8 @@ class AcrossTopics:
     """A bandit whose arms are the topics chooses whose next document is judged; an adjudicator chooses the document.
 
     The paper leaves it to later work (Losada et al. 2016, section 6) and warns that it may favour some topics:
-    `least` is the guard against that. A play of a topic takes its next document, whichever the adjudicator says that is;
-    so the topics form a pool of their own, in which topic t "ranks" as many documents as it has.
+    `least` is the guard against that. A play of a topic takes its next document, whichever the adjudicator says that
+    is; so the topics form a pool of their own, in which topic t "ranks" as many documents as it has.
 
     Args:
         adjudicator: chooses a topic's document.
@@ -39,7 +39,7 @@ class AcrossTopics:
 
     def guard(self, sizes: NDArray[np.int64]) -> NDArray[np.int32]:
         """The topics of the first judgements, before the bandit begins: each in turn, until each has its least."""
-        turns, topics = np.nonzero(np.arange(self.least)[:, None] < sizes[None, :])
+        _, topics = np.nonzero(np.arange(self.least)[:, None] < sizes[None, :])
         return topics.astype(np.int32)
 
     def turns(self, sizes: NDArray[np.int64], rewards: list[NDArray[np.float64]], seed: int) -> NDArray[np.int32]:
@@ -52,7 +52,8 @@ class AcrossTopics:
         """
         pool, first = pool_of_topics(sizes), first_slots(sizes)
         rng = topic_rng(seed, NAME)
-        state, options = self.topics.start(pool, rng, [str(topic) for topic in range(len(sizes))]), self.topics.options()
+        state = self.topics.start(pool, rng, [str(topic) for topic in range(len(sizes))])
+        options = self.topics.options()
         by_slot = np.concatenate(rewards)
         guarded, judged = self.guard(sizes), np.zeros(len(sizes), np.int64)
         for topic in guarded:

@@ -17,8 +17,8 @@ NONE = -1
 class Campaign:
     """Says which document to judge next, of a topic or of any, and hears the grades.
 
-    With one assessor it gives the order of `pooling.simulation.simulate` from the same seed. With several, documents may
-    be out while others are judged; none is handed out twice.
+    With one assessor it gives the order of `pooling.simulation.simulate` from the same seed. With several, documents
+    may be out while others are judged; none is handed out twice.
 
     Args:
         pool: with or without judgements: they are not looked at.

@@ -81,7 +81,9 @@ def read_runs(
     ]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise BadInput(f"two runs are called {min(twice)!r}", paths if isinstance(paths, str) else None, "rename a file")
+        raise BadInput(
+            f"two runs are called {min(twice)!r}", paths if isinstance(paths, str) else None, "rename a file"
+        )
     by_name = sorted(range(len(files)), key=lambda place: names[place].encode())
     table = pl.concat(
         read[place][0].select(pl.lit(number, pl.UInt32).alias("run"), "topic", "document", "place")

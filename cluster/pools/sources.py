@@ -50,7 +50,9 @@ def open_pools(config: dict[str, Any], on_system: Callable[[str, int, int], None
     own = {key: config[key] for key in PoolSource.model_fields}
     if config["pools"] is not None:
         if own["runs"] is not None or own["qrels"] is not None:
-            raise BadInput("pools= is given beside runs= or qrels=", remedy="write them into the file that pools= names")
+            raise BadInput(
+                "pools= is given beside runs= or qrels=", remedy="write them into the file that pools= names"
+            )
         sources = _read_sources(config["pools"], own)
     elif own["runs"] is None:
         if own["qrels"] is not None:
@@ -87,7 +89,9 @@ def _name(runs: str | list[str]) -> str:
 def _named(name: str, source: dict[str, Any]) -> NamedPool:
     if source["runs"] is None or source["qrels"] is None:
         missing = "runs" if source["runs"] is None else "qrels"
-        raise BadInput(f"the pool {name} has no {missing}", remedy=f"give {missing}=…; only `pyrite judge` needs no qrels")
+        raise BadInput(
+            f"the pool {name} has no {missing}", remedy=f"give {missing}=…; only `pyrite judge` needs no qrels"
+        )
     runs = read_runs(source["runs"], source["order"], source["groups"], source["strict"], source["encoding"])
     qrels = read_qrels(source["qrels"], source["strict"])
     pool = make_pool(runs, qrels, source["depth"], source["relevant_from"])

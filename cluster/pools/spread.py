@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -60,13 +61,12 @@ def spread(
         BadInput: where a trial asks for more than a local Ray has.
     """
     cpu = study.config["cpu"]
-    if not study.config["address"] and cpu > ray.cluster_resources().get("CPU", 0):
+    remote = study.config["address"] or os.environ.get("RAY_ADDRESS")
+    if not remote and cpu > ray.cluster_resources().get("CPU", 0):
         raise BadInput(f"a method asks for {cpu} cores, and this machine has fewer", "cpu")
     used = {trial.pool for trial in trials}
     shared = {name: ray.put(pool) for name, pool in pools.items() if name in used}
-    body = tune.with_resources(
-        tune.with_parameters(trainable, shared=shared, storage=study.storage), {"cpu": cpu}
-    )
+    body = tune.with_resources(tune.with_parameters(trainable, shared=shared, storage=study.storage), {"cpu": cpu})
     space = {"run": tune.grid_search([vars(trial) for trial in trials])}
     with LiveTable(console, len(trials) + ready, ready, "area", "seed") as table:
         return run_trials(body, space, study.storage, study.config, table)

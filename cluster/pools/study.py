@@ -16,13 +16,25 @@ from rich.status import Status
 from cluster.configuration import CHOICES, compose
 from cluster.pools.plan import Variant, split, variants
 from cluster.pools.sources import NamedPool, open_pools
-from cluster.pools.trial import Trial, finished, plan_trial
+from cluster.pools.trial import finished, plan_trial
 from cluster.storage import Storage
 from cluster.studies.conclusion import CONFIG, read_config
 from cluster.studies.sweep import key_of
 from ranking.errors import BadInput
 
-DEFAULT = ["docid", "rank", "mtf", "moffat_c", "hedge", "random", "ucb1_tuned", "bla", "mm", "mm_ns", "posterior_fusion"]
+DEFAULT = [
+    "docid",
+    "rank",
+    "mtf",
+    "moffat_c",
+    "hedge",
+    "random",
+    "ucb1_tuned",
+    "bla",
+    "mm",
+    "mm_ns",
+    "posterior_fusion",
+]
 """What is compared where no method is named."""
 MAY_CHANGE = ("retries", "concurrent", "address", "dashboard", "cpu", "cache")
 """Options that a study may be resumed with: no result depends on them."""
@@ -167,7 +179,9 @@ def _record(study: PoolStudy, pools: Sequence[NamedPool]) -> None:
         "pools": {pool.name: pool.fingerprint for pool in pools},
         "facts": {pool.name: described(pool) for pool in pools},
         "notes": {pool.name: {said: count for said, count in pool.pool.notes.items() if count} for pool in pools},
-        "methods": {variant.label: {"overrides": list(variant.overrides), **variant.node} for variant in study.variants},
+        "methods": {
+            variant.label: {"overrides": list(variant.overrides), **variant.node} for variant in study.variants
+        },
         "options": {key: value for key, value in study.config.items() if key not in ("method", "preset")},
     }
     study.storage.write(CONFIG, yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())

@@ -64,10 +64,10 @@ def make_systems(
 ) -> Systems:
     """Have every system rank a sample of topics, and write runs and judgements; or find them written before.
 
-    Topics are drawn from the collection's test queries (from the first of five folds where it has no split) by a
-    hash of their ids. The trained systems learn from the others. The same collection gives the same files, byte for
-    byte. They are written into a folder of another name, which is renamed when it is whole. Memory grows with topics
-    times documents (8 bytes each, several times).
+    Up to 500 training and 100 validation queries (of the first of five folds, where the collection has no split) go
+    to the trained systems. Topics are drawn from all others by a hash of their ids. The same collection gives the
+    same files, byte for byte. They are written into a folder of another name, which is renamed when it is whole.
+    Memory grows with topics times documents (8 bytes each, several times).
 
     Args:
         collection: what is ranked.
@@ -105,7 +105,7 @@ def make_systems(
 
 
 def pydocs_systems(cache: str | Path | None = None, on_system: Told = lambda name, done, total: None) -> Systems:
-    """Systems over the built-in collection: classes and modules are topics, their members relevant.
+    """Systems over the built-in collection: classes and modules are topics, their members relevant, at least fifteen.
 
     Args:
         cache: the folder for collections and runs; `PYRITE_CACHE`, or the user's cache folder, when None.
@@ -127,7 +127,7 @@ def _bench(collection: Collection, topics: int, fewest: int, depth: int) -> Benc
     able = np.diff(encoded.judgements.relevant().offsets) >= fewest
     able[np.concatenate([split.train, split.dev])] = False
     if not able.any():
-        raise BadInput(f"no query has {fewest} relevant documents", collection.name, "ask for fewer")
+        raise BadInput(f"no query left to rank for has {fewest} relevant documents", collection.name, "ask for fewer")
     drawn = shuffled(collection.queries["id"].filter(able))[:topics]
     chosen = np.flatnonzero(collection.queries["id"].is_in(drawn))
     return Bench(collection, encoded, vocabulary, Split(split.train, split.dev, chosen), depth)

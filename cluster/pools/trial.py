@@ -20,9 +20,11 @@ from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 from pooling.simulation import Method, found_at, found_curves, simulate
 
-TABLES = ("curves", "budgets", "effort", "worth", "stopping", "reuse")
+TABLES = ("curves", "totals", "budgets", "effort", "worth", "stopping", "reuse")
 SHARES = (50, 80, 90)
 """Per cent of the relevant documents whose cost is told."""
+POINTS = 250
+"""Budgets at which the curve over all topics is kept."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ def measure(
     tables = {
         "curves": pl.concat(_curve_rows(pool, order, seed) for seed, order in enumerate(orders)),
         "budgets": pl.concat(_budget_rows(pool, order, seed, names, budgets) for seed, order in enumerate(orders)),
+        "totals": pl.concat(_total_rows(pool, order, seed) for seed, order in enumerate(orders)),
         "effort": pl.DataFrame([{"seed": seed, **effort(pool, order)} for seed, order in enumerate(orders)]),
     }
     if options["worth"] and len(pool.runs) > 1:
@@ -129,7 +132,9 @@ def effort(pool: Pool, order: JudgingOrder) -> dict[str, float]:
 
 def total_curve(pool: Pool, order: JudgingOrder) -> tuple[int, np.ndarray[Any, np.dtype[np.int64]]]:
     """How many relevant documents all topics have in the pool, and how many are found at each budget 1, 2, …."""
-    relevant = [pool.is_relevant(topic)[documents] for topic, documents in zip(pool.topics, order.documents, strict=True)]
+    relevant = [
+        pool.is_relevant(topic)[documents] for topic, documents in zip(pool.topics, order.documents, strict=True)
+    ]
     budgets = max(len(found) for found in relevant)
     if order.turns is None:
         gains = np.zeros(budgets, np.int64)
@@ -193,7 +198,14 @@ def _budget_rows(
     )
 
 
+def _total_rows(pool: Pool, order: JudgingOrder, seed: int) -> pl.DataFrame:
+    """Relevant documents found a topic at some budgets, close together at first."""
+    _, curve = total_curve(pool, order)
+    budgets = np.unique(np.geomspace(1, len(curve), POINTS).astype(np.int64))
+    found = np.concatenate([[0], curve[budgets - 1]]) / len(pool.topics)
+    every = np.concatenate([[0], budgets]).astype(np.int32)
+    return pl.DataFrame({"seed": np.full(len(every), seed, np.int32), "budget": every, "found": found})
+
+
 def _by_seed(tables: Any) -> pl.DataFrame:
-    return pl.concat(
-        table.select(pl.lit(seed, pl.Int32).alias("seed"), pl.all()) for seed, table in enumerate(tables)
-    )
+    return pl.concat(table.select(pl.lit(seed, pl.Int32).alias("seed"), pl.all()) for seed, table in enumerate(tables))

@@ -193,7 +193,7 @@ class Adjudication:
 
 
 def _flat(state: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
-    arrays = {}
+    arrays: dict[str, NDArray[Any]] = {}
     for name, value in zip(state._fields, state, strict=True):
         if isinstance(value, tuple):
             arrays |= _flat(value, f"{prefix}{name}.")

@@ -128,10 +128,10 @@ class Bandit(Adjudicator):
         alpha, beta = self.arm.prior(pool, runs)
         count, teams = len(pool.lengths), int(pool.teams.max(initial=-1)) + 1
         members = np.bincount(pool.teams, minlength=teams)
-        of_team = [np.bincount(pool.teams, prior, teams) / members for prior in (alpha, beta)]
+        of_team = (np.bincount(pool.teams, prior, teams) / members for prior in (alpha, beta))
         return State(
-            Arms(*np.zeros((3, count)), alpha, beta),
-            Arms(*np.zeros((3, teams)), *of_team),
+            _nothing_known(alpha, beta),
+            _nothing_known(*of_team),
             np.zeros(count, np.int32),
             pool.lengths.copy(),
             np.bincount(pool.teams[pool.lengths > 0], minlength=teams).astype(np.int32),
@@ -142,6 +142,10 @@ class Bandit(Adjudicator):
             np.array([0, NOTHING, 0], np.int64),
             np.empty(max(count, teams), np.int32),
         )
+
+
+def _nothing_known(alpha: NDArray[np.float64], beta: NDArray[np.float64]) -> Arms:
+    return Arms(np.zeros(len(alpha)), np.zeros(len(alpha)), np.zeros(len(alpha)), alpha, beta)
 
 
 @cache

@@ -18,7 +18,8 @@ from typing import Any
 
 from numba import njit
 
-kernel = njit(cache=True, _nrt=False)
+_OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
+kernel = njit(**_OPTIONS)
 """Compiles a function that a loop calls. Numba counts references to each array at each call, which costs more than the
 work of these functions does; none of them allocates, and who calls them holds the arrays, so that is left out."""
 
@@ -33,11 +34,11 @@ def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:
         name: of the method; no two in one module may share it.
         uses: compiled functions, by the names under which the template calls them.
     """
-    function = FunctionType(template.__code__, {**template.__globals__, **uses}, template.__name__)  # type: ignore[attr-defined]
+    function = FunctionType(template.__code__, {**template.__globals__, **uses}, template.__name__)
     sources = {file for used in uses.values() if (file := _source(used))}
     function.__qualname__ = f"{template.__name__}_{name}_{_digest(frozenset(sources))}"
     function.__module__ = template.__module__
-    return njit(cache=True, nogil=True, _nrt=False)(function)
+    return njit(**_OPTIONS, nogil=True)(function)
 
 
 def _source(used: Any) -> str | None:

@@ -1,8 +1,7 @@
 """The best run so far, and now and then any."""
 
-
-from pooling.adjudicators.compiled import kernel
 from pooling.adjudicators.arms import ArmIndex
+from pooling.adjudicators.compiled import kernel
 from ranking.errors import BadInput
 
 

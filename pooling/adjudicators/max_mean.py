@@ -1,8 +1,7 @@
 """The mean of what is believed of the run."""
 
-
-from pooling.adjudicators.compiled import kernel
 from pooling.adjudicators.arms import BayesianIndex
+from pooling.adjudicators.compiled import kernel
 
 
 @kernel

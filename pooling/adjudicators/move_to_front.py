@@ -1,8 +1,7 @@
 """A run is left when it supplies something that is not relevant."""
 
-
-from pooling.adjudicators.compiled import kernel
 from pooling.adjudicators.arms import ArmIndex
+from pooling.adjudicators.compiled import kernel
 
 
 @kernel

@@ -1,8 +1,7 @@
 """Any run."""
 
-
-from pooling.adjudicators.compiled import kernel
 from pooling.adjudicators.arms import ArmIndex
+from pooling.adjudicators.compiled import kernel
 
 
 @kernel

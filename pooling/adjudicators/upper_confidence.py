@@ -2,9 +2,8 @@
 
 import math
 
-
-from pooling.adjudicators.compiled import kernel
 from pooling.adjudicators.arms import ArmIndex
+from pooling.adjudicators.compiled import kernel
 from ranking.errors import BadInput
 
 

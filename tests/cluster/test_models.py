@@ -20,6 +20,10 @@ COUNTS = np.array([[2, 1, 0, 0], [1, 0, 3, 0], [0, 0, 1, 1]], float)  # document
 TOPICS = np.array([[1, 0, 1, 0], [0, 2, 0, 0]], float)
 
 
+def unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
 @pytest.fixture
 def index() -> Index:
     return Index(csr_array(COUNTS), csr_array(TOPICS), COUNTS.sum(1))
@@ -102,7 +106,6 @@ def test_cosine(index: Index) -> None:
     idf = np.log(4 / np.array([2, 1, 2, 1]))
     with np.errstate(divide="ignore"):
         tf, asked = (np.where(counts > 0, 1 + np.log(counts), 0) for counts in (COUNTS, TOPICS))
-    unit = lambda rows: rows / np.linalg.norm(rows, axis=1, keepdims=True)  # noqa: E731
     np.testing.assert_allclose(models.cosine(index), unit(asked * idf) @ unit(tf * idf).T)
     np.testing.assert_allclose(models.cosine(index, idf=False), unit(asked * idf) @ unit(tf).T)
 

@@ -1,0 +1,93 @@
+"""What a pooling study ends with: its tables, its summary, figures and report, and a word on screen."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from rich.console import Console
+from rich.markup import escape
+
+from cluster.pools.sources import NamedPool
+from cluster.pools.summary import summarise
+from cluster.pools.trial import TABLES, Trial, read_trial
+from cluster.storage import Storage
+from cluster.studies.conclusion import CONFIG, read_config
+from cluster.studies.results import parquet
+from ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from cluster.pools.study import PoolStudy
+
+
+def write_tables(study: PoolStudy, trials: Sequence[Trial], pools: Sequence[NamedPool], errors: dict[str, str]) -> int:
+    """Gather the trials' tables into one each, and write trials.parquet.
+
+    Returns:
+        How many trials have no result.
+    """
+    storage = study.storage
+    overrides = {variant.label: shlex.join(variant.overrides) for variant in study.variants}
+    rows: list[dict[str, Any]] = []
+    for trial in trials:
+        told = storage.read(f"runs/{trial.name}.json")
+        seconds = json.loads(told) if told else {}
+        rows.append(
+            {
+                "pool": trial.pool,
+                "method": trial.label,
+                "overrides": overrides[trial.label],
+                "seeds": trial.options["seeds"],
+                "status": "done" if told else "failed",
+                "error": None if told else errors.get(trial.name, "did not run"),
+                "seconds": seconds.get("simulated"),
+                "seconds_in_all": seconds.get("all"),
+            }
+        )
+    storage.write("trials.parquet", parquet(pl.DataFrame(rows, schema_overrides={"error": pl.String})))
+    for name in TABLES:
+        parts = [content for trial in trials if (content := read_trial(storage, trial, name)) is not None]
+        if parts:
+            frames = [pl.read_parquet(io.BytesIO(content)) for content in parts]
+            storage.write(f"{name}.parquet", parquet(pl.concat(frames)))
+    return sum(row["status"] == "failed" for row in rows)
+
+
+def report(storage: Storage, console: Console) -> None:
+    """Make summary.csv, figures and report.html from a study's tables, and print the table.
+
+    Raises:
+        BadInput: where the folder holds no finished pooling study.
+    """
+    from cluster.pools.report import render
+    from cluster.pools.table import table
+
+    config = read_config(storage)
+    trials = _table(storage, "trials")
+    if trials is None:
+        raise BadInput("there is no trials.parquet", storage.place, "name the folder of a study that has ended")
+    failed = trials.filter(pl.col("status") == "failed")
+    tables = {name: frame for name in TABLES if (frame := _table(storage, name)) is not None}
+    if "budgets" in tables:
+        methods = trials["method"].unique(maintain_order=True).to_list()
+        summary = summarise(tables["budgets"], methods, config["options"]["baseline"])
+        storage.write("summary.csv", summary.write_csv().encode())
+        page = render(config, trials, tables, summary, (storage.read(CONFIG) or b"").decode())
+        for name, content in page.figures.items():
+            storage.write(f"figures/{name}", content)
+        storage.write("report.html", page.html.encode())
+        console.print(table(summary))
+    for name, error in failed.select("method", "error").rows():
+        console.print(f"[red]failed[/] {escape(f'{name}: {error}')}")
+    where = os.path.relpath(storage.path("report.html")) if storage.local else storage.path("report.html")
+    console.print(f"report: {escape(where)}", soft_wrap=True)
+
+
+def _table(storage: Storage, name: str) -> pl.DataFrame | None:
+    content = storage.read(f"{name}.parquet")
+    return None if content is None else pl.read_parquet(io.BytesIO(content))

@@ -1,0 +1,75 @@
+"""The texts of a pool's documents."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from pooling.pool import Pool
+from ranking.collections.arrow_files import mapped, write
+from ranking.errors import BadInput
+
+_TEXTS = {"id": pl.String(), "text": pl.String()}
+
+
+class PooledDocuments:
+    """Texts by id.
+
+    Args:
+        texts: id, text; of a text that comes twice the first counts.
+    """
+
+    def __init__(self, texts: pl.DataFrame) -> None:
+        self._texts = texts["text"]
+        self._rows = {name: row for row, name in reversed(list(enumerate(texts["id"])))}
+
+    def text(self, document: str) -> str | None:
+        """The text of a document, None where it is not known."""
+        row = self._rows.get(document)
+        return None if row is None else self._texts[row]
+
+    def missing(self, pool: Pool) -> int:
+        """How many of a pool's documents have no text; one that several topics have counts once."""
+        return sum(name not in self._rows for name in {name for topic in pool.topics for name in topic.documents})
+
+
+def pooled(frames: Iterable[pl.DataFrame], pool: Pool) -> Iterable[pl.DataFrame]:
+    """Those documents of a collection that are in the pool: id, text. Memory is bounded by a frame.
+
+    Args:
+        frames: id, text and more, e.g. of `Reader.read_documents`.
+        pool: of these documents.
+    """
+    wanted = pl.concat([topic.documents for topic in pool.topics]).unique().rename("id").to_frame()
+    for frame in frames:
+        yield frame.select(list(_TEXTS)).join(wanted, on="id", how="semi")
+
+
+def keep(path: Path, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Write texts into a file, whole or not at all, and map it.
+
+    Raises:
+        BadInput: where it can't be written.
+    """
+    temporary = path.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(temporary, _TEXTS, frames)
+        temporary.replace(path)
+    except OSError as error:
+        raise BadInput(f"can't be written ({error.strerror})", path, "choose another out=") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return mapped(path)
+
+
+def kept(path: Path) -> pl.DataFrame | None:
+    """The texts in a file that `keep` wrote, None where there is none."""
+    try:
+        return mapped(path)
+    except (OSError, pa.ArrowException):
+        return None

@@ -1,0 +1,93 @@
+"""Qrels of what was judged."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+
+from pooling.judging.store import Kept
+from ranking.errors import BadInput
+
+Rule = Literal["highest", "first", "last"]
+RULES: Mapping[Rule, Callable[[Sequence[int]], int]] = {
+    "highest": max, "first": lambda grades: grades[0], "last": lambda grades: grades[-1],
+}  # fmt: skip
+"""Which grade counts of several, given in the order in which they were made."""
+
+
+def resolve(grades: Sequence[int], rule: Rule) -> int:
+    """The one grade of a document that was judged once or more."""
+    return RULES[rule](grades)
+
+
+def qrels(kept: Kept, rule: Rule) -> str:
+    """All judgements in TREC's form, a line a document: topic, 0, document, grade.
+
+    Judgements made before stand with the others; where a document was judged before and now, what was judged now.
+    Topics and documents are in order, numbers by value.
+    """
+    grades = {(topic, document): [grade] for topic, document, grade in kept.known.iter_rows()}
+    grades |= {place: [grade for _, grade in given] for place, given in _by_document(kept.judgements).items()}
+    ordered = sorted(grades, key=lambda place: (_by_value(place[0]), place[1].encode()))
+    return "".join(f"{topic} 0 {document} {resolve(grades[topic, document], rule)}\n" for topic, document in ordered)
+
+
+def disagreements(kept: Kept, rule: Rule) -> str:
+    """The documents that got two different grades, as a table with tabs: whose they are, and which one counts."""
+    lines = ["topic\tdocument\tgrade\tfirst assessor\tfirst grade\tsecond assessor\tsecond grade\n"]
+    places = _by_document(kept.judgements)
+    for topic, document in sorted(places, key=lambda place: (_by_value(place[0]), place[1].encode())):
+        given = places[topic, document]
+        if len({grade for _, grade in given}) > 1:
+            whose = "\t".join(f"{assessor}\t{grade}" for assessor, grade in given)
+            lines.append(f"{topic}\t{document}\t{resolve([grade for _, grade in given], rule)}\t{whose}\n")
+    return "".join(lines)
+
+
+def write_qrels(kept: Kept, rule: Rule, path: Path) -> Path | None:
+    """Write qrels, each file whole or not at all.
+
+    Returns:
+        The second file, with the disagreements, `PATH.disagreements.tsv`; None where no document has two judgements.
+
+    Raises:
+        BadInput: where a file can't be written.
+    """
+    _write(path, qrels(kept, rule))
+    if all(len(given) < 2 for given in _by_document(kept.judgements).values()):
+        return None
+    beside = path.with_name(f"{path.name}.disagreements.tsv")
+    _write(beside, disagreements(kept, rule))
+    return beside
+
+
+def _by_document(judgements: pl.DataFrame) -> dict[tuple[str, str], list[tuple[str, int]]]:
+    """Assessors and grades, in the order of judging."""
+    places: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    for topic, document, assessor, grade in judgements.select("topic", "document", "assessor", "grade").iter_rows():
+        places.setdefault((topic, document), []).append((assessor, grade))
+    return places
+
+
+def _by_value(topic: str) -> tuple[bool, int, str]:
+    return not topic.isdecimal(), int(topic) if topic.isdecimal() else 0, topic
+
+
+def _write(path: Path, content: str) -> None:
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise BadInput(f"can't be written ({error.strerror})", path) from None
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,118 @@
+"""The order of judging where judgements can be withdrawn: the campaign as if they had never been made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pooling.campaign import Campaign
+from pooling.pool import Pool
+from pooling.simulation import Method
+
+Place = tuple[int, int]
+"""Numbers of a topic in the pool and a document in the topic."""
+
+
+class Step(NamedTuple):
+    """What the campaign went through.
+
+    Args:
+        place: topic and document.
+        grade: of a judgement; None where the document was handed out.
+        by_method: of a hand-out: the method chose the topic too.
+    """
+
+    place: Place
+    grade: int | None = None
+    by_method: bool = False
+
+
+class HandOuts:
+    """A campaign that can forget.
+
+    A campaign only goes forward. When steps are forgotten, it is made anew and goes through the steps that are left.
+    They give the documents of the first time, unless a document was chosen because of what is forgotten; then what
+    the campaign chooses in its place is on offer before anything else.
+
+    Args:
+        pool: all topics, or one.
+        method: decides the order.
+        seed: of what is random.
+        known: topic, document and grade of judgements made before.
+        first: number by which the pool's first topic goes here.
+    """
+
+    def __init__(
+        self, pool: Pool, method: Method, seed: int, known: Sequence[tuple[Place, int]] = (), first: int = 0
+    ) -> None:
+        self._new = lambda: Campaign(pool, method, seed)
+        self._first = first
+        self._known = list(known)
+        self._steps: dict[int, Step] = {}
+        self._campaign: Campaign | None = None
+        self._ahead: list[Place] = []
+        self._given: set[Place] = set()
+        self._heard: set[Place] = set()
+
+    def offer(self, topic: int | None = None) -> Place | None:
+        """A document that was not handed out; the same again until it is.
+
+        Args:
+            topic: its number; None leaves it to the method.
+
+        Returns:
+            None when nothing is left.
+        """
+        campaign = self._current()
+        if not self._offered(topic):
+            self._draw(campaign, topic)
+        return next(iter(self._offered(topic)), None)
+
+    def add(self, event: int, step: Step) -> None:
+        """Go through a step. Of several judgements of a document the campaign hears the first.
+
+        Args:
+            event: a number to `forget` it by.
+            step: a hand-out, of whatever document; or a judgement.
+        """
+        self._steps[event] = step
+        if self._campaign is not None:
+            self._go(self._campaign, step)
+
+    def forget(self, event: int) -> None:
+        """Undo a step."""
+        del self._steps[event]
+        self._campaign = None  # made again when it is needed
+
+    def _current(self) -> Campaign:
+        if self._campaign is None:
+            self._campaign = self._new()
+            self._ahead, self._given, self._heard = [], set(), set()
+            for place, grade in self._known:
+                self._given.add(place)
+                self._go(self._campaign, Step(place, grade))
+            for step in self._steps.values():
+                self._go(self._campaign, step)
+        return self._campaign
+
+    def _go(self, campaign: Campaign, step: Step) -> None:
+        if step.grade is not None:
+            if step.place not in self._heard:
+                self._heard.add(step.place)
+                campaign.judge(step.place[0] - self._first, step.place[1], step.grade)
+            return
+        if step.place not in self._ahead:
+            self._draw(campaign, None if step.by_method else step.place[0])
+        if step.place in self._ahead:
+            self._ahead.remove(step.place)
+        self._given.add(step.place)
+
+    def _draw(self, campaign: Campaign, topic: int | None) -> None:
+        while (drawn := campaign.next(None if topic is None else topic - self._first)) is not None:
+            place = drawn[0] + self._first, drawn[1]
+            if place not in self._given:
+                self._ahead.append(place)
+                return
+
+    def _offered(self, topic: int | None) -> list[Place]:
+        return [place for place in self._ahead if topic is None or place[0] == topic]

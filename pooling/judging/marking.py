@@ -1,0 +1,60 @@
+"""Which words of a text are the query's."""
+
+from __future__ import annotations
+
+import polars as pl
+import Stemmer
+from bm25s.stopwords import STOPWORDS_EN_PLUS
+
+from ranking.encoding import WORD
+from ranking.errors import BadInput
+
+Piece = tuple[str, bool]
+"""A stretch of text, and whether it is a term of the query."""
+
+
+class Marking:
+    """Takes texts apart where they hold a term of the query, as BM25 finds them: words by their stems.
+
+    Args:
+        query: its words count but for English stop words, unless it has no others.
+        stemming: language of the Snowball stemmer; None marks the words as they are.
+
+    Raises:
+        BadInput: where there is no such stemmer.
+    """
+
+    def __init__(self, query: str, stemming: str | None = "english") -> None:
+        if stemming is not None and stemming not in Stemmer.algorithms():
+            known = ", ".join(sorted(Stemmer.algorithms()))
+            raise BadInput(f"no stemmer for {stemming!r}", "stemming", f"choose null or one of {known}")
+        self._stemming = stemming
+        words = [lowered for _, lowered in _words(query)]
+        self._terms = set(self._stems([word for word in words if word not in STOPWORDS_EN_PLUS] or words))
+
+    def pieces(self, text: str) -> list[Piece]:
+        """The text in pieces, which joined are the text."""
+        words = _words(text)
+        distinct = sorted({lowered for _, lowered in words})
+        marked = {word for word, stem in zip(distinct, self._stems(distinct), strict=True) if stem in self._terms}
+        pieces: list[Piece] = []
+        done = place = 0
+        for word, lowered in words:
+            place = text.index(word, place)
+            if lowered in marked:
+                if place > done:
+                    pieces.append((text[done:place], False))
+                pieces.append((word, True))
+                done = place + len(word)
+            place += len(word)
+        return pieces + [(text[done:], False)] if done < len(text) else pieces
+
+    def _stems(self, words: list[str]) -> list[str]:
+        # A stemmer of its own each time: PyStemmer's must not be shared by threads.
+        return Stemmer.Stemmer(self._stemming).stemWords(words) if self._stemming else words
+
+
+def _words(text: str) -> list[tuple[str, str]]:
+    """Words as they stand, and in lowercase."""
+    found = pl.Series([text]).str.extract_all(WORD).explode().drop_nulls()
+    return list(zip(found.to_list(), found.str.to_lowercase().to_list(), strict=True))

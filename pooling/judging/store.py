@@ -1,0 +1,218 @@
+"""What was judged, and everything that led to it, in one SQLite file that a power cut doesn't harm."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from ranking.errors import BadInput
+
+FILE, LOCK = "judgements.sqlite", "server.lock"
+KNOWN = {"topic": pl.String(), "document": pl.String(), "grade": pl.Int64()}
+JUDGEMENTS = {
+    "id": pl.Int64(), "at": pl.Float64(), "assessor": pl.String(), "topic": pl.String(), "document": pl.String(),
+    "grade": pl.Int64(),
+}  # fmt: skip
+
+Kind = Literal["sign in", "turn", "hand out", "judge", "skip", "withdraw", "hand back"]
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS known (
+    topic TEXT NOT NULL, document TEXT NOT NULL, grade INTEGER NOT NULL, PRIMARY KEY (topic, document)
+);
+CREATE TABLE IF NOT EXISTS events (
+    id INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, assessor TEXT NOT NULL, topic TEXT, document TEXT,
+    grade INTEGER, by_method INTEGER NOT NULL, withdraws INTEGER UNIQUE REFERENCES events (id), request TEXT UNIQUE
+);
+CREATE VIEW IF NOT EXISTS judgements AS
+    SELECT id, at, assessor, topic, document, grade FROM events
+    WHERE kind = 'judge' AND id NOT IN (SELECT withdraws FROM events WHERE withdraws IS NOT NULL);
+"""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened.
+
+    Args:
+        kind: an assessor signed in, turned to a topic, was handed a document, judged it, skipped it, withdrew a
+            judgement or handed a document back.
+        assessor: who.
+        topic, document: ids, where the event is about them. A turn to no topic leaves the topic to the method.
+        grade: of a judgement.
+        by_method: of a hand-out: the method chose the topic too.
+        withdraws: id of the judgement that is withdrawn.
+        request: the page's own id of what it asked for, by which a repeated request is known.
+        id: its place in the order of events, given by `Store.append`.
+        at: seconds since 1970, UTC, likewise.
+    """
+
+    kind: Kind
+    assessor: str
+    topic: str | None = None
+    document: str | None = None
+    grade: int | None = None
+    by_method: bool = False
+    withdraws: int | None = None
+    request: str | None = None
+    id: int = 0
+    at: float = 0.0
+
+
+_COLUMNS = [field.name for field in fields(Event)]
+
+
+class Store:
+    """The events of one folder. One process at a time writes them; any may read.
+
+    SQLite in WAL mode with `synchronous=FULL`: when `append` returns, the events are on the disk.
+
+    Args:
+        folder: made if it is not there.
+        settings: what the judgements are of. A folder that has events of others is refused.
+        known: topic, document, grade: judgements made before, kept with a new folder.
+        clock: seconds since 1970.
+
+    Raises:
+        BadInput: where another process has the folder, it was made with other settings, or can't be written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, Any],
+        known: pl.DataFrame | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._clock = clock
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(folder)
+            self._connection = sqlite3.connect(folder / FILE, isolation_level=None, check_same_thread=False)
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):  # the last is for macOS
+                self._connection.execute(f"PRAGMA {pragma}")
+            self._connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
+            self._set_up(folder, settings, known)
+        except (OSError, sqlite3.Error) as error:
+            raise BadInput(f"can't keep judgements there ({error})", folder, "choose another out=") from None
+
+    def append(self, *events: Event) -> list[Event]:
+        """Write events down, all or none. Returns them with their `id` and `at`."""
+        marks = ", ".join("?" * (len(_COLUMNS) - 1))
+        stored = []
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            for event in events:
+                timed = replace(event, at=self._clock())
+                values = [getattr(timed, name) for name in _COLUMNS if name != "id"]
+                names = ", ".join(name for name in _COLUMNS if name != "id")
+                cursor = self._connection.execute(f"INSERT INTO events ({names}) VALUES ({marks})", values)
+                stored.append(replace(timed, id=int(cursor.lastrowid or 0)))
+            self._connection.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+            raise
+        return stored
+
+    def events(self) -> list[Event]:
+        """All of them, in order."""
+        rows = self._connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM events ORDER BY id").fetchall()
+        return [_event(row) for row in rows]
+
+    def request(self, request: str) -> Event | None:
+        """The event that a request led to, None where it is new."""
+        asked = f"SELECT {', '.join(_COLUMNS)} FROM events WHERE request = ?"
+        row = self._connection.execute(asked, (request,)).fetchone()
+        return _event(row) if row else None
+
+    def known(self) -> pl.DataFrame:
+        """Judgements made before: topic, document, grade."""
+        return _frame(self._connection, "SELECT topic, document, grade FROM known", KNOWN)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._connection.close()
+        self._lock.close()
+
+    def _set_up(self, folder: Path, settings: Mapping[str, Any], known: pl.DataFrame | None) -> None:
+        here = dict(self._connection.execute("SELECT name, value FROM settings").fetchall())
+        given = {name: json.dumps(value, sort_keys=True) for name, value in settings.items()}
+        if here:
+            other = sorted(name for name in here.keys() | given.keys() if here.get(name) != given.get(name))
+            if other:
+                what = f"holds judgements made with another {' and another '.join(other)}"
+                raise BadInput(what, folder, "give the same as then, or choose another out=")
+            return
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.executemany("INSERT INTO settings VALUES (?, ?)", given.items())
+        if known is not None:
+            self._connection.executemany("INSERT INTO known VALUES (?, ?, ?)", known.select(list(KNOWN)).iter_rows())
+        self._connection.execute("COMMIT")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a folder holds at one moment.
+
+    Args:
+        settings: as given to `Store`.
+        known: topic, document, grade: judgements made before.
+        judgements: id, at, assessor, topic, document, grade: those that were not withdrawn, in their order.
+    """
+
+    settings: dict[str, Any]
+    known: pl.DataFrame
+    judgements: pl.DataFrame
+
+
+def read(folder: Path) -> Kept:
+    """Read a folder, whether or not a server is writing to it.
+
+    Raises:
+        BadInput: where there are no judgements in it.
+    """
+    if not (folder / FILE).is_file():
+        raise BadInput("no judgements in it", folder, "give the out= of `pyrite judge`")
+    try:
+        with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as connection:
+            connection.execute("BEGIN")  # one state of the file for all three
+            rows = connection.execute("SELECT name, value FROM settings").fetchall()
+            return Kept(
+                {name: json.loads(value) for name, value in rows},
+                _frame(connection, "SELECT topic, document, grade FROM known", KNOWN),
+                _frame(connection, f"SELECT {', '.join(JUDGEMENTS)} FROM judgements ORDER BY id", JUDGEMENTS),
+            )
+    except sqlite3.Error as error:
+        raise BadInput(f"can't be read ({error})", folder / FILE) from None
+
+
+def _locked(folder: Path) -> sqlite3.Connection:
+    """A lock that ends with the process, however that ends, on every system that has SQLite."""
+    lock = sqlite3.connect(folder / LOCK, isolation_level=None, timeout=0, check_same_thread=False)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        lock.close()
+        if "locked" not in str(error):
+            raise
+        raise BadInput("another server is judging there", folder, "open its page, or end it first") from None
+    return lock
+
+
+def _frame(connection: sqlite3.Connection, query: str, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    return pl.DataFrame(connection.execute(query).fetchall(), dict(schema), orient="row")
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    event = Event(**dict(zip(_COLUMNS, row, strict=True)))
+    return replace(event, by_method=bool(event.by_method))
