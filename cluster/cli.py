@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     study.add_argument("--resume", metavar="OUT", help="continue the study of this folder after an interrupt")
     pool = verb(
         "pool",
-        "Compare orders of judging a pool, in simulation; spread with Ray Tune. Without runs=: over systems built here.",
+        "Compare orders of judging a pool in simulation, over many seeds, spread with Ray Tune.",
         "options, as Hydra overrides:\n"
         f"  method={'|'.join(groups['method'])}|all\n  preset={'|'.join(groups['preset'])}\n"
         f"  stopping=[{','.join(groups['stopping'])}]\n"

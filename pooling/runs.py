@@ -79,11 +79,10 @@ def read_runs(
     names = [
         tag if tag is not None and tags.count(tag) == 1 else _stem(file) for file, tag in zip(files, tags, strict=True)
     ]
+    where = paths if isinstance(paths, str) else None
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise BadInput(
-            f"two runs are called {min(twice)!r}", paths if isinstance(paths, str) else None, "rename a file"
-        )
+        raise BadInput(f"two runs are called {min(twice)!r}", where, "rename a file")
     by_name = sorted(range(len(files)), key=lambda place: names[place].encode())
     table = pl.concat(
         read[place][0].select(pl.lit(number, pl.UInt32).alias("run"), "topic", "document", "place")

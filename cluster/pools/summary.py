@@ -53,7 +53,7 @@ def summarise(budgets: pl.DataFrame, methods: Sequence[str], baseline: str | Non
                     "judgements": "all" if budget == WHOLE else str(budget),
                     "budget": budget,
                     "found_mean": mean,
-                    "found_std": float(values.mean(1).std(ddof=1)) if len(values) > 1 else None,
+                    "found_std": float((values - values[0]).mean(1).std(ddof=1)) if len(values) > 1 else None,
                     "low": low,
                     "high": high,
                     "best": bool(np.isclose(mean, best)),

@@ -15,9 +15,15 @@ READING = "bold: the most found; * differs from the baseline (paired t-test over
 def table(summary: pl.DataFrame) -> Table:
     """Relevant documents found a topic, methods by budgets, a section a pool; in the order of the first budget."""
     columns = summary["judgements"].unique(maintain_order=True).to_list()
-    layout = Table(title="relevant documents found a topic, by judgements", caption=READING, box=box.SIMPLE_HEAD)
+    layout = Table(
+        title="relevant documents found a topic, by judgements",
+        caption=READING,
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=0,
+    )
     layout.title_style, layout.caption_style, layout.caption_justify = "bold", "dim", "left"
-    layout.add_column("method")
+    layout.add_column("method", no_wrap=True, min_width=max(map(len, summary["method"]), default=6))
     for column in columns:
         layout.add_column(column, justify="right", no_wrap=True)
     several = summary["pool"].n_unique() > 1

@@ -50,10 +50,10 @@ class Sheet:
     judgements: dict[str, Judgement] = field(default_factory=dict)
     due: int = 0
 
-    def waits_for(self, assessor: str) -> bool:
-        """Whether it is nobody's just now and this assessor may judge it."""
-        wanted = not self.judgements or (self.double and len(self.judgements) == 1)
-        return not self.holders and wanted and assessor not in self.judgements
+    @property
+    def waits(self) -> bool:
+        """Whether it is nobody's just now, and not yet judged as often as it is to be."""
+        return not self.holders and len(self.judgements) < (2 if self.double else 1)
 
 
 class Desk:
@@ -76,6 +76,7 @@ class Desk:
         self.hand_outs, self.limits = hand_outs, limits
         self.assessors: dict[str, int | None] = {}  # each one's topic
         self.sheets: list[dict[int, Sheet]] = [{} for _ in names]
+        self.waiting: list[dict[int, Sheet]] = [{} for _ in names]
         self.judgements: dict[int, Judgement] = {}
         self.of_topic: list[dict[int, Judgement]] = [{} for _ in names]
         self.open: dict[str, dict[Place, None]] = {}
@@ -93,9 +94,11 @@ class Desk:
         elif event.kind == "withdraw":
             self._withdraw(event)
         else:
-            self._on_document[event.kind](self, event, self._place(event))
+            place = self._place(event)
+            self._on_document[event.kind](self, event, place)
+            self._settle(place)
 
-    def waiting(self, assessor: str, topic: int, soon: bool = False) -> Place | None:
+    def waiting_for(self, assessor: str, topic: int, soon: bool = False) -> Place | None:
         """A document that was handed out before and is to be judged by this assessor now.
 
         Args:
@@ -103,8 +106,8 @@ class Desk:
             soon: one that was skipped need not be due, as nothing else is left.
         """
         judged = len(self.of_topic[topic])
-        for document, sheet in self.sheets[topic].items():
-            if sheet.waits_for(assessor) and (soon or sheet.due <= judged):
+        for document, sheet in self.waiting[topic].items():
+            if assessor not in sheet.judgements and (soon or sheet.due <= judged):
                 return topic, document
         return None
 
@@ -162,6 +165,16 @@ class Desk:
         self.hand_outs[topic].forget(judgement.event)
         sheet.holders.add(event.assessor)
         self.open[event.assessor][judgement.place] = None
+        self._settle(judgement.place)
+
+    def _settle(self, place: Place) -> None:
+        """Keep `waiting` true."""
+        topic, document = place
+        sheet = self.sheets[topic].get(document)
+        if sheet is not None and sheet.waits:
+            self.waiting[topic][document] = sheet
+        else:
+            self.waiting[topic].pop(document, None)
 
     def _lay_down(self, assessor: str, place: Place) -> Sheet:
         sheet = self.sheets[place[0]][place[1]]

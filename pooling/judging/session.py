@@ -20,6 +20,7 @@ from pooling.simulation import Method
 from ranking.errors import BadInput
 
 LONGEST_NAME = 40
+MADE_BEFORE = "This request was made before, with another content."
 
 
 class Refused(Exception):
@@ -184,7 +185,9 @@ class Session:
         with self.lock:
             self._check_signed_in(assessor)
             before = self._store.request(request)
-            if before is not None and before.kind == "withdraw" and before.assessor == assessor:
+            if before is not None:
+                if (before.kind, before.assessor) != ("withdraw", assessor):
+                    raise Refused(MADE_BEFORE)
                 return
             last = self.desk.last_judgement(assessor)
             if last is None:
@@ -241,13 +244,13 @@ class Session:
         """Whether this assessor has anything to judge in a topic."""
         with self.lock:
             held = any(place[0] == topic for place in self.desk.open[assessor])
-            return held or self._may_bring(topic) or self.desk.waiting(assessor, topic, soon=True) is not None
+            return held or self._may_bring(topic) or self.desk.waiting_for(assessor, topic, soon=True) is not None
 
     def _choose(self, assessor: str, topic: int | None) -> Place | None:
         topics = range(len(self.pool.topics)) if topic is None else [topic]
         for soon in (False, True):
             for each in topics:
-                if (found := self.desk.waiting(assessor, each, soon)) is not None:
+                if (found := self.desk.waiting_for(assessor, each, soon)) is not None:
                     return found
             if not soon and any(map(self._may_bring, topics)):
                 offered = self.desk.hand_outs[topics[0]].offer(topic)
@@ -295,7 +298,7 @@ class Session:
         if before is None:
             return False
         if replace(before, id=0, at=0.0) != event:
-            raise Refused("This request was made before, with another content.")
+            raise Refused(MADE_BEFORE)
         return True
 
     def _check_signed_in(self, assessor: str) -> None:

@@ -57,9 +57,7 @@ def _trec(path: Path, encoding: str) -> Iterator[tuple[int, str, TopicText]]:
         return trec_markup.topics(path, fields, faults, encoding)
 
     # A topic may lack any of the three, which the parser takes for a fault when asked for it.
-    found = [
-        {str(row[0]): str(row[1]) for row in parts(Faults(strict=False), field)} for field in TopicText._fields
-    ]
+    found = [{str(row[0]): str(row[1]) for row in parts(Faults(strict=False), field)} for field in TopicText._fields]
     for name, *_, line in parts(Faults()):
         yield int(str(line)), str(name), TopicText(*(texts.get(str(name), "") for texts in found))
 
