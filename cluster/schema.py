@@ -140,7 +140,7 @@ class Pooling(PoolSource):
     preset: Preset
     pools: str | None
     seeds: Count
-    budgets: Annotated[list[Count], Field(min_length=1)]
+    budgets: Annotated[list[Count], Field(min_length=1)] | None
     baseline: str | None
     worth: bool
     reuse: bool

@@ -14,6 +14,7 @@ import polars as pl
 from cluster.configuration import build, digest
 from cluster.pools.plan import Variant
 from cluster.pools.sources import NamedPool
+from cluster.pools.summary import WHOLE
 from cluster.storage import Storage
 from cluster.studies.results import parquet
 from pooling.judging_order import JudgingOrder
@@ -23,6 +24,8 @@ from pooling.simulation import Method, found_at, found_curves, simulate
 TABLES = ("curves", "totals", "budgets", "effort", "worth", "stopping", "reuse")
 SHARES = (50, 80, 90)
 """Per cent of the relevant documents whose cost is told."""
+LOSADA = [100, 300, 500, 700, 900, 1100, 2000]
+"""Budgets of Losada et al. 2016, tables 2 and 3."""
 POINTS = 250
 """Budgets at which the curve over all topics is kept."""
 
@@ -48,11 +51,20 @@ class Trial:
 
 def plan_trial(pool: NamedPool, variant: Variant, config: dict[str, Any]) -> Trial:
     """The trial of a method over a pool."""
-    options = {key: config[key] for key in ("seeds", "budgets", "worth", "reuse", "stopping")}
+    options = {key: config[key] for key in ("seeds", "worth", "reuse", "stopping")}
+    options["budgets"] = config["budgets"] or usual_budgets(pool.pool)
     identity = digest([pool.fingerprint, variant.node, options])
     name = "".join(sign if sign.isalnum() or sign in "_-." else "_" for sign in f"{pool.name}-{variant.label}")
     options |= {"cpu": config["cpu"]}
     return Trial(f"{name[:80]}-{identity[:10]}", pool.name, pool.fingerprint, variant.label, variant.node, options)
+
+
+def usual_budgets(pool: Pool) -> list[int]:
+    """The paper's budgets; for a pool that they are too large for, some between a twentieth of it and most of it."""
+    if max(topic.pool.size for topic in pool.topics) > LOSADA[-1]:
+        return LOSADA
+    mean = pool.size / len(pool.topics)
+    return sorted({max(1, round(mean * share)) for share in (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8)})
 
 
 def conduct_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[[int, float], None]) -> None:
@@ -190,7 +202,7 @@ def _budget_rows(
     return pl.DataFrame(
         {
             "seed": np.full(found.size, seed, np.int32),
-            "budget": np.repeat([*budgets, 0], len(topics)),  # 0 stands for the whole pool
+            "budget": np.repeat([*budgets, WHOLE], len(topics)),
             "topic": list(topics) * len(every),
             "judged": spent.ravel().astype(np.int32),
             "found": found.ravel().astype(np.int32),

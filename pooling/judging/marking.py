@@ -47,7 +47,7 @@ class Marking:
                 pieces.append((word, True))
                 done = place + len(word)
             place += len(word)
-        return pieces + [(text[done:], False)] if done < len(text) else pieces
+        return [*pieces, (text[done:], False)] if done < len(text) else pieces
 
     def _stems(self, words: list[str]) -> list[str]:
         # A stemmer of its own each time: PyStemmer's must not be shared by threads.

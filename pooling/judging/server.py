@@ -23,7 +23,11 @@ from pooling.judging.session import Refused, Session, Stale
 from pooling.judging.view import View
 
 Asked = dict[str, Any]
-_PAGE = {"/": ("index.html", "text/html"), "/judge.css": ("judge.css", "text/css"), "/judge.js": ("judge.js", "text/javascript")}  # fmt: skip
+_PAGE = {
+    "/": ("index.html", "text/html"),
+    "/judge.css": ("judge.css", "text/css"),
+    "/judge.js": ("judge.js", "text/javascript"),
+}
 
 
 def application(session: Session, view: View, folder: Path, token: str, hosts: Iterable[str] = ()) -> Starlette:

@@ -99,7 +99,7 @@ class Session:
             (topic.name, {name: number for number, name in enumerate(topic.documents)}) for topic in self.pool.topics
         ]
         self.known_grades = _by_place(self.known, dict(names), {name: number for number, (name, _) in enumerate(names)})
-        sizes = np.array([topic.pool.size - len(known) for topic, known in zip(pool.topics, self.known_grades)])
+        sizes = np.array([topic.pool.size - len(known) for topic, known in zip(pool.topics, self.known_grades, strict=True)])
         budget = int(sizes.max(initial=0)) if options.budget is None else options.budget
         self.total = min(int(sizes.sum()), budget * len(sizes))
         limits = sizes if self.by_method else np.minimum(sizes, budget)
@@ -276,7 +276,7 @@ class Session:
             for number, grades in enumerate(self.known_grades)
         ]
         if self.by_method:
-            return [HandOuts(self.pool, method, seed, sum(known, []))] * len(topics)
+            return [HandOuts(self.pool, method, seed, [each for of_topic in known for each in of_topic])] * len(topics)
         return [
             HandOuts(replace(self.pool, topics=[topic]), method, seed, of_topic, first=number)
             for number, (topic, of_topic) in enumerate(zip(topics, known, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import combinations
+from itertools import combinations, pairwise
 from statistics import median
 from typing import Any
 
@@ -127,7 +127,7 @@ class View:
     def _pace(self, assessor: str) -> float | None:
         """Median of the seconds between two judgements, so that a break does not count."""
         times = [made.at for made in self._session.desk.judgements.values() if made.assessor == assessor]
-        gaps = [later - earlier for earlier, later in zip(times[-PACE - 1 :], times[-PACE:])]
+        gaps = [later - earlier for earlier, later in pairwise(times[-PACE - 1 :])]
         return median(gaps) if gaps else None
 
     def _agreement(self) -> list[dict[str, Any]]:
@@ -137,8 +137,8 @@ class View:
         for sheets in session.desk.sheets:
             for sheet in sheets.values():
                 for one, other in combinations(sorted(sheet.judgements), 2):
-                    grades = sheet.judgements[one].grade, sheet.judgements[other].grade
-                    pairs.setdefault((one, other), []).append(grades)
+                    both = sheet.judgements[one].grade, sheet.judgements[other].grade
+                    pairs.setdefault((one, other), []).append(both)
         shown = []
         for (one, other), grades in sorted(pairs.items()):
             first, second = zip(*grades, strict=True)
