@@ -81,7 +81,7 @@ def report(storage: Storage, console: Console) -> None:
         for name, content in page.figures.items():
             storage.write(f"figures/{name}", content)
         storage.write("report.html", page.html.encode())
-        console.print(table(summary))
+        console.print(table(summary), crop=False)
     for name, error in failed.select("method", "error").rows():
         console.print(f"[red]failed[/] {escape(f'{name}: {error}')}")
     where = os.path.relpath(storage.path("report.html")) if storage.local else storage.path("report.html")

@@ -191,9 +191,9 @@ def _refresh(pool, state, document):  # type: ignore[no-untyped-def]
 
 @kernel
 def _goes_before(state, one, other):  # type: ignore[no-untyped-def]
-    # Without a branch: which of two is greater nobody can foresee, least of all a processor.
-    greater, same = state.scores[one] > state.scores[other], state.scores[one] == state.scores[other]
-    return greater | (same & (state.priority[one] < state.priority[other]))
+    if state.scores[one] == state.scores[other]:
+        return state.priority[one] < state.priority[other]
+    return state.scores[one] > state.scores[other]
 
 
 @kernel
@@ -212,10 +212,11 @@ def _rise(state, document):  # type: ignore[no-untyped-def]
 
 @kernel
 def _sink(state, document):  # type: ignore[no-untyped-def]
-    slot, size = state.slot[document], state.counts[HEAPED]
-    while 2 * slot + 1 < size:
+    slot = state.slot[document]
+    while 2 * slot + 1 < state.counts[HEAPED]:
         child = 2 * slot + 1
-        child += (child + 1 < size) & _goes_before(state, state.heap[min(child + 1, size - 1)], state.heap[child])
+        if child + 1 < state.counts[HEAPED] and _goes_before(state, state.heap[child + 1], state.heap[child]):
+            child += 1
         if not _goes_before(state, state.heap[child], document):
             break
         _put(state, state.heap[child], slot)

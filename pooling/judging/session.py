@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import threading
-import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
 from pooling.across_topics import AcrossTopics
 from pooling.judging.desk import Desk
-from pooling.judging.export import RULES, Rule
 from pooling.judging.hand_outs import HandOuts, Place
+from pooling.judging.options import Options, assessor_name
 from pooling.judging.store import Event, Kind, Store
 from pooling.pool import Pool
 from pooling.simulation import Method
 from ranking.errors import BadInput
 
-LONGEST_NAME = 40
 MADE_BEFORE = "This request was made before, with another content."
 
 
@@ -29,47 +26,6 @@ class Refused(Exception):
 
 class Stale(Refused):
     """A request about a document that is no longer the assessor's: another tab, or a page left open, sent it."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a pool is judged.
-
-    Args:
-        grades: that assessors may give, ascending.
-        names: of the grades; None names them by whether they are relevant.
-        budget: documents to judge of each topic (on average, where the method chooses the topic); None: all.
-        double: share of a topic's documents that a second assessor judges too; an int: how many of them.
-        resolve: which grade counts where two assessors judged a document.
-        assessors: who may judge; None: whoever has the link, under any name.
-        seed: of what is random in the method.
-
-    Raises:
-        BadInput: where an option is out of range.
-    """
-
-    grades: Sequence[int] = (0, 1)
-    names: Sequence[str] | None = None
-    budget: int | None = None
-    double: int | float = 0
-    resolve: Rule = "highest"
-    assessors: Sequence[str] | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        grades = list(self.grades)
-        if len(grades) < 2 or grades != sorted(set(grades)):
-            raise BadInput(f"grades are {grades}", remedy="give two or more whole numbers, ascending, e.g. [0,1,2]")
-        if self.names is not None and len(self.names) != len(grades):
-            raise BadInput(f"{len(self.names)} names for {len(grades)} grades", remedy="give each grade a name")
-        if self.budget is not None and self.budget < 1:
-            raise BadInput(f"budget is {self.budget}", remedy="give 1 or more, or null for the whole pool")
-        if self.double < 0 or (isinstance(self.double, float) and self.double > 1):
-            raise BadInput(f"double is {self.double}", remedy="give a share from 0.0 to 1.0, or a number of documents")
-        if self.resolve not in RULES:
-            raise BadInput(f"there is no rule {self.resolve!r}", remedy=f"choose one of {', '.join(RULES)}")
-        for name in self.assessors or ():
-            assessor_name(name)
 
 
 class Session:
@@ -99,7 +55,9 @@ class Session:
             (topic.name, {name: number for number, name in enumerate(topic.documents)}) for topic in self.pool.topics
         ]
         self.known_grades = _by_place(self.known, dict(names), {name: number for number, (name, _) in enumerate(names)})
-        sizes = np.array([topic.pool.size - len(known) for topic, known in zip(pool.topics, self.known_grades, strict=True)])
+        sizes = np.array(
+            [topic.pool.size - len(known) for topic, known in zip(pool.topics, self.known_grades, strict=True)]
+        )
         budget = int(sizes.max(initial=0)) if options.budget is None else options.budget
         self.total = min(int(sizes.sum()), budget * len(sizes))
         limits = sizes if self.by_method else np.minimum(sizes, budget)
@@ -310,18 +268,6 @@ class Session:
         held = (self._event("judge", assessor, place) for place in self.desk.open[assessor])
         if not any((event.topic, event.document) == (topic, document) for event in held):
             raise Stale("This document is no longer yours to judge; here is what is.")
-
-
-def assessor_name(name: str) -> str:
-    """A name in the one form in which it is written down.
-
-    Raises:
-        BadInput: where it is empty, too long or not printable.
-    """
-    plain = " ".join(unicodedata.normalize("NFC", name).split())
-    if not plain or len(plain) > LONGEST_NAME or not plain.isprintable():
-        raise BadInput(f"an assessor's name has 1 to {LONGEST_NAME} printable characters", "assessors")
-    return plain
 
 
 def _by_place(

@@ -1,0 +1,202 @@
+"""`pyrite judge`: a page on which people judge a pool in the order that a method says."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import socket
+import webbrowser
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from rich.console import Console
+
+from cluster.configuration import build, compose, digest
+from cluster.pools.sources import fingerprint
+from cluster.storage import Storage
+from cluster.studies.sweep import key_of
+from pooling.judging import export, store
+from pooling.judging.documents import keep, kept, pooled
+from pooling.judging.opening import Judging, open_judging
+from pooling.judging.options import Options
+from pooling.judging.topics import read_topics, topics_of
+from pooling.pool import make_pool
+from pooling.runs import read_runs
+from ranking.collections.faults import Faults
+from ranking.errors import BadInput
+from ranking.trec_files import read_qrels
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+OVERRIDES = "overrides.json"
+OUT = "outputs/judging"
+
+
+def judge(overrides: Sequence[str], console: Console) -> None:
+    """Serve the page until it is interrupted.
+
+    Args:
+        overrides: of conf/judge.yaml; those of the first time are remembered in the folder.
+        console: gets the link.
+
+    Raises:
+        BadInput: where an option is wrong, the folder holds other judgements, or the port is taken.
+    """
+    config, storage, kept_overrides = _configuration(overrides)
+    listening = None if config["serve"] else _listen(config["host"], config["port"])
+    judging = _open(config, console)
+    storage.write(OVERRIDES, json.dumps(kept_overrides).encode())
+    port = listening.getsockname()[1] if listening else config["port"]
+    shown = "127.0.0.1" if config["host"] in ("0.0.0.0", "") else config["host"]
+    link = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/?token={judging.token}"
+    console.print(f"judge at: {link}", soft_wrap=True, markup=False)
+    if not _is_loopback(config["host"]):
+        console.print("[yellow]other machines can reach this page, over plain HTTP: who reads the link can judge[/]")
+    if config["open_browser"]:
+        webbrowser.open(link)
+    try:
+        if listening is None:
+            judging.store.close()  # the replica opens it
+            _serve(config)
+        else:
+            run(judging.app, listening)
+    except KeyboardInterrupt:
+        console.print(f"stopped; go on with: pyrite judge out={storage}", soft_wrap=True, markup=False)
+    finally:
+        judging.store.close()
+
+
+def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
+    """`pyrite judge --export PATH out=FOLDER`: qrels of what is judged so far, while the page is served or not.
+
+    Args:
+        overrides: `out`, and `resolve` where another rule is to count than the page's.
+        path: of the qrels; `PATH.disagreements.tsv` is written beside it where documents were judged twice.
+        console: told what was written.
+
+    Raises:
+        BadInput: where there are no judgements, or the file can't be written.
+    """
+    storage = _folder(overrides)
+    wrong = [key_of(text) for text in overrides if key_of(text) not in ("out", "resolve")]
+    if wrong:
+        raise BadInput(f"{wrong[0]} has no effect on an export", remedy="give out= and, if you like, resolve=")
+    rules = [text.split("=", 1)[1] for text in (*_remembered(storage), *overrides) if key_of(text) == "resolve"]
+    options = Options(resolve=cast(export.Rule, rules[-1])) if rules else Options()
+    holds = store.read(Path(storage.path("")))
+    beside = export.write_qrels(holds, options.resolve, Path(path))
+    judged, known = len(holds.judgements.unique(["topic", "document"])), len(holds.known)
+    console.print(f"{judged:,} documents judged, {known:,} known before: {path}", soft_wrap=True, markup=False)
+    if beside:
+        console.print(f"where assessors differ: {beside}", soft_wrap=True, markup=False)
+
+
+def run(app: Starlette, listening: socket.socket) -> None:
+    """Serve an application on a socket that listens already, until Ctrl-C or SIGTERM."""
+    import uvicorn
+
+    # No log of requests: the first one's address holds the token.
+    config = uvicorn.Config(
+        app, access_log=False, log_level="warning", lifespan="off", ws="none", server_header=False,
+        timeout_graceful_shutdown=5,
+    )  # fmt: skip
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _configuration(overrides: Sequence[str]) -> tuple[dict[str, Any], Storage, list[str]]:
+    """The options, with those that the folder remembers; the folder; and what it is to remember."""
+    storage = _folder(overrides)
+    # documents=… is another way to write collection=…
+    given = [
+        f"collection{text.removeprefix('documents')}" if key_of(text).split(".")[0] == "documents" else text
+        for text in overrides
+    ]
+    keys = set(map(key_of, given))
+    together = [text for text in _remembered(storage) if key_of(text) not in keys] + given
+    config = compose(together, "judge") | {"out": storage.path("")}
+    return config, storage, [text for text in together if key_of(text) != "out"]
+
+
+def _folder(overrides: Sequence[str]) -> Storage:
+    # Of another configuration, which has a default for everything: this one's may be remembered in the folder.
+    out = compose([text for text in overrides if key_of(text) == "out"], "study")["out"] or OUT
+    storage = Storage(out)
+    if not storage.local:
+        raise BadInput("is not a folder on this machine", out, "SQLite needs one; give another out=")
+    return storage
+
+
+def _remembered(storage: Storage) -> list[str]:
+    content = storage.read(OVERRIDES)
+    return json.loads(content) if content else []
+
+
+def _open(config: dict[str, Any], console: Console) -> Judging:
+    runs = read_runs(
+        config["runs"], config["order"], config["groups"], config["strict"], config["encoding"], config["depth"]
+    )
+    pool = make_pool(runs, None, config["depth"], config["relevant_from"])
+    reader = build(config["collection"])
+    faults = Faults(config["strict"])
+    place = Path(config["out"]) / f"documents-{digest([config['collection'], fingerprint(pool)])}.arrow"
+    texts = kept(place)
+    if texts is None:
+        console.print("[dim]reading the documents …[/]")
+        texts = keep(place, pooled(reader.read_documents(faults), pool))
+    if config["topics"] is None:
+        topics = topics_of(reader.read_queries(faults))
+    else:
+        topics = read_topics(config["topics"], config["encoding"])
+    options = Options(**{key: config[key] for key in Options.__dataclass_fields__})
+    (named, node), *_ = config["method"].items()
+    judging = open_judging(
+        config["out"], pool, build(node), texts, topics, options,
+        of={"pool": fingerprint(pool), "method": f"{named} {json.dumps(node, sort_keys=True)}"},
+        qrels=None if config["qrels"] is None else read_qrels(config["qrels"], config["strict"]),
+        stemming=config["stemming"], title=config["title"], hosts=[*config["hosts"], config["host"]],
+    )  # fmt: skip
+    console.print(f"{len(pool.topics)} topics, {pool.size:,} documents of {len(pool.runs)} runs in the pool")
+    for what, count in (judging.notes | runs.notes | faults.skipped).items():
+        if count:
+            console.print(f"{what}: {count:,}", markup=False)
+    done = len(judging.session.desk.judgements)
+    if done:
+        console.print(f"going on after {done:,} judgements")
+    return judging
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        what = getattr(error, "strerror", None) or str(error)
+        raise BadInput(f"can't listen on port {port} of {host} ({what})", remedy="choose another port=") from None
+
+
+def _is_loopback(host: str) -> bool:
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def _serve(config: dict[str, Any]) -> None:
+    """Let Ray Serve run the page: one replica, on this machine, where the folder is."""
+    try:
+        import ray
+        from ray import serve
+    except ImportError:
+        raise BadInput("Ray Serve is not installed", "serve", "pip install 'ray[serve]'") from None
+
+    def app() -> Starlette:
+        return _open(config, Console(quiet=True)).app
+
+    ray.init(ignore_reinit_error=True, log_to_driver=False)
+    here = {f"node:{ray.util.get_node_ip_address()}": 0.001}
+    deployment = serve.deployment(num_replicas=1, ray_actor_options={"num_cpus": 0, "resources": here})
+    page = deployment(serve.ingress(app)(type("JudgingPage", (), {})))
+    serve.start(http_options={"host": config["host"], "port": config["port"]})
+    serve.run(page.bind(), name="judging", route_prefix="/", blocking=True)

@@ -1,0 +1,103 @@
+"""From a pool, a method and texts to a page that can be served."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+from starlette.applications import Starlette
+
+from pooling.judging.access import token_of
+from pooling.judging.documents import PooledDocuments
+from pooling.judging.options import Options
+from pooling.judging.server import application
+from pooling.judging.session import Session
+from pooling.judging.store import Store
+from pooling.judging.topics import TopicText
+from pooling.judging.view import View
+from pooling.pool import Pool
+from pooling.simulation import Method
+
+
+@dataclass(frozen=True)
+class Judging:
+    """A pool that is ready to be judged.
+
+    Args:
+        session: of assessors; `session.desk` is its state.
+        store: of what they do. Close it to let another process have the folder.
+        app: the page.
+        token: that lets one in.
+        notes: what is worth knowing before one begins, by name: counts.
+    """
+
+    session: Session
+    store: Store
+    app: Starlette
+    token: str
+    notes: dict[str, int]
+
+
+def open_judging(
+    out: str | Path,
+    pool: Pool,
+    method: Method,
+    documents: pl.DataFrame,
+    topics: Mapping[str, TopicText],
+    options: Options | None = None,
+    *,
+    of: Mapping[str, str],
+    qrels: pl.DataFrame | None = None,
+    stemming: str | None = "english",
+    title: str = "Relevance judgements",
+    hosts: Iterable[str] = (),
+) -> Judging:
+    """Begin to judge a pool, or go on.
+
+    Args:
+        out: folder of the judgements.
+        pool: without judgements.
+        method: decides the order.
+        documents: id, text: of a collection, or of the pooled documents alone.
+        topics: texts by id.
+        options: how it is judged. Seed and grades of a folder stay; the others may change from start to start.
+        of: what says that a pool and a method are the same as another time, by name; so a folder refuses others.
+        qrels: query, document, grade: judgements made before. Those of the pool's topics are taken over.
+        stemming, title: of the page (`View`).
+        hosts: names of this server (`Guard`).
+
+    Raises:
+        BadInput: where the folder is in use or holds judgements of something else.
+    """
+    options = options or Options()
+    known = None if qrels is None else _of_topics(qrels, pool)
+    settings = {
+        **of,
+        "seed": options.seed,
+        "grades": list(options.grades),
+        "qrels": "" if known is None else hashlib.sha256(known.write_csv().encode()).hexdigest()[:16],
+    }
+    folder = Path(out)
+    store = Store(folder, settings, known)
+    try:
+        session = Session(pool, method, store, options)
+        texts, token = PooledDocuments(documents), token_of(folder)
+        app = application(session, View(session, topics, texts, stemming, title), folder, token, hosts)
+    except BaseException:
+        store.close()
+        raise
+    notes = {
+        "judgements taken over": len(session.known),
+        "pooled documents that the collection lacks": texts.missing(pool),
+        "topics without a text": sum(not any(topics.get(topic.name, ())) for topic in pool.topics),
+    }
+    return Judging(session, store, app, token, notes)
+
+
+def _of_topics(qrels: pl.DataFrame, pool: Pool) -> pl.DataFrame:
+    names = [topic.name for topic in pool.topics]
+    rows = qrels.filter(pl.col("query").is_in(names)).unique(["query", "document"], keep="last")
+    return rows.select(topic="query", document="document", grade="grade").sort("topic", "document")

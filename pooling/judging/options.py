@@ -1,0 +1,65 @@
+"""How a pool is judged, and by whom."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pooling.judging.export import RULES, Rule
+from ranking.errors import BadInput
+
+LONGEST_NAME = 40
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a pool is judged.
+
+    Args:
+        grades: that assessors may give, ascending.
+        names: of the grades; None names them by whether they are relevant.
+        budget: documents to judge of each topic (on average, where the method chooses the topic); None: all.
+        double: share of a topic's documents that a second assessor judges too; an int: how many of them.
+        resolve: which grade counts where two assessors judged a document.
+        assessors: who may judge; None: whoever has the link, under any name.
+        seed: of what is random in the method.
+
+    Raises:
+        BadInput: where an option is out of range.
+    """
+
+    grades: Sequence[int] = (0, 1)
+    names: Sequence[str] | None = None
+    budget: int | None = None
+    double: int | float = 0
+    resolve: Rule = "highest"
+    assessors: Sequence[str] | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        grades = list(self.grades)
+        if len(grades) < 2 or grades != sorted(set(grades)):
+            raise BadInput(f"grades are {grades}", remedy="give two or more whole numbers, ascending, e.g. [0,1,2]")
+        if self.names is not None and len(self.names) != len(grades):
+            raise BadInput(f"{len(self.names)} names for {len(grades)} grades", remedy="give each grade a name")
+        if self.budget is not None and self.budget < 1:
+            raise BadInput(f"budget is {self.budget}", remedy="give 1 or more, or null for the whole pool")
+        if self.double < 0 or (isinstance(self.double, float) and self.double > 1):
+            raise BadInput(f"double is {self.double}", remedy="give a share from 0.0 to 1.0, or a number of documents")
+        if self.resolve not in RULES:
+            raise BadInput(f"there is no rule {self.resolve!r}", remedy=f"choose one of {', '.join(RULES)}")
+        for name in self.assessors or ():
+            assessor_name(name)
+
+
+def assessor_name(name: str) -> str:
+    """A name in the one form in which it is written down.
+
+    Raises:
+        BadInput: where it is empty, too long or not printable.
+    """
+    plain = " ".join(unicodedata.normalize("NFC", name).split())
+    if not plain or len(plain) > LONGEST_NAME or not plain.isprintable():
+        raise BadInput(f"an assessor's name has 1 to {LONGEST_NAME} printable characters", "assessors")
+    return plain

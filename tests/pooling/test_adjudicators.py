@@ -1,0 +1,265 @@
+"""Each method's order, worked out by hand, and what all orders have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from pooling.across_topics import AcrossTopics
+from pooling.adjudicators import compiled as compiling
+from pooling.adjudicators.adjudicator import Adjudicator
+from pooling.adjudicators.bandit import Bandit
+from pooling.adjudicators.epsilon_greedy import EpsilonGreedy
+from pooling.adjudicators.hedge import Hedge
+from pooling.adjudicators.max_mean import MaxMean
+from pooling.adjudicators.moffat import MoffatA, MoffatB, MoffatC
+from pooling.adjudicators.move_to_front import MoveToFront
+from pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pooling.adjudicators.static import DocID, Rank
+from pooling.adjudicators.thompson import Thompson
+from pooling.adjudicators.uniform import Random
+from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
+from pooling.pool import Pool
+from pooling.priors import Prior
+from pooling.rewards import Binary, Graded
+from pooling.simulation import found_at, found_curves, simulate
+from ranking.errors import BadInput
+
+# Three runs that share documents; 1, 4 and 5 are relevant.
+SHARING = [[3, 1, 2, 0], [4, 1, 3, 5], [2, 5, -1, -1]], [0, 1, 0, 0, 1, 1]
+# Two runs that share none; 1, 2 and 5 are relevant.
+APART = [[0, 1, 2], [3, 4, 5]], [0, 1, 1, 0, 0, 1]
+
+
+class Sure(Prior):
+    """The first run's chance is next to nothing, and each other's next to certain."""
+
+    def __call__(self, pool, runs):
+        first = np.arange(len(runs)) == 0
+        return np.where(first, 1.0, 1e9), np.where(first, 1e9, 1.0)
+
+
+def order(pool_of: Callable[..., Pool], method: Adjudicator, rankings, grades, teams=None) -> list[int]:
+    return simulate(method, pool_of([rankings], [grades], teams), [0])[0].documents[0].tolist()
+
+
+def test_docid(pool_of) -> None:
+    assert order(pool_of, DocID(), *SHARING) == [0, 1, 2, 3, 4, 5]
+
+
+def test_rank(pool_of) -> None:
+    # Firsts 3, 4, 2; seconds 1, 1 again, 5; thirds 2 and 3, both again; fourths 0, 5 again.
+    assert order(pool_of, Rank(), *SHARING) == [3, 4, 2, 1, 5, 0]
+
+
+def test_random_with_the_first_of_those_tied(pool_of) -> None:
+    # All are always tied: the first run to its end, then the second, of which 1 and 3 are judged.
+    assert order(pool_of, Bandit(Random(), ties="first"), *SHARING) == [3, 1, 2, 0, 4, 5]
+
+
+def test_move_to_front(pool_of) -> None:
+    # 3 is not relevant: the first run falls to -1. The second has 4, 1, (3 is judged) and 5, all relevant. The third
+    # has 2, and 5 is judged: exhausted. The first has 0 left.
+    assert order(pool_of, Bandit(MoveToFront(), "played", ties="first"), *SHARING) == [3, 4, 1, 5, 2, 0]
+
+
+def test_move_to_front_replays_what_is_judged(pool_of) -> None:
+    # As before up to 1; then the second run replays 3 and falls to -1. The third's 2 takes it to -1 too, where all are:
+    # it stays, and has 5. The first replays 1, relevant: it stays; 2 takes it to -2. The second replays 5. 0 is left.
+    method = Bandit(MoveToFront(), "played", "replay", ties="first")
+    assert order(pool_of, method, *SHARING) == [3, 4, 1, 2, 5, 0]
+
+
+def test_max_mean(pool_of) -> None:
+    # 3, no: the first two runs fall to 1/3. The third (1/2) has 2, no: 1/3, the first 1/4; it stays, tied with the
+    # second, and has 5, relevant: the second rises to 2/4. It has 4 (3/5) and 1. The first has 0 left.
+    assert order(pool_of, Bandit(MaxMean(), ties="first"), *SHARING) == [3, 2, 5, 4, 1, 0]
+
+
+def test_max_mean_that_tells_the_played_run_alone(pool_of) -> None:
+    # 3, no: the first falls to 1/3. The second has 4 (2/3), 1 (3/4) and 5; the third, at 1/2, has 2; then 0.
+    assert order(pool_of, Bandit(MaxMean(), "played", ties="first"), *SHARING) == [3, 4, 1, 5, 2, 0]
+
+
+def test_a_rate_of_0_remembers_the_last_document_alone(pool_of) -> None:
+    rankings, grades = [[0, 1, 2, 3], [4, 5, 6, -1]], [1, 1, 0, 0, 0, 1, 1]
+    # Rate 1: after 0, 1 and 2 the first run is at 3/5, above 1/2, and goes on to 3.
+    assert order(pool_of, Bandit(MaxMean(), ties="first"), rankings, grades) == [0, 1, 2, 3, 4, 5, 6]
+    # Rate 0: after 2 it is at 1/3. The second's 4 takes it to 1/3 as well; it stays, and has 5 and 6.
+    assert order(pool_of, Bandit(MaxMean(), ties="first", rate=0), rankings, grades) == [0, 1, 2, 4, 5, 6, 3]
+
+
+def test_ways_to_forget(pool_of) -> None:
+    def max_mean(**options) -> list[int]:
+        return order(pool_of, Bandit(MaxMean(), ties="first", **options), *APART)
+
+    # 0 takes the first run to 1/3, 3 the second; it stays, 4 takes it to 1/4. The first has 1 and 2; 5 is left.
+    remembers = [0, 3, 4, 1, 2, 5]
+    # The first run is back at 1/2 when the second falls to 1/3, or at 1 / (2 + 0.5) where half is kept.
+    forgets = [0, 3, 1, 2, 4, 5]
+    assert max_mean() == remembers
+    assert max_mean(window=2) == remembers  # 0 and 3 are both remembered, so the second stays
+    assert max_mean(window=1) == forgets
+    assert max_mean(forget=True) == forgets
+    assert max_mean(discount=0.5) == forgets
+
+
+def test_upper_confidence(pool_of) -> None:
+    # Each once: 0 and 3, none relevant. Tied, the first has 1. ln 3 = 1.10: it is at .5 + √(2 · 1.10 / 2) = 1.55, the
+    # second at √(2 · 1.10) = 1.48: the first has 2.
+    assert order(pool_of, Bandit(UCB1(), ties="first"), *APART) == [0, 3, 1, 2, 4, 5]
+    # Exploration 8: .5 + √(8 · 1.10 / 2) = 2.60 against √(8 · 1.10) = 2.96: the second has 4. ln 4 = 1.39: .5 + 2.35
+    # against 2.35: the first has 2.
+    assert order(pool_of, Bandit(UCB1(8), ties="first"), *APART) == [0, 3, 1, 4, 2, 5]
+
+
+def test_upper_confidence_tuned(pool_of) -> None:
+    # The same until 1 is judged: .5 + √(1.10 / 2 · min(1/4, 1/4 + …)) = .87 against √(1.10 · 1/4) = .52.
+    assert order(pool_of, Bandit(UCB1Tuned(), ties="first"), *APART) == [0, 3, 1, 2, 4, 5]
+
+
+def test_epsilon_greedy(pool_of) -> None:
+    # ε_n is next to nothing with a large d: 0 takes the first mean to 0, 3 the second, tied the first has 1 and 2.
+    assert order(pool_of, Bandit(EpsilonGreedy(d=1e6), ties="first"), *APART) == [0, 3, 1, 2, 4, 5]
+    # ε_n is 1 with a large c: all are always tied.
+    assert order(pool_of, Bandit(EpsilonGreedy(c=1e6), ties="first"), *APART) == [0, 1, 2, 3, 4, 5]
+
+
+def test_thompson_draws_from_the_prior(pool_of) -> None:
+    assert order(pool_of, Bandit(Thompson(Sure())), *APART) == [3, 4, 5, 0, 1, 2]
+
+
+def test_teams(pool_of) -> None:
+    rankings, grades = [[0, 1], [2, 3], [4, 5]], [0, 1, 1, 0, 0, 1]
+    # Runs alone: 0 takes the first to 1/3; the second has 2 and 3; the third's 4 takes it to 1/3, it stays: 5.
+    assert order(pool_of, Bandit(MaxMean(), ties="first"), rankings, grades, "aab") == [0, 2, 3, 4, 5, 1]
+    # 0 takes team a to 1/3, 4 takes b there; b stays and has 5. Within a the second run (1/2) is before the first.
+    method = Bandit(MaxMean(), ties="first", teams=True)
+    assert order(pool_of, method, rankings, grades, "aab") == [0, 4, 5, 2, 3, 1]
+
+
+def test_a_document_counts_once_for_a_team(pool_of) -> None:
+    # 0 takes a to 1/3 (1/4 if it were counted for both its runs), 1 and 2 take b to 1/4: a is before b.
+    rankings, grades = [[0, 4, -1], [0, 4, -1], [1, 2, 3]], [0, 0, 0, 0, 0]
+    method = Bandit(MaxMean(), ties="first", teams=True)
+    assert order(pool_of, method, rankings, grades, "aab") == [0, 1, 2, 4, 3]
+
+
+def test_moffat_a(pool_of) -> None:
+    # Contributions 1/2, 1/4, 1/8 and 1/16. 0: .0625, 1: .5, 2: .625, 3: .625, 4: .5, 5: .3125.
+    assert order(pool_of, MoffatA(0.5, "first"), *SHARING) == [2, 3, 1, 4, 5, 0]
+
+
+def test_moffat_b(pool_of) -> None:
+    # 2 leaves residuals .875, 1 and .5; 3 (.5625) .375, .875, .5; 4 (.4375, before 1's .3125) .375, .375, .5; 1 (.1875,
+    # before 5's .1484).
+    assert order(pool_of, MoffatB(0.5, "first"), *SHARING) == [2, 3, 4, 1, 5, 0]
+
+
+def test_moffat_c(pool_of) -> None:
+    # 2, no, leaves weights .0733, .125, .0078: 4 has .0625, 3 .0523, 1 .0496. 4, relevant, makes the second .2109: 1 has
+    # .0710, 3 .0630. 1 makes them .1112, .1675, .0078: 3 has .0766, 5 .0124. Then 5 has .0061, 0 .0002.
+    assert order(pool_of, MoffatC(0.5, "first"), *SHARING) == [2, 4, 1, 3, 5, 0]
+
+
+def test_hedge(pool_of) -> None:
+    # Stakes ½ ln(4 / rank): .693, .347, .144, 0. 2 and 3 are tied at .837. 2, no, leaves weights 10^-.144 = .718, 1,
+    # 10^-.693 = .203: 4 has .693, 3 .642, 1 .596. 4 makes the second 10^.693 = 4.93: 1 has 1.96, 3 1.21. 5 has .07.
+    assert order(pool_of, Hedge(0.1, "first"), *SHARING) == [2, 4, 1, 3, 5, 0]
+
+
+def test_posterior_fusion(pool_of) -> None:
+    # Shares 1/2, 1/3, 1/4, 1/5, means 1/2. 2 and 3 are tied at .375. 2 leaves 1/3, 1/2, 1/3: 3 has .292, 1 .278, 4 .25.
+    # 3 leaves 1/4, 1/3, 1/3: 1 has .194, 5 .178, 4 .167. 1 makes them 2/5, 1/2, 1/3: 4 has .25, 5 .211.
+    assert order(pool_of, PosteriorFusion(1, 1, 1, 1, "first"), *SHARING) == [2, 3, 1, 4, 5, 0]
+
+
+def test_graded_rewards(pool_of) -> None:
+    rankings, grades = [[0, 1], [2, 3]], [1, 1, 3, 0]
+    assert order(pool_of, Bandit(MaxMean(), ties="first"), rankings, grades) == [0, 1, 2, 3]
+    # 0 is worth 1/3 and takes the first run to 4/9; 2 is worth 1 and takes the second to 2/3, 3 to 2/4.
+    assert order(pool_of, Bandit(MaxMean(), ties="first", reward=Graded()), rankings, grades) == [0, 2, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("least", "turns"),
+    [
+        (0, [0, 1, 1, 1, 0, 0]),  # the first topic falls to 1/3; the second has 2/3, 3/4, 3/5
+        (1, [0, 1, 1, 1, 0, 0]),
+        (2, [0, 1, 0, 1, 1, 0]),  # 2/4 against 3/4
+        (5, [0, 1, 0, 1, 0, 1]),
+    ],
+)
+def test_a_shared_budget(pool_of, least: int, turns: list[int]) -> None:
+    pool = pool_of([[[0, 1, 2]], [[0, 1, 2]]], [[0, 1, 0], [1, 1, 0]])
+    [judged] = simulate(AcrossTopics(DocID(), Bandit(MaxMean(), ties="first"), least), pool, [0])
+    assert judged.turns.tolist() == turns
+    assert [documents.tolist() for documents in judged.documents] == [[0, 1, 2], [0, 1, 2]]
+
+
+def test_rewards() -> None:
+    assert Binary()([-1, 0, 1, 2], 2, 3).tolist() == [0, 0, 0, 1]
+    assert Graded()([-1, 0, 1, 2, 4], 1, 4).tolist() == [0, 0, 0.25, 0.5, 1]
+    assert Graded(exponential=True)([-2, 0, 1, 2], 1, 2) == pytest.approx([0, 0, 1 / 3, 1])
+    with pytest.raises(BadInput, match="highest grade is 0"):
+        Graded()([0], 1, 0)
+
+
+def test_what_was_found(pool_of) -> None:
+    pool = pool_of([[[0, 1, 2]], [[0, 1, -1]]], [[0, 1, 1], [1, 0]])
+    [judged] = simulate(DocID(), pool, [0])
+    assert [curve.tolist() for curve in found_curves(pool, judged)] == [[0, 1, 2], [1, 1]]
+    assert found_at(pool, judged, [0, 2, 9]).tolist() == [[0, 0], [1, 1], [2, 1]]
+
+
+WRONG: dict[str, Callable[[], object]] = {
+    "rate": lambda: Bandit(Random(), rate=-0.1),
+    "discount": lambda: Bandit(Random(), discount=0),
+    "discount above": lambda: Bandit(Random(), discount=1.1),
+    "window": lambda: Bandit(Random(), window=-1),
+    "window and rate": lambda: Bandit(Random(), window=5, rate=0),
+    "window and discount": lambda: Bandit(Random(), window=5, discount=0.9),
+    "window and forget": lambda: Bandit(Random(), window=5, forget=True),
+    "window and replay": lambda: Bandit(Random(), window=5, judged="replay"),
+    "c": lambda: EpsilonGreedy(c=0),
+    "d": lambda: EpsilonGreedy(d=-1),
+    "exploration": lambda: UCB1(-1),
+    "p": lambda: MoffatA(0),
+    "p above": lambda: MoffatC(1),
+    "beta": lambda: Hedge(1),
+    "power": lambda: PosteriorFusion(power=-1),
+    "constant": lambda: PosteriorFusion(constant=-1),
+    "alpha": lambda: PosteriorFusion(alpha=0),
+    "beta of the prior": lambda: PosteriorFusion(beta=float("nan")),
+    "least": lambda: AcrossTopics(DocID(), Bandit(Random()), -1),
+    "topics in teams": lambda: AcrossTopics(DocID(), Bandit(Random(), teams=True)),
+    "topics replayed": lambda: AcrossTopics(DocID(), Bandit(Random(), judged="replay")),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_options_out_of_range(wrong: str) -> None:
+    with pytest.raises(BadInput, match="; "):
+        WRONG[wrong]()
+
+
+def test_a_changed_source_gives_a_loop_another_name(tmp_path, monkeypatch) -> None:
+    (tmp_path / "a.py").write_text("one = 1\n")
+    monkeypatch.setattr(compiling, "POOLING", tmp_path)
+    digest = compiling._digest.__wrapped__
+    before = digest(frozenset())
+    assert digest(frozenset()) == before
+    outside = tmp_path.parent / "method.py"
+    outside.write_text("two = 2\n")
+    assert digest(frozenset({str(outside)})) != before
+    (tmp_path / "a.py").write_text("one = 2\n")
+    assert digest(frozenset()) != before
+
+
+def test_a_loop_is_named_after_its_method_and_sources() -> None:
+    names = [Bandit(arm).choose.py_func.__qualname__ for arm in (UCB1(), UCB1(9), UCB1Tuned(), Random())]
+    assert names[0] == names[1]
+    assert len(set(names)) == 3
+    assert names[0].startswith("_choose_upper_confidence_UCB1_")

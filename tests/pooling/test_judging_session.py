@@ -1,0 +1,421 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pooling.across_topics import AcrossTopics
+from pooling.adjudicators.bandit import Bandit
+from pooling.adjudicators.max_mean import MaxMean
+from pooling.adjudicators.thompson import Thompson
+from pooling.judging.options import Options
+from pooling.judging.session import Refused, Session, Stale
+from pooling.judging.store import Store, read
+from pooling.pool import Pool
+from pooling.simulation import Method, simulate
+from ranking.errors import BadInput
+
+Judged = list[tuple[int, int]]
+METHODS: dict[str, Callable[[], Method]] = {
+    "max mean": lambda: Bandit(MaxMean()),
+    "thompson": lambda: Bandit(Thompson()),
+    "across topics": lambda: AcrossTopics(Bandit(Thompson()), Bandit(MaxMean()), least=3),
+}
+
+
+class Clock:
+    """A second passes each time it is looked at."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1
+        return self.now
+
+
+class Room:
+    """A session with requests that number themselves, and truth for assessors who make no mistakes."""
+
+    def __init__(self, folder: Path, pool: Pool, method: str = "max mean", options: Options | None = None) -> None:
+        self.folder, self.pool, self.method, self.options = folder, pool, method, options or Options()
+        self.known: pl.DataFrame | None = None
+        self.requests = 0
+        self.open()
+
+    def open(self) -> Session:
+        self.store = Store(self.folder, {"method": self.method}, self.known, Clock())
+        self.session = Session(self.pool, METHODS[self.method](), self.store, self.options)
+        return self.session
+
+    def restart(self) -> Session:
+        self.store.close()
+        return self.open()
+
+    def request(self) -> str:
+        self.requests += 1
+        return f"request {self.requests}"
+
+    def names(self, place: tuple[int, int]) -> tuple[str, str]:
+        topic = self.pool.topics[place[0]]
+        return topic.name, topic.documents[place[1]]
+
+    def judge(self, assessor: str, grade: int | None = None) -> tuple[int, int] | None:
+        """Judge what is on the screen; return it."""
+        place = self.session.next(assessor)
+        if place is not None:
+            true = int(self.pool.topics[place[0]].grades[place[1]])
+            self.session.judge(assessor, *self.names(place), true if grade is None else grade, self.request())
+        return place
+
+    def judge_all(self, assessor: str) -> Judged:
+        """All topics, one after another."""
+        judged: Judged = []
+        topics = [None] if self.session.by_method else [topic.name for topic in self.pool.topics]
+        for topic in topics:
+            self.session.turn(assessor, topic)
+            while (place := self.judge(assessor)) is not None:
+                judged.append(place)
+        return judged
+
+
+@pytest.fixture
+def pool(random_pool: Callable[..., Pool]) -> Pool:
+    return random_pool(np.random.default_rng(3))
+
+
+@pytest.fixture
+def room(tmp_path: Path, pool: Pool) -> Room:
+    room = Room(tmp_path, pool)
+    room.session.sign_in("ada")
+    return room
+
+
+def simulated(pool: Pool, method: str) -> Judged:
+    order = simulate(METHODS[method](), pool, [0])[0]
+    if order.turns is None:
+        return [(topic, int(document)) for topic, of_topic in enumerate(order.documents) for document in of_topic]
+    left = [iter(of_topic) for of_topic in order.documents]
+    return [(int(topic), int(next(left[topic]))) for topic in order.turns]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_assessor_gets_the_order_that_is_simulated(tmp_path: Path, pool: Pool, method: str) -> None:
+    room = Room(tmp_path, pool, method)
+    room.session.sign_in("ada")
+    assert room.judge_all("ada") == simulated(pool, method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_neither_restarts_nor_undoing_change_the_order(tmp_path: Path, pool: Pool, method: str) -> None:
+    room = Room(tmp_path, pool, method)
+    room.session.sign_in("ada")
+    judged: Judged = []
+    rng = np.random.default_rng(0)
+    for topic in [None] if room.session.by_method else [topic.name for topic in pool.topics]:
+        room.session.turn("ada", topic)
+        while (place := room.session.next("ada")) is not None:
+            if rng.random() < 0.1:
+                room.restart()
+                assert room.session.next("ada") == place
+            if rng.random() < 0.2:  # a judgement that is taken back, and one or two before it
+                room.judge("ada", grade=1 - int(pool.topics[place[0]].grades[place[1]]))
+                room.session.next("ada")
+                for _ in range(1 + int(rng.integers(3)) * (len(judged) > 0 and judged[-1][0] == place[0])):
+                    room.session.undo("ada", room.request())
+                while (again := room.session.next("ada")) != place:
+                    assert again in judged
+                    room.judge("ada")
+            room.judge("ada")
+            judged.append(place)
+    assert judged == simulated(pool, method)
+
+
+def test_undo_puts_the_document_back_and_keeps_the_record(room: Room) -> None:
+    first, second = room.judge("ada"), room.judge("ada")
+    shown = room.session.next("ada")
+    assert first is not None and second is not None and shown is not None
+    room.session.undo("ada", room.request())
+    assert room.session.next("ada") == second
+    room.session.undo("ada", room.request())
+    assert room.session.next("ada") == first
+    with pytest.raises(Refused, match="nothing to undo"):
+        room.session.undo("ada", room.request())
+    room.judge("ada", 1)
+    assert read(room.folder).judgements.select("topic", "document", "grade").rows() == [(*room.names(first), 1)]
+    kinds = [event.kind for event in room.store.events()]
+    assert kinds.count("judge") == 3
+    assert kinds.count("withdraw") == 2
+    assert kinds.count("hand back") == 2
+
+
+def test_undo_goes_back_to_the_topic_of_the_judgement(room: Room) -> None:
+    place = room.judge("ada")
+    room.session.turn("ada", "2")
+    assert (elsewhere := room.session.next("ada")) is not None
+    assert elsewhere[0] == 1
+    room.session.undo("ada", room.request())
+    assert room.session.next("ada") == place
+    room.session.turn("ada", "2")
+    assert room.session.next("ada") == elsewhere  # it was not chosen in the light of the other topic
+
+
+def test_a_request_that_comes_twice_counts_once(room: Room) -> None:
+    place = room.session.next("ada")
+    assert place is not None
+    for _ in range(2):
+        room.session.judge("ada", *room.names(place), 1, "the same")
+    assert len(room.session.desk.judgements) == 1
+    room.restart()
+    room.session.judge("ada", *room.names(place), 1, "the same")
+    assert len(room.session.desk.judgements) == 1
+    with pytest.raises(Refused, match="another content"):
+        room.session.judge("ada", *room.names(place), 0, "the same")
+    with pytest.raises(Refused, match="another content"):
+        room.session.undo("ada", "the same")
+    for _ in range(2):
+        room.session.undo("ada", "undo")
+    assert not room.session.desk.judgements
+    assert room.session.next("ada") == place
+
+
+def test_a_stale_page_is_told_so(room: Room) -> None:
+    place = room.judge("ada")
+    assert place is not None
+    for act in (room.session.skip, lambda *names: room.session.judge(*names[:3], 1, names[3])):
+        with pytest.raises(Stale, match="no longer yours"):
+            act("ada", *room.names(place), room.request())
+    with pytest.raises(Stale):
+        room.session.judge("ada", "1", "no such document", 1, room.request())
+    with pytest.raises(Refused, match="not one of the grades"):
+        room.session.judge("ada", *room.names(place), 7, room.request())
+    with pytest.raises(Refused, match="sign in"):
+        room.session.next("grace")
+    assert len(room.session.desk.judgements) == 1
+
+
+def test_a_skipped_document_comes_back_after_ten_judgements(room: Room) -> None:
+    place = room.session.next("ada")
+    assert place is not None
+    room.session.skip("ada", *room.names(place), room.request())
+    between = [room.judge("ada") for _ in range(10)]
+    assert place not in between
+    assert len(set(between)) == 10
+    assert room.session.next("ada") == place
+
+
+def test_what_was_skipped_comes_back_when_nothing_else_is_left(tmp_path: Path, pool: Pool) -> None:
+    room = Room(tmp_path, pool, options=Options(budget=3))
+    room.session.sign_in("ada")
+    room.judge("ada")
+    skipped = room.session.next("ada")
+    assert skipped is not None
+    room.session.skip("ada", *room.names(skipped), room.request())
+    room.judge("ada")
+    assert room.judge("ada") == skipped
+    assert room.session.next("ada") is None
+    assert len(room.session.desk.of_topic[0]) == 3
+
+
+def test_open_documents_wait_for_their_assessor_or_are_handed_back(room: Room) -> None:
+    place = room.session.next("ada")
+    room.session.sign_in("grace")
+    room.session.turn("grace", "1")
+    others = room.judge_all("grace")
+    assert place not in others
+    assert len(others) == room.pool.size - 1
+    room.session.leave("ada")
+    room.session.turn("grace", "1")
+    assert room.judge("grace") == place
+
+
+def test_assessors_start_in_different_topics(room: Room) -> None:
+    places = [room.session.next(room.session.sign_in(name)) for name in ("ada", "grace", "edsger")]
+    assert [place[0] for place in places if place is not None] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_eight_threads_never_get_the_same_document(
+    tmp_path: Path, random_pool: Callable[..., Pool], method: str
+) -> None:
+    pool = random_pool(np.random.default_rng(1), topics=4, runs=8, documents=300, depth=250)
+    room = Room(tmp_path, pool, method)
+    given: dict[str, Judged] = {f"assessor {number}": [] for number in range(8)}
+
+    def work(name: str) -> None:
+        room.session.sign_in(name)
+        if not room.session.by_method:
+            room.session.turn(name, "1" if name < "assessor 4" else "2")
+        for turn in range(100):
+            place = room.session.next(name)
+            if place is None:
+                break
+            room.session.judge(name, *room.names(place), turn % 2, f"{name} {turn}")
+            given[name].append(place)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in given]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    places = [place for of_assessor in given.values() for place in of_assessor]
+    assert len(places) == len(set(places))
+    expected = 800 if room.session.by_method else min(400, pool.topics[0].pool.size) + min(400, pool.topics[1].pool.size)
+    assert len(places) == expected
+    kept = read(tmp_path).judgements
+    assert sorted(kept.select("assessor", "topic", "document").rows()) == sorted(
+        (name, *room.names(place)) for name, of_assessor in given.items() for place in of_assessor
+    )
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("jjjjjusnl")), max_size=60), st.booleans())
+def test_whatever_assessors_do_a_restart_finds_the_same_desk(
+    random_pool: Callable[..., Pool], tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, str]], across: bool
+) -> None:
+    pool = random_pool(np.random.default_rng(5), topics=2, documents=12, depth=8)
+    options = Options(budget=7, double=0.4)
+    room = Room(tmp_path_factory.mktemp("room"), pool, "across topics" if across else "thompson", options)
+    for name in "abc":
+        room.session.sign_in(name)
+    for name, act in acts:
+        place = room.session.next(name)
+        if act == "j":
+            room.judge(name)
+        elif act == "u" and room.session.desk.last_judgement(name) is not None:
+            room.session.undo(name, room.request())
+        elif act == "s" and place is not None:
+            room.session.skip(name, *room.names(place), room.request())
+        elif act == "n":
+            room.session.turn(name, "2" if room.session.desk.assessors[name] in (None, 0) else "1")
+        elif act == "l":
+            room.session.leave(name)
+    before = room.session.desk
+    shown = [room.session.next(name) for name in "abc"]
+    after = room.restart().desk
+    assert [room.session.on_screen(name) for name in "abc"] == shown
+    assert (after.sheets, after.judgements, after.open, after.assessors, after.waiting) == (
+        before.sheets, before.judgements, before.open, before.assessors, before.waiting,
+    )  # fmt: skip
+    for sheets in after.sheets:
+        for sheet in sheets.values():
+            assert len(sheet.judgements) + len(sheet.holders) <= 1 + sheet.double
+            assert not sheet.holders & sheet.judgements.keys()
+    assert all(len(sheets) <= limit for sheets, limit in zip(after.sheets, after.limits, strict=True))
+    room.store.close()
+
+
+@pytest.mark.parametrize(("double", "expected"), [(0, 0), (0.25, 2), (3, 3), (1.0, 9), (50, 9)])
+def test_as_many_documents_are_judged_twice_as_asked(
+    tmp_path: Path, pool: Pool, double: float, expected: int
+) -> None:
+    room = Room(tmp_path, pool, options=Options(budget=9, double=double))
+    for name in ("ada", "grace", "edsger"):
+        room.session.sign_in(name)
+        room.session.turn(name, "1")
+    for _ in range(40):
+        for name in ("ada", "grace", "edsger"):
+            room.judge(name)
+    sheets = room.session.desk.sheets[0].values()
+    assert sum(len(sheet.judgements) == 2 for sheet in sheets) == expected
+    assert len(sheets) == 9
+    assert len(room.session.desk.judgements) == 9 + expected
+
+
+def test_the_first_assessor_never_gets_the_second_judgement(tmp_path: Path, pool: Pool) -> None:
+    room = Room(tmp_path, pool, options=Options(budget=4, double=1.0))
+    room.session.sign_in("ada")
+    first = [room.judge("ada") for _ in range(4)]
+    assert room.session.next("ada") is None
+    room.session.sign_in("grace")
+    room.session.turn("grace", "1")
+    assert [room.judge("grace") for _ in range(4)] == first
+    assert room.session.next("grace") is None
+
+
+def test_the_method_hears_the_first_judgement_that_was_not_withdrawn(tmp_path: Path, pool: Pool) -> None:
+    room = Room(tmp_path, pool, "thompson", Options(double=1.0))
+    for name in ("ada", "grace"):
+        room.session.sign_in(name)
+        room.session.turn(name, "1")
+    place = room.judge("ada", 1)
+    assert room.judge("grace", 0) == place
+    room.session.undo("ada", room.request())
+    room.judge("ada", 1)
+    heard = room.session.desk.hand_outs[0]._current()._topics[0]._state.rewards
+    assert place is not None
+    assert heard[place[1]] == 0
+
+
+def test_judgements_made_before_are_taken_over(tmp_path: Path, pool: Pool) -> None:
+    topic = pool.topics[0]
+    room = Room(tmp_path / "other", pool)
+    room.store.close()
+    room.folder = tmp_path / "folder"
+    room.known = pl.DataFrame(
+        [(topic.name, topic.documents[3], 2), (topic.name, topic.documents[5], 0), (topic.name, "elsewhere", 1)],
+        schema={"topic": pl.String, "document": pl.String, "grade": pl.Int64}, orient="row",
+    )  # fmt: skip
+    room.open()
+    assert room.session.pool.highest == 2
+    assert room.session.known_grades[0] == {3: 2, 5: 0}
+    assert room.session.desk.limits[0] == topic.pool.size - 2
+    room.session.sign_in("ada")
+    judged = room.judge_all("ada")
+    assert len(judged) == pool.size - 2
+    assert not {(0, 3), (0, 5)} & set(judged)
+    room.known = None
+    assert room.restart().known_grades[0] == {3: 2, 5: 0}
+
+
+def test_only_the_named_assessors_are_let_in(tmp_path: Path, pool: Pool) -> None:
+    room = Room(tmp_path, pool, options=Options(assessors=["Ada Lovelace", "grace"]))
+    assert room.session.sign_in("  Ada   Lovelace ") == "Ada Lovelace"
+    for name in ("ada lovelace", "edsger"):
+        with pytest.raises(Refused, match="not among"):
+            room.session.sign_in(name)
+    for name in ("", " ", "x" * 41, "a\u202eb", "a\x00"):
+        with pytest.raises(Refused, match="name has 1 to 40"):
+            room.session.sign_in(name)
+
+
+def test_a_topic_that_is_not_there(room: Room) -> None:
+    for topic in ("99", None):
+        with pytest.raises(Refused, match="no topic"):
+            room.session.turn("ada", topic)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"grades": [1]}, "grades"), ({"grades": [1, 0]}, "grades"), ({"grades": [0, 0]}, "grades"),
+        ({"names": ["no"]}, "1 names for 2"), ({"budget": 0}, "budget"), ({"double": 1.5}, "double"),
+        ({"double": -1}, "double"), ({"resolve": "mean"}, "rule 'mean'"), ({"assessors": [""]}, "printable"),
+    ],
+)  # fmt: skip
+def test_options_out_of_range(wrong: dict[str, object], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        Options(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("grades", [(1, 2), (-1, 0)])
+def test_some_grades_are_relevant_and_some_not(tmp_path: Path, pool: Pool, grades: tuple[int, int]) -> None:
+    with pytest.raises(BadInput, match="some grades must be relevant"):
+        Room(tmp_path, pool, options=Options(grades=grades))
+
+
+def test_a_budget_may_be_raised_later(tmp_path: Path, pool: Pool) -> None:
+    room = Room(tmp_path, pool, options=Options(budget=2))
+    room.session.sign_in("ada")
+    first = room.judge_all("ada")
+    assert len(first) == 2 * len(pool.topics)
+    room.options = replace(room.options, budget=5)
+    room.restart()
+    more = room.judge_all("ada")
+    assert len({*first, *more}) == 5 * len(pool.topics)
