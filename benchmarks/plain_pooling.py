@@ -57,7 +57,7 @@ def plain_order(
     rankings = [[document for document in row if document >= 0] for row in pool.ranking.tolist()]
     if isinstance(adjudicator, Bandit):
         alpha, beta = adjudicator.arm.prior(pool, runs)
-        arms = [Arm(*parameters) for parameters in zip(alpha.tolist(), beta.tolist())]
+        arms = [Arm(*parameters) for parameters in zip(alpha.tolist(), beta.tolist(), strict=True)]
         return play(adjudicator, arms, rankings, pool.teams.tolist(), rewards, rng)
     if isinstance(adjudicator, Fusion):
         return fuse(adjudicator, rankings, pool.ranking.shape[1], rewards, rng)
@@ -193,7 +193,7 @@ def best(
     index = index_of(bandit, arms, turn, rng)
     values = [index(arms[arm]) for arm in alive]
     highest = max(values)
-    tied = [arm for arm, value in zip(alive, values) if value == highest]
+    tied = [arm for arm, value in zip(alive, values, strict=True) if value == highest]
     if isinstance(bandit.arm, MaxMean | MoveToFront) and current in tied:
         return current
     if len(tied) == 1 or not bandit.options().random_ties:

@@ -46,7 +46,7 @@ def judge(overrides: Sequence[str], console: Console) -> None:
         BadInput: where an option is wrong, the folder holds other judgements, or the port is taken.
     """
     config, storage, kept_overrides = _configuration(overrides)
-    listening = None if config["serve"] else _listen(config["host"], config["port"])
+    listening = None if config["serve"] else listen(config["host"], config["port"])
     judging = _open(config, console)
     storage.write(OVERRIDES, json.dumps(kept_overrides).encode())
     port = listening.getsockname()[1] if listening else config["port"]
@@ -168,7 +168,7 @@ def _open(config: dict[str, Any], console: Console) -> Judging:
     return judging
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)

@@ -110,7 +110,9 @@ def reuse(table: pl.DataFrame) -> Figure:
     """
     pools, styles = _pools(table), looks(table["method"])
     figure, axes = grid(pools, ["ranks lost, mean over runs", "ranks lost by the run that loses most"], 2.7)
-    means = table.group_by("pool", "method", "budget").agg(mean=pl.col("fallen").mean(), most=pl.col("fallen").max())
+    means = table.group_by("pool", "method", "budget", maintain_order=True).agg(
+        mean=pl.col("fallen").mean(), most=pl.col("fallen").max()
+    )
     for (pool, column), ax in zip([(pool, column) for pool in pools for column in ("mean", "most")], axes, strict=True):
         for (method,), own in means.filter(pool=pool).partition_by("method", as_dict=True).items():
             own = own.sort("budget")

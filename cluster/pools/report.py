@@ -138,7 +138,7 @@ def _effort(effort: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
     )
     means = efforts(effort)
     for pool in pools:
-        part = means.filter(pool=pool).sort("area", descending=True)
+        part = means.filter(pool=pool).sort("area", descending=True, maintain_order=True)
         rows = [
             [row["method"], f"{row['area']:.4f}", *(f"{row[f'to_{share}']:,.0f}" for share in (50, 80, 90))]
             for row in part.iter_rows(named=True)
@@ -158,7 +158,9 @@ def _worth(worth: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
     head = ["budget", "method", "judged", "recall", "τ", "τ_AP", "drop", "bias", "τ infAP", "τ_AP infAP", "drop infAP"]
     names = ("recall", "tau", "tau_ap", "drop", "bias", "inf_tau", "inf_tau_ap", "inf_drop")
     for pool in pools:
-        part = means.filter(pool=pool).sort("budget", "tau", descending=[False, True], nulls_last=True)
+        part = means.filter(pool=pool).sort(
+            "budget", "tau", descending=[False, True], nulls_last=True, maintain_order=True
+        )
         rows = [
             [f"{row['budget']:,}", row["method"], f"{row['judged']:,.0f}", *(_figure(row[name]) for name in names)]
             for row in part.iter_rows(named=True)
@@ -173,7 +175,7 @@ def _stopping(stopping: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
     for pool in pools:
         rows = [
             [row["rule"], row["method"], f"{row['judged']:,.0f}", *(_figure(row[name]) for name in names)]
-            for row in means.filter(pool=pool).sort("rule", "judged").iter_rows(named=True)
+            for row in means.filter(pool=pool).sort("rule", "judged", maintain_order=True).iter_rows(named=True)
         ]
         yield fold(f"{pool}: all figures", table(head, rows, left=2, caption="judgements a topic; means over seeds"))
 
@@ -190,7 +192,7 @@ def _reuse(reuse: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
     for pool in pools:
         rows = [
             [f"{row['budget']:,}", row["method"], f"{row['lost']:.4f}", f"{row['fallen']:.2f}", f"{row['most']:.0f}"]
-            for row in means.filter(pool=pool).sort("budget", "fallen").iter_rows(named=True)
+            for row in means.filter(pool=pool).sort("budget", "fallen", maintain_order=True).iter_rows(named=True)
         ]
         yield fold(f"{pool}: all figures", table(["budget", "method", "lost", "fallen", "most"], rows, left=2))
 

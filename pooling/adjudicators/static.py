@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from pooling.adjudicators.adjudicator import OPEN, Adjudicator, mark
 from pooling.adjudicators.compiled import kernel
 from pooling.pool import NOTHING, TopicPool
-from pooling.rewards import Reward
 
 
 class Options(NamedTuple):
@@ -36,14 +35,10 @@ class State(NamedTuple):
 
 
 class Static(Adjudicator):
-    """An order that is known before the first judgement.
+    """An order that is known before the first judgement."""
 
-    Args:
-        reward: what is heard of a judgement; it makes no difference.
-    """
-
-    def __init__(self, reward: Reward | None = None) -> None:
-        super().__init__(reward)
+    def __init__(self) -> None:
+        super().__init__()
         self.choose, self.take, self.learn = _choose, mark, _learn
 
     @abstractmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -63,7 +64,8 @@ def keep(path: Path, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
     except OSError as error:
         raise BadInput(f"can't be written ({error.strerror})", path, "choose another out=") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
     return mapped(path)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -90,4 +91,5 @@ def _write(path: Path, content: str) -> None:
     except OSError as error:
         raise BadInput(f"can't be written ({error.strerror})", path) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()

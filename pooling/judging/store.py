@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -94,16 +94,19 @@ class Store:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._clock = clock
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(folder)
-            self._connection = sqlite3.connect(folder / FILE, isolation_level=None, check_same_thread=False)
-            for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):  # the last is for macOS
-                self._connection.execute(f"PRAGMA {pragma}")
-            self._connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
-            self._set_up(folder, settings, known)
-        except (OSError, sqlite3.Error) as error:
-            raise BadInput(f"can't keep judgements there ({error})", folder, "choose another out=") from None
+        with ExitStack() as failed:  # let go of the folder unless all goes well
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                self._lock = failed.enter_context(closing(_locked(folder)))
+                connection = sqlite3.connect(folder / FILE, isolation_level=None, check_same_thread=False)
+                self._connection = failed.enter_context(closing(connection))
+                for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):  # the last is for macOS
+                    connection.execute(f"PRAGMA {pragma}")
+                connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
+                self._set_up(folder, settings, known)
+            except (OSError, sqlite3.Error) as error:
+                raise BadInput(f"can't keep judgements there ({error})", folder, "choose another out=") from None
+            failed.pop_all()
 
     def append(self, *events: Event) -> list[Event]:
         """Write events down, all or none. Returns them with their `id` and `at`."""

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from cluster.configuration import CHOICES, CONF, build, compose, group_options, option
+from cluster.configuration import CHOICES, CONF, build, compose, group_options, groups_of, option
 from cluster.run import check
 from ranking.errors import BadInput
 
 FILES = sorted(path for path in CONF.rglob("*.yaml") if path.parent != CONF)
+LISTED = ("origin", "stopping")
+"""Groups of which several options are chosen together."""
 ASKED = {"path": "file", "ids": "id"}
 """Values for options that have no default."""
 
@@ -43,13 +45,17 @@ def test_every_option_explains_itself_and_composes(path: Path) -> None:
     if group == "experiment":
         assert {"title", "methods"} <= set(option(group, name))
         return
+    if group == "preset":
+        assert option(group, name)["overrides"] == compose([f"preset={name}"], "pool")["preset"]["overrides"]
+        return
     node = option(group, name)
     inner = node.get(name, node)
     asked = [key for key, value in inner.items() if value == "???"]
     dotted = f"{group}.{name}" if name in node else group
-    chosen = f"{group}=[{name}]" if group == "origin" else f"{group}={name}"
-    config = compose([chosen, *(f"{dotted}.{key}={ASKED[key]}" for key in asked)])
-    assert config[CHOICES][group] == name if group != "origin" else name in config["origin"]
+    chosen = f"{group}=[{name}]" if group in LISTED else f"{group}={name}"
+    primary = "pool" if group in groups_of("pool") else "config"
+    config = compose([chosen, *(f"{dotted}.{key}={ASKED[key]}" for key in asked)], primary)
+    assert config[CHOICES][group] == name if group not in LISTED else name in config[group]
 
 
 @pytest.mark.parametrize("group", ["objective", "policy", "selector", "function", "origin", "vectors"])
@@ -59,6 +65,28 @@ def test_every_option_that_needs_no_data_is_built(group: str) -> None:
         node.pop("defaults", None)
         inner = {key: ASKED.get(key, value) if value == "???" else value for key, value in node.get(name, node).items()}
         assert build(inner) is not None
+
+
+@pytest.mark.parametrize("group", ["method", "stopping"])
+def test_every_option_of_a_pool_is_built_and_says_what_its_class_does_by_default(group: str) -> None:
+    for name in group_options()[group]:
+        chosen = f"{group}=[{name}]" if group in LISTED else f"{group}={name}"
+        node = compose([chosen], "pool")[group][name]
+        assert build(node) is not None
+        parameters = inspect.signature(type(build(node)).__init__).parameters
+        missing = {key for key in parameters if key != "self"} - set(node)
+        assert not missing, f"{group} {name} does not show {missing}"
+
+
+def test_parts_within_parts_are_built_and_held_against_their_class() -> None:
+    config = compose(["method=mm", "method.mm.arm.prior={_target_: pooling.priors.Agreement, strength: 3.0}"], "pool")
+    assert build(config["method"]["mm"]).arm._prior.strength == 3.0
+    config["method"]["mm"]["arm"]["prior"]["strength"] = "much"
+    with pytest.raises(BadInput, match="strength of Agreement is 'much'"):
+        build(config["method"]["mm"])
+    config["method"]["mm"]["arm"] = {"_target_": "pooling.priors.Same"}
+    with pytest.raises(BadInput, match="arm of Bandit"):
+        build(config["method"]["mm"])
 
 
 def test_policies_bring_the_functions_they_choose_among() -> None:

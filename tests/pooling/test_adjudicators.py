@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pooling.across_topics import AcrossTopics
 from pooling.adjudicators import compiled as compiling
@@ -24,7 +26,7 @@ from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
 from pooling.pool import Pool
 from pooling.priors import Prior
 from pooling.rewards import Binary, Graded
-from pooling.simulation import found_at, found_curves, simulate
+from pooling.simulation import Method, found_at, found_curves, simulate
 from ranking.errors import BadInput
 
 # Three runs that share documents; 1, 4 and 5 are relevant.
@@ -159,8 +161,8 @@ def test_moffat_b(pool_of) -> None:
 
 
 def test_moffat_c(pool_of) -> None:
-    # 2, no, leaves weights .0733, .125, .0078: 4 has .0625, 3 .0523, 1 .0496. 4, relevant, makes the second .2109: 1 has
-    # .0710, 3 .0630. 1 makes them .1112, .1675, .0078: 3 has .0766, 5 .0124. Then 5 has .0061, 0 .0002.
+    # 2, no, leaves weights .0733, .125, .0078: 4 has .0625, 3 .0523, 1 .0496. 4, relevant, makes the second .2109:
+    # 1 has .0710, 3 .0630. 1 makes them .1112, .1675, .0078: 3 has .0766, 5 .0124. Then 5 has .0061, 0 .0002.
     assert order(pool_of, MoffatC(0.5, "first"), *SHARING) == [2, 4, 1, 3, 5, 0]
 
 
@@ -197,6 +199,63 @@ def test_a_shared_budget(pool_of, least: int, turns: list[int]) -> None:
     [judged] = simulate(AcrossTopics(DocID(), Bandit(MaxMean(), ties="first"), least), pool, [0])
     assert judged.turns.tolist() == turns
     assert [documents.tolist() for documents in judged.documents] == [[0, 1, 2], [0, 1, 2]]
+
+
+METHODS: dict[str, Method] = {
+    "docid": DocID(),
+    "rank": Rank(),
+    "random": Bandit(Random(), "played"),
+    "epsilon_greedy": Bandit(EpsilonGreedy(), "played"),
+    "ucb1": Bandit(UCB1(), "played", discount=0.9),
+    "ucb1_tuned": Bandit(UCB1Tuned(), "played", window=9),
+    "thompson": Bandit(Thompson(), teams=True),
+    "max_mean": Bandit(MaxMean(), forget=True),
+    "move_to_front": Bandit(MoveToFront(), "played", "replay"),
+    "moffat_a": MoffatA(),
+    "moffat_b": MoffatB(),
+    "moffat_c": MoffatC(),
+    "hedge": Hedge(),
+    "posterior_fusion": PosteriorFusion(),
+    "shared": AcrossTopics(Bandit(MaxMean()), Bandit(Thompson()), 3),
+}
+
+
+def simulated(method: Method, pool: Pool, seeds: list[int], **options) -> list[list[list[int]]]:
+    """For each seed the documents of each topic, and the turns where there are any."""
+    return [
+        [*(documents.tolist() for documents in judged.documents), [] if judged.turns is None else judged.turns.tolist()]
+        for judged in simulate(method, pool, seeds, **options)
+    ]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_seed_decides(name: str, random_pool) -> None:
+    method, pool = METHODS[name], random_pool(np.random.default_rng(1))
+    done: list[int] = []
+    alone = simulated(method, pool, [4, 5])
+    assert simulated(method, pool, [4, 5], threads=2, on_seed=done.append) == alone
+    assert done == [1, 2]
+    assert simulated(method, pool, [5]) == alone[1:]
+    if not isinstance(method, AcrossTopics):
+        [some] = simulated(method, pool.only(["2", "4"]), [4])
+        assert some[:2] == [alone[0][1], alone[0][3]]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_chance_decides_ties_alone(name: str, pool_of) -> None:
+    lists = np.arange(40).reshape(4, 10).tolist()  # what has the same rank is tied
+    pool = pool_of([lists, lists], [[document % 3 == 0 for document in range(40)]] * 2)
+    one, other = simulated(METHODS[name], pool, [4, 5])
+    assert (one == other) == (name in {"docid", "rank"})
+
+
+@given(seed=st.integers(0, 10_000), name=st.sampled_from(sorted(METHODS)))
+def test_every_document_is_judged_once(seed: int, name: str, random_pool) -> None:
+    pool = random_pool(np.random.default_rng(seed), topics=2)
+    [judged] = simulate(METHODS[name], pool, [seed])
+    for topic, documents, curve in zip(pool.topics, judged.documents, found_curves(pool, judged), strict=True):
+        assert sorted(documents.tolist()) == list(range(topic.pool.size))
+        assert curve[-1] == pool.is_relevant(topic).sum()
 
 
 def test_rewards() -> None:

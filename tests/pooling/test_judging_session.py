@@ -128,7 +128,8 @@ def test_neither_restarts_nor_undoing_change_the_order(tmp_path: Path, pool: Poo
             if rng.random() < 0.2:  # a judgement that is taken back, and one or two before it
                 room.judge("ada", grade=1 - int(pool.topics[place[0]].grades[place[1]]))
                 room.session.next("ada")
-                for _ in range(1 + int(rng.integers(3)) * (len(judged) > 0 and judged[-1][0] == place[0])):
+                here = sum(topic is None or each[0] == place[0] for each in judged)
+                for _ in range(1 + min(int(rng.integers(3)), here)):
                     room.session.undo("ada", room.request())
                 while (again := room.session.next("ada")) != place:
                     assert again in judged
@@ -140,8 +141,8 @@ def test_neither_restarts_nor_undoing_change_the_order(tmp_path: Path, pool: Poo
 
 def test_undo_puts_the_document_back_and_keeps_the_record(room: Room) -> None:
     first, second = room.judge("ada"), room.judge("ada")
-    shown = room.session.next("ada")
-    assert first is not None and second is not None and shown is not None
+    assert first is not None
+    assert room.session.next("ada") not in (first, second)
     room.session.undo("ada", room.request())
     assert room.session.next("ada") == second
     room.session.undo("ada", room.request())
@@ -267,7 +268,9 @@ def test_eight_threads_never_get_the_same_document(
         thread.join()
     places = [place for of_assessor in given.values() for place in of_assessor]
     assert len(places) == len(set(places))
-    expected = 800 if room.session.by_method else min(400, pool.topics[0].pool.size) + min(400, pool.topics[1].pool.size)
+    expected = (
+        800 if room.session.by_method else min(400, pool.topics[0].pool.size) + min(400, pool.topics[1].pool.size)
+    )
     assert len(places) == expected
     kept = read(tmp_path).judgements
     assert sorted(kept.select("assessor", "topic", "document").rows()) == sorted(
@@ -277,7 +280,10 @@ def test_eight_threads_never_get_the_same_document(
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("jjjjjusnl")), max_size=60), st.booleans())
 def test_whatever_assessors_do_a_restart_finds_the_same_desk(
-    random_pool: Callable[..., Pool], tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, str]], across: bool
+    random_pool: Callable[..., Pool],
+    tmp_path_factory: pytest.TempPathFactory,
+    acts: list[tuple[str, str]],
+    across: bool,
 ) -> None:
     pool = random_pool(np.random.default_rng(5), topics=2, documents=12, depth=8)
     options = Options(budget=7, double=0.4)
@@ -312,9 +318,7 @@ def test_whatever_assessors_do_a_restart_finds_the_same_desk(
 
 
 @pytest.mark.parametrize(("double", "expected"), [(0, 0), (0.25, 2), (3, 3), (1.0, 9), (50, 9)])
-def test_as_many_documents_are_judged_twice_as_asked(
-    tmp_path: Path, pool: Pool, double: float, expected: int
-) -> None:
+def test_as_many_documents_are_judged_twice_as_asked(tmp_path: Path, pool: Pool, double: float, expected: int) -> None:
     room = Room(tmp_path, pool, options=Options(budget=9, double=double))
     for name in ("ada", "grace", "edsger"):
         room.session.sign_in(name)

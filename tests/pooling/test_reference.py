@@ -45,13 +45,13 @@ ARMS = {
     "move_to_front": MoveToFront(),
 }
 TIES = ("random", "first")
-# Sums of quarters leave no rounding behind, in whatever order they are taken: see `windows`.
+# Sums of quarters leave no rounding behind, in whatever order they are taken.
 REWARDS = (None, Binary(), Graded())
 
 
 @st.composite
 def pools(draw) -> Pool:
-    """Up to three topics of up to five runs: short ones, some that lack the topic, grades 0 to 4, one to three teams."""
+    """Up to three topics, five runs and three teams; runs may be short or lack the topic; grades are 0 to 4."""
     runs = draw(st.integers(1, 5))
     teams = [f"team{draw(st.integers(0, 2))}" for _ in range(runs)]
     number = {team: place for place, team in enumerate(dict.fromkeys(teams))}
@@ -124,33 +124,35 @@ def assert_same(method: Method, pool: Pool, seed: int) -> None:
 
 @pytest.mark.parametrize("arm", ARMS)
 @given(data=st.data(), pool=pools(), seed=st.integers(0, 99))
+@settings(max_examples=40)
 def test_bandits(arm: str, data, pool: Pool, seed: int) -> None:
     assert_same(data.draw(bandits(ARMS[arm])), pool, seed)
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
 @given(data=st.data(), pool=pools(), seed=st.integers(0, 99))
+@settings(max_examples=40)
 def test_fusions(fusion: str, data, pool: Pool, seed: int) -> None:
     assert_same(data.draw(FUSIONS[fusion]), pool, seed)
 
 
 @pytest.mark.parametrize("static", [DocID(), Rank()], ids=["docid", "rank"])
 @given(pool=pools())
-@settings(max_examples=30)
+@settings(max_examples=25)
 def test_static(static: Adjudicator, pool: Pool) -> None:
     assert_same(static, pool, 0)
 
 
 @pytest.mark.parametrize("arm", ["max_mean", "thompson", "ucb1", "epsilon_greedy"])
 @given(data=st.data(), pool=pools(), seed=st.integers(0, 99), least=st.integers(0, 4))
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_shared_budgets(arm: str, data, pool: Pool, seed: int, least: int) -> None:
     topics = data.draw(bandits(ARMS[arm]).filter(lambda bandit: not bandit.options()[3] and not bandit.options()[9]))
     assert_same(AcrossTopics(data.draw(bandits(ARMS["max_mean"])), topics, least), pool, seed)
 
 
 @given(data=st.data(), pool=pools(), grades=st.sampled_from([Graded(), Graded(exponential=True)]))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_gains_that_leave_rounding_behind(data, pool: Pool, grades: Graded) -> None:
     pool = Pool(pool.topics, pool.runs, pool.teams, pool.depth, pool.relevant_from, 7)
     forgets = data.draw(forgetting().filter(lambda options: "window" not in options))
@@ -158,6 +160,14 @@ def test_gains_that_leave_rounding_behind(data, pool: Pool, grades: Graded) -> N
         assert_same(Bandit(arm, **forgets, reward=grades), pool, 3)
     for fusion in (MoffatC, Hedge, PosteriorFusion):
         assert_same(fusion(reward=grades), pool, 3)
+
+
+@pytest.mark.xfail(strict=True, reason="what leaves a window is subtracted, and leaves its rounding in the sums")
+def test_a_window_of_gains_that_leave_rounding_behind(pool_of) -> None:
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        pool = pool_of([np.array_split(rng.permutation(60), 4)], [rng.integers(0, 4, 60).tolist()])
+        assert_same(Bandit(MaxMean(), window=4, reward=Graded()), pool, seed)
 
 
 @pytest.mark.parametrize("window", [0, 1, 300])
@@ -172,7 +182,8 @@ def test_long_runs_of_which_little_is_relevant(pool_of, window: int) -> None:
 REAL: dict[str, Method] = {
     "docid": DocID(),
     "rank": Rank(),
-    **{name: Bandit(arm, "played" if name.startswith(("random", "eps", "ucb")) else "holders") for name, arm in ARMS.items()},
+    **{name: Bandit(arm) for name, arm in ARMS.items()},
+    "ucb1_tuned played": Bandit(UCB1Tuned(), "played"),
     "bla_ns": Bandit(Thompson(), rate=0),
     "mm_ns": Bandit(MaxMean(), rate=0),
     "mm forgetful": Bandit(MaxMean(), forget=True),

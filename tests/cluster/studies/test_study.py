@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from cluster.cli import main
+from tests.cluster.commands import command, kill_when
 
 FILES = {"config.yaml", "trials.parquet", "queries.parquet", "samplers.parquet", "summary.csv", "report.html"}
-
-
-def command(*arguments: str) -> int:
-    """Run a command in this process."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return int(ended.value.code or 0)
 
 
 @pytest.fixture(scope="module")
@@ -189,31 +176,14 @@ def test_more_than_there_is_is_refused(base: list[str], ray_session: None, tmp_p
 def test_a_killed_study_resumes_to_the_same_summary(base: list[str], tmp_path: Path, ray_session: None) -> None:
     sweep = ["selector=uniform", "seeds=3", "training.max_epochs=40", "training.patience=40", "dashboard=false"]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    environment = {key: value for key, value in os.environ.items() if key != "RAY_ADDRESS"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cluster", "study", *base, *sweep, f"out={killed}"],
-        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    try:
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and process.poll() is None:
-            if (killed / "runs").is_dir() and len(list((killed / "runs").glob("*.safetensors"))) >= 2:
-                break
-            time.sleep(0.05)
-        assert process.poll() is None, "it ended before it could be killed"
-    finally:
-        process.kill()
-        process.wait()
+
+    def two_are_done() -> bool:
+        return len(list(killed.glob("runs/*.safetensors"))) >= 2
+
+    kill_when(two_are_done, "study", *base, *sweep, f"out={killed}")
     done = len(list((killed / "runs").glob("*.safetensors")))
     assert 2 <= done < 9
     assert not (killed / "summary.csv").exists()
     assert command("study", "--resume", str(killed)) == 0
     assert command("study", *base, *sweep, f"out={whole}") == 0
     assert (killed / "summary.csv").read_bytes() == (whole / "summary.csv").read_bytes()
-    _end_what_is_left(process.pid)
-
-
-def _end_what_is_left(session: int) -> None:
-    """Ray's processes of the killed command notice by themselves; this is for slow machines."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(session, signal.SIGTERM)

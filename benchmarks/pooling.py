@@ -1,0 +1,229 @@
+"""How fast pools are judged: all methods over TREC-8, against plain Python, and over ever larger pools.
+
+    python -m benchmarks.pooling FOLDER [--only reading study plain growth full] [--seeds N]
+
+FOLDER holds `trec8/runs` and `trec8/qrels.txt.gz`. Prints the time of reading the runs; of judging all topics by
+every method of `cluster/conf/method` and every seed, with its peak memory; of the plain loops in
+`benchmarks.plain_pooling` and of the compiled ones over every tenth topic, whose orders must be equal; with which power
+of the number of runs, of their depth and of topics the time grows over made-up pools; and judging 1,000 × 1,000 × 50.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import polars as pl
+
+from benchmarks.plain_pooling import plain_simulation
+from cluster.configuration import group_options
+from cluster.pools.plan import variants
+from pooling.across_topics import AcrossTopics
+from pooling.adjudicators.fusion import Fusion
+from pooling.adjudicators.static import Static
+from pooling.pool import NOTHING, Pool, Topic, make_pool, topic_pool
+from pooling.runs import Runs, read_runs
+from pooling.simulation import Method, simulate
+from ranking.trec_files import read_qrels
+
+THREADS = 2
+GROWING = ("mtf", "mm", "ucb1_tuned", "bla", "moffat_c", "hedge", "posterior_fusion")
+PARTS = ("reading", "study", "plain", "growth", "full")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="holds trec8")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--methods", nargs="+", default=GROWING, help="judged in growth and full")
+    parser.add_argument("--here", action="store_true", help="measure in this process, not in one for each part")
+    chosen = parser.parse_args()
+    if not chosen.here:
+        for part in chosen.only:  # a process each: the memory of one is not that of another
+            rest = ["--seeds", str(chosen.seeds), "--methods", *chosen.methods]
+            arguments = [str(chosen.folder), "--only", part, "--here", *rest]
+            subprocess.run([sys.executable, "-m", "benchmarks.pooling", *arguments], check=True)
+        return
+    for part in chosen.only:
+        if part == "growth":
+            growth(chosen.methods)
+        elif part == "full":
+            full(chosen.methods)
+        elif part == "reading":
+            reading(chosen.folder)
+        elif part == "study":
+            study(trec8(chosen.folder), chosen.seeds)
+        else:
+            plain(trec8(chosen.folder))
+        print(f"peak memory of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB\n")
+
+
+def trec8(folder: Path) -> Pool:
+    return make_pool(runs_of_trec8(folder), read_qrels(folder / "trec8" / "qrels.txt.gz"))
+
+
+def runs_of_trec8(folder: Path) -> Runs:
+    return read_runs(str(folder / "trec8" / "runs"))
+
+
+def methods(names: Sequence[str] | None = None) -> dict[str, Method]:
+    """As `cluster/conf/method` has them."""
+    names = group_options()["method"] if names is None else names
+    return {variant.method: variant.build() for variant in variants(names, [], [])}
+
+
+def timed(action: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+def compile_all(judged: dict[str, Method], pool: Pool) -> None:
+    one = pool.only([pool.topics[0].name])
+    took = timed(lambda: [simulate(method, one, [0]) for method in judged.values()])
+    print(f"compiling, or loading what is compiled: {took:.1f} s for {len(judged)} methods")
+
+
+def reading(folder: Path) -> None:
+    seconds = [timed(lambda: runs_of_trec8(folder)) for _ in range(3)]
+    runs = runs_of_trec8(folder)
+    print(
+        f"reading {len(runs.names)} runs, {len(runs.table):,} lines: " + ", ".join(f"{s:.2f}" for s in seconds) + " s"
+    )
+
+
+def study(pool: Pool, seeds: int) -> None:
+    """All methods, topics and seeds."""
+    judged = methods()
+    compile_all(judged, pool)
+    took = {name: timed(lambda m=method: simulate(m, pool, range(seeds), THREADS)) for name, method in judged.items()}
+    for name, seconds in took.items():
+        each = seconds / seeds / pool.size * 1e6
+        print(f"{name:18s} {seconds:7.2f} s   {each:6.2f} µs a judgement")
+    print(
+        f"{'together':18s} {sum(took.values()):7.2f} s   {len(judged)} methods × {len(pool.topics)} topics × "
+        f"{len(pool.runs)} runs × {seeds} seeds, {pool.size:,} documents, {THREADS} threads"
+    )
+
+
+def plain(pool: Pool) -> None:
+    """Each method's plain loop and compiled loop, side by side, with equal orders."""
+    sample = pool.only([topic.name for topic in pool.topics[::10]])
+    judged = methods()
+    compile_all(judged, pool)
+    print(f"{len(sample.topics)} topics, {sample.size:,} documents, one seed")
+    kinds: dict[str, list[tuple[float, float, float]]] = {}
+    for name, method in judged.items():
+        plainly, [fast] = None, simulate(method, sample, [0])
+
+        def judge(method: Method = method) -> None:
+            nonlocal plainly
+            plainly = plain_simulation(method, sample, 0)
+
+        slow = timed(judge)
+        alone = median(timed(lambda m=method: simulate(m, sample, [0])) for _ in range(5))
+        together = median(timed(lambda m=method: simulate(m, sample, [0], THREADS)) for _ in range(5))
+        assert plainly is not None
+        for ours, theirs in zip(fast.documents, plainly.documents, strict=True):
+            assert (ours == theirs).all(), name
+        assert fast.turns is None or plainly.turns is None or (fast.turns == plainly.turns).all(), name
+        kinds.setdefault(kind_of(method), []).append((slow, alone, together))
+        row(name, slow, alone, together)
+    for kind, seconds in kinds.items():
+        row(kind, *map(sum, zip(*seconds, strict=True)))
+    row("together", *map(sum, zip(*(each for seconds in kinds.values() for each in seconds), strict=True)))
+
+
+def kind_of(method: Method) -> str:
+    adjudicator = method.adjudicator if isinstance(method, AcrossTopics) else method
+    if isinstance(adjudicator, Static):
+        return "… static"
+    return "… fusions" if isinstance(adjudicator, Fusion) else "… bandits"
+
+
+def row(name: str, slow: float, alone: float, together: float) -> None:
+    print(
+        f"{name:18s} plain {slow:8.3f} s   compiled {alone * 1e3:8.1f} ms {slow / alone:6.0f}×   "
+        f"{THREADS} threads {together * 1e3:8.1f} ms {slow / together:6.0f}×",
+        flush=True,
+    )
+
+
+def made_up(runs: int, depth: int, topics: int) -> Pool:
+    """Runs that draw their documents with Zipf's probabilities, so that they overlap; the likely are often relevant."""
+    rng = np.random.default_rng([runs, depth, topics])
+    candidates = 30 * depth
+    odds = np.arange(1, candidates + 1, dtype=np.float32)
+    made = []
+    for number in range(topics):
+        lists = np.empty((runs, depth), np.int32)
+        for run in range(runs):  # the smallest of exponential times with these rates: draws without replacement
+            times = rng.standard_exponential(candidates, np.float32) * odds
+            first = np.argpartition(times, depth)[:depth]
+            lists[run] = first[np.argsort(times[first])]
+        held = np.unique(lists)
+        relevant = rng.random(len(held)) < 0.6 / (1 + 4 * held / depth)
+        pool = topic_pool(np.searchsorted(held, lists).astype(np.int32), len(held))
+        ids = pl.Series([], dtype=pl.String)
+        grades, known = relevant.astype(np.int32), np.ones(len(held), bool)
+        made.append(Topic(str(number), pool, ids, grades, known, int(relevant.sum())))
+    assert all(NOTHING not in topic.pool.ranking for topic in made)
+    names = [f"run{run:04}" for run in range(runs)]
+    return Pool(made, names, names, depth)
+
+
+SERIES: dict[str, list[tuple[int, int, int]]] = {
+    "runs": [(runs, 100, 2) for runs in (125, 250, 500, 1000)],
+    "depth": [(100, depth, 2) for depth in (125, 250, 500, 1000)],
+    "topics": [(71, 100, topics) for topics in (6, 12, 25, 50)],
+}
+
+
+def growth(names: Sequence[str]) -> None:
+    """Seconds while one size grows, and the power of it with which they do, from a line through their logarithms."""
+    judged = methods(names)
+    compile_all(judged, made_up(5, 5, 1))
+    for what, sizes in SERIES.items():
+        pools = [made_up(*size) for size in sizes]
+        ranges = [f"{min(s[axis] for s in sizes):,}–{max(s[axis] for s in sizes):,}" for axis in range(3)]
+        ranges = [r if len(set(r.split("–"))) > 1 else r.split("–")[0] for r in ranges]
+        counts = np.array([size[list(SERIES).index(what)] for size in sizes])
+        documents = np.array([pool.size for pool in pools])
+        print(
+            f"{what}: {' × '.join(ranges)} (runs × depth × topics), {', '.join(f'{n:,}' for n in documents)} documents"
+        )
+        print(f"  documents                 grow with {what}^{slope(counts, documents):.2f}")
+        for name, method in judged.items():
+            seconds = np.array([min(timed(lambda m=method, p=p: simulate(m, p, [0])) for _ in range(3)) for p in pools])
+            times = " ".join(f"{each:8.3f}" for each in seconds)
+            each = seconds[-1] / documents[-1] * 1e6
+            print(f"  {name:18s} {times} s   {what}^{slope(counts, seconds):.2f}   {each:6.1f} µs a judgement at last")
+
+
+def slope(sizes: np.ndarray, values: np.ndarray) -> float:
+    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
+
+
+def full(names: Sequence[str]) -> None:
+    """The largest: 1,000 runs, 1,000 deep, 50 topics."""
+    judged = methods(names)
+    compile_all(judged, made_up(5, 5, 1))
+    started = time.perf_counter()
+    pool = made_up(1000, 1000, 50)
+    size = f"{pool.size:,} documents of {sum(len(topic.pool.holders) for topic in pool.topics):,} ranked"
+    print(f"1,000 runs × 1,000 × 50 topics, {size}, made up in {time.perf_counter() - started:.0f} s")
+    for name, method in judged.items():
+        seconds = timed(lambda m=method: simulate(m, pool, [0], THREADS))
+        print(f"{name:18s} {seconds:7.1f} s   {seconds / pool.size * 1e6:6.1f} µs a judgement", flush=True)
+
+
+if __name__ == "__main__":
+    main()

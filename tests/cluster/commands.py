@@ -1,0 +1,42 @@
+"""The command line, as tests run it: in this process, or in one that is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from cluster.cli import main
+
+
+def command(*arguments: str) -> int:
+    """Run a command in this process, and return its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return int(ended.value.code or 0)
+
+
+def kill_when(ready: Callable[[], bool], *arguments: str) -> None:
+    """Start a command in a process of its own and kill it, without warning, as soon as `ready`."""
+    environment = {key: value for key, value in os.environ.items() if key != "RAY_ADDRESS"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cluster", *arguments],
+        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and process.poll() is None and not ready():
+            time.sleep(0.05)
+        assert process.poll() is None, "it ended before it could be killed"
+    finally:
+        process.kill()
+        process.wait()
+        # Ray's processes of the killed command notice by themselves; this is for slow machines.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)

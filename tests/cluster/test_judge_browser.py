@@ -1,0 +1,344 @@
+"""The judging page in a real browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import uvicorn
+
+from pooling.adjudicators.bandit import Bandit
+from pooling.adjudicators.max_mean import MaxMean
+from pooling.judging import store
+from pooling.judging.export import qrels
+from pooling.judging.opening import Judging, open_judging
+from pooling.judging.options import Options
+from pooling.judging.topics import TopicText
+from pooling.pool import Pool, make_pool
+from pooling.runs import read_runs
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra dev")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+if CHROMIUM is None:
+    pytest.skip("needs chromium, chromium-browser or google-chrome in PATH", allow_module_level=True)
+EVIL = (
+    "Moles & tunnels <script>document.title = 'broken'; window.broken = 1</script>"
+    "<img src=x onerror='window.broken = 1'><svg onload='window.broken = 1'></svg><b>bold</b> &lt;i&gt;\n\nTunnelling."
+)
+TOPICS = {
+    "1": TopicText("tunnels of <i>moles</i>", "Who digs <img src=x onerror='window.broken = 1'>?", "Any mole."),
+    "2": TopicText("bats"),
+}
+
+
+def write_runs(folder: Path) -> Path:
+    folder.mkdir()
+    rng = np.random.default_rng(7)
+    for run in range(4):
+        lines = [
+            f"{topic} Q0 {topic}-{document} {rank} {50 - rank} sys{run}\n"
+            for topic in (1, 2)
+            for rank, document in enumerate(rng.permutation(20)[:12], 1)
+        ]
+        (folder / f"run{run}").write_text("".join(lines))
+    return folder
+
+
+def documents() -> pl.DataFrame:
+    names = [f"{topic}-{document}" for topic in (1, 2) for document in range(20)]
+    return pl.DataFrame({"id": names, "text": [f"{EVIL} {name}" for name in names]})
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Pool:
+    return make_pool(read_runs(str(write_runs(tmp_path_factory.mktemp("pool") / "runs"))), None, 12)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Assessor:
+    """Someone before a page: a browser context of their own."""
+
+    page: Any
+    faults: list[str]
+
+    @property
+    def document(self) -> str | None:
+        return self.page.text_content("#document-name") if self.page.is_visible("#document") else None
+
+    def text(self, selector: str) -> str:
+        return str(self.page.text_content(selector))
+
+    def ready(self) -> Assessor:
+        self.page.wait_for_selector("#main[aria-busy=false]")
+        return self
+
+    def press(self, key: str) -> Assessor:
+        """Press a key that brings another document, and wait for it."""
+        before = self.text("#said")
+        self.page.keyboard.press(key)
+        self.page.wait_for_function("before => document.querySelector('#said').textContent !== before", arg=before)
+        return self.ready()
+
+
+Enter = Callable[..., Assessor]
+
+
+@pytest.fixture
+def enter(browser: Any) -> Iterator[Enter]:
+    contexts = []
+
+    def go_in(link: str, name: str, width: int = 1280) -> Assessor:
+        context = browser.new_context(viewport={"width": width, "height": 800})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        assessor = Assessor(page, [])
+        page.on("pageerror", lambda error: assessor.faults.append(str(error)))
+        page.goto(link)
+        page.wait_for_selector("#sign-in:not([hidden])")
+        page.fill("#name", name)
+        page.keyboard.press("Enter")
+        return assessor.ready()
+
+    yield go_in
+    for context in contexts:
+        context.close()
+
+
+@dataclass
+class Served:
+    judging: Judging
+    link: str
+
+    def qrels(self, folder: Path) -> list[str]:
+        return qrels(store.read(folder), "highest").splitlines()
+
+
+@pytest.fixture
+def served(pool: Pool, tmp_path: Path) -> Iterator[Callable[..., Served]]:
+    running = []
+
+    def serve(options: Options | None = None) -> Served:
+        judging = open_judging(tmp_path, pool, Bandit(MaxMean()), documents(), TOPICS, options, of={"pool": "browsed"})
+        listening = socket.create_server(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(judging.app, log_level="warning", lifespan="off", ws="none"))
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        running.append((server, thread, judging))
+        return Served(judging, f"http://127.0.0.1:{listening.getsockname()[1]}/?token={judging.token}")
+
+    yield serve
+    for server, thread, judging in running:
+        server.should_exit = True
+        thread.join()
+        judging.store.close()
+
+
+def test_judge_undo_skip_and_export(served: Callable[..., Served], enter: Enter, tmp_path: Path) -> None:
+    room = served(Options(grades=(0, 1, 2), names=("no", "partly", "fully"), budget=12))
+    ada = enter(room.link, "Ada")
+    assert "token" not in ada.page.url
+    documents = [ada.document]
+    for grade in "021":
+        documents.append(ada.press(grade).document)
+    assert len(set(documents)) == 4
+    assert (ada.text("#judged"), ada.text("#limit"), ada.text("#found")) == ("3", "12", "2")
+    assert ada.text("#said").startswith("Saved: partly. Topic 1, document ")
+    assert "2 relevant in 3 judged" in ada.text("#curve-label")
+    assert ada.page.get_attribute("#curve .steps", "d").count("H") == 3
+    assert ada.press("u").document == documents[2]
+    assert ada.press("u").document == documents[1]
+    assert ada.text("#judged") == "1"
+    assert ada.press("0").document != documents[1]
+    skipped = ada.document
+    assert ada.press("s").document != skipped
+    ada.page.keyboard.press("9")  # no such grade
+    ada.page.click("#grades button:nth-child(3)")
+    ada.page.wait_for_function("() => document.querySelector('#judged').textContent === '3'")
+    grades = sorted(line.split()[3] for line in room.qrels(tmp_path))
+    assert grades == ["0", "0", "2"]
+    ada.page.click("#assessor")
+    with ada.page.expect_download() as download:
+        ada.page.click("text=Download qrels")
+    assert Path(download.value.path()).read_text().splitlines() == room.qrels(tmp_path)
+    assert not ada.faults
+
+
+def test_texts_stay_texts(served: Callable[..., Served], enter: Enter) -> None:
+    ada = enter(served().link, "<b>Ada</b><img src=x onerror='window.broken=1'>"[:40])
+    assert ada.page.text_content("#text") == f"{EVIL} {ada.document}"
+    assert ada.page.locator("#text mark").all_text_contents() == ["Moles", "tunnels", "Tunnelling"]
+    assert ada.text("#topic-title") == "tunnels of <i>moles</i>"
+    assert ada.text("#description") == TOPICS["1"].description
+    assert ada.page.evaluate("() => window.broken") is None
+    assert ada.page.locator("#work img, #work script, #work b:not(#judged), #work i, #text > :not(mark)").count() == 0
+    assert ada.page.title() == "1 · Relevance judgements"
+    # And were markup to get in somewhere, the browser would not run it.
+    ada.page.evaluate(
+        "() => document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.broken = 1\">')"
+    )
+    ada.press("1")
+    assert ada.page.evaluate("() => window.broken") is None
+
+
+def test_two_assessors_never_get_the_same_document(served: Callable[..., Served], enter: Enter, tmp_path: Path) -> None:
+    room = served(Options(budget=6))
+    both = [enter(room.link, name) for name in ("Ada", "Grace")]
+    assert [assessor.text("#topic-name") for assessor in both] == ["1", "2"]
+    both[1].press("p")
+    seen: list[str | None] = []
+    for turn in range(3):
+        assert both[0].document != both[1].document
+        for assessor in both:
+            seen.append(assessor.document)
+            assessor.press(str(turn % 2))
+    assert len(set(seen)) == 6
+    assert both[1].text("#nothing-title") == "Topic 1 is done"
+    assert both[0].text("#nothing-title") == "Nothing for you just now"  # when Ada had judged her last one
+    assert len(room.qrels(tmp_path)) == 6
+    both[0].press("n")
+    assert both[0].text("#topic-name") == "2"
+    assert not both[0].faults + both[1].faults
+
+
+def test_double_judging_shows_agreement(served: Callable[..., Served], enter: Enter) -> None:
+    room = served(Options(budget=4, double=1.0))
+    ada, grace = enter(room.link, "Ada"), enter(room.link, "Grace")
+    for grade in "1100":
+        ada.press(grade)
+    assert "4 wait for a second assessor" in ada.text("#nothing-text")
+    grace.press("p")
+    for grade in "1000":
+        grace.press(grade)
+    # Observed agreement 3/4; by chance 1/2 · 1/4 + 1/2 · 3/4 = 1/2: κ = (3/4 - 1/2) / (1 - 1/2) = 1/2.
+    assert grace.text("#pairs") == "Ada and Grace: κ 0.50; 3 of 4 equal"
+
+
+def test_a_page_left_open_in_another_tab_is_told(served: Callable[..., Served], enter: Enter) -> None:
+    ada = enter(served().link, "Ada")
+    tab = Assessor(ada.page.context.new_page(), [])
+    tab.page.goto(ada.page.url)
+    assert tab.ready().document == ada.document
+    ada.press("1")
+    tab.press("0")
+    assert "no longer yours" in tab.text("#problem")
+    assert tab.document == ada.document
+    assert tab.text("#judged") == "1"
+    assert not tab.page.evaluate("() => document.querySelector('#problem').hidden")
+
+
+def test_narrow_screens_keys_and_focus(served: Callable[..., Served], enter: Enter) -> None:
+    ada = enter(served().link, "Ada", width=360)
+    assert ada.page.evaluate("() => document.documentElement.scrollWidth") <= 360
+    assert ada.page.evaluate("() => document.activeElement.id") == "document"
+    ada.page.keyboard.press("?")
+    assert ada.page.is_visible("#help")
+    before = ada.document
+    ada.page.keyboard.press("1")  # in the dialog, no judgement
+    ada.page.keyboard.press("Escape")
+    assert (ada.document, ada.text("#judged")) == (before, "0")
+    ada.press("n")
+    assert ada.text("#topic-name") == "2"
+    assert ada.page.input_value("#topics") == "=2"
+    ada.page.evaluate("() => window.scrollTo(0, 0)")
+    ada.page.click("#assessor")
+    ada.page.click("#leave")
+    ada.page.wait_for_selector("#sign-in:not([hidden])")
+    assert not ada.faults
+
+
+SERVER = """
+    import sys
+    from pathlib import Path
+    sys.path.insert(0, sys.argv[1])
+    from test_judge_browser import TOPICS, documents
+    from cluster.judge import listen, run
+    from pooling.adjudicators.bandit import Bandit
+    from pooling.adjudicators.max_mean import MaxMean
+    from pooling.judging.opening import open_judging
+    from pooling.pool import make_pool
+    from pooling.runs import read_runs
+    out, runs, port = sys.argv[2:]
+    listening = listen("127.0.0.1", int(port))
+    pool = make_pool(read_runs(runs), None, 12)
+    judging = open_judging(out, pool, Bandit(MaxMean()), documents(), TOPICS, of={"pool": "killed"})
+    print(listening.getsockname()[1], judging.token, flush=True)
+    run(judging.app, listening)
+"""
+
+
+class Killable:
+    """A server that is a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.runs, self.port = folder / "out", str(write_runs(folder / "runs")), 0
+
+    def start(self) -> str:
+        arguments = [sys.executable, "-c", textwrap.dedent(SERVER), str(Path(__file__).parent)]
+        root = str(Path(__file__).resolve().parents[2])
+        self.process = subprocess.Popen(
+            [*arguments, str(self.folder), self.runs, str(self.port)],
+            stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": root},
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        port, token = self.process.stdout.readline().split()
+        self.port = int(port)
+        return f"http://127.0.0.1:{port}/?token={token}"
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture
+def killable(tmp_path: Path) -> Iterator[Killable]:
+    server = Killable(tmp_path)
+    yield server
+    if server.process.poll() is None:
+        server.kill()
+
+
+def test_kill_9_in_the_middle_loses_nothing(killable: Killable, enter: Enter) -> None:
+    ada = enter(killable.start(), "Ada")
+    ada.press("1").press("0")
+    shown = ada.document
+    killable.kill()
+    ada.page.keyboard.press("1")  # nobody hears it
+    ada.page.wait_for_selector("#problem:has-text('Not saved yet')")
+    assert ada.document == shown
+    assert len(store.read(killable.folder).judgements) == 2
+    killable.start()
+    ada.page.wait_for_selector("#problem", state="hidden")  # the page asked again by itself
+    ada.ready()
+    assert ada.document != shown
+    assert ada.text("#judged") == "3"
+    judged = store.read(killable.folder).judgements
+    assert judged["grade"].to_list() == [1, 0, 1]
+    assert judged["document"][2] == shown
+    shown = ada.document
+    ada.page.reload()
+    assert ada.ready().document == shown
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", ada.page.url)
+    assert not ada.faults

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from pooling.adjudicators.bandit import Bandit
+from pooling.adjudicators.max_mean import MaxMean
+from pooling.adjudicators.move_to_front import MoveToFront
+from pooling.judging.hand_outs import HandOuts, Place, Step
+from pooling.pool import Pool
+
+RANKINGS = [[[0, 1, 2, 3], [4, 5, 6, 7]]]
+"""Two runs without a document in common."""
+
+
+def first_ties() -> Bandit:
+    return Bandit(MoveToFront(), ties="first")
+
+
+@pytest.fixture
+def pool(pool_of: Callable[..., Pool]) -> Pool:
+    return pool_of(RANKINGS, [[0, 0, 0, 0, 1, 1, 0, 0]])
+
+
+@pytest.fixture
+def orders(pool: Pool) -> HandOuts:
+    return HandOuts(pool, first_ties(), 0)
+
+
+def hand_out(orders: HandOuts, event: int) -> Place:
+    place = orders.offer(0)
+    assert place is not None
+    orders.add(event, Step(place))
+    return place
+
+
+def test_an_offer_stays_until_it_is_handed_out(orders: HandOuts) -> None:
+    assert orders.offer(0) == orders.offer(0) == hand_out(orders, 1)
+    assert orders.offer(0) == (0, 1)
+
+
+def test_a_judgement_is_forgotten_with_all_it_led_to(orders: HandOuts) -> None:
+    assert hand_out(orders, 1) == (0, 0)
+    orders.add(2, Step((0, 0), 0))
+    assert orders.offer(0) == (0, 4)  # move to front leaves the first run
+    orders.forget(2)
+    assert orders.offer(0) == (0, 1)  # as if nothing were known
+    orders.add(3, Step((0, 0), 1))
+    assert orders.offer(0) == (0, 1)
+
+
+def test_what_others_have_stays_out_when_a_judgement_is_forgotten(orders: HandOuts) -> None:
+    hand_out(orders, 1)
+    orders.add(2, Step((0, 0), 0))
+    assert hand_out(orders, 3) == (0, 4)  # to another assessor, because of the judgement
+    orders.forget(2)
+    # The campaign made anew chose 1 in place of 4: that is next, and 4 does not come again.
+    rest = [hand_out(orders, event) for event in range(4, 10)]
+    assert rest[0] == (0, 1)
+    assert sorted(rest) == [(0, document) for document in (1, 2, 3, 5, 6, 7)]
+    assert orders.offer(0) is None
+
+
+def test_a_document_handed_back_is_on_offer_again(orders: HandOuts) -> None:
+    place = hand_out(orders, 1)
+    orders.forget(1)
+    assert orders.offer(0) == place
+
+
+def test_the_first_of_several_judgements_is_heard(orders: HandOuts) -> None:
+    hand_out(orders, 1)
+    orders.add(2, Step((0, 0), 1))
+    orders.add(3, Step((0, 0), 0))
+    assert orders.offer(0) == (0, 1)  # it stays with the first run
+    orders.forget(2)
+    assert orders.offer(0) == (0, 4)  # the second judgement is the first one now
+
+
+def test_known_judgements_are_heard_and_never_offered(pool: Pool) -> None:
+    orders = HandOuts(pool, first_ties(), 0, [((0, 0), 0), ((0, 4), 1)])
+    assert [hand_out(orders, event) for event in range(6)] == [(0, document) for document in (5, 6, 7, 1, 2, 3)]
+
+
+def test_topics_go_by_their_numbers_in_the_whole_pool(random_pool: Callable[..., Pool]) -> None:
+    pool = random_pool(np.random.default_rng(1))
+    for number, topic in enumerate(pool.topics):
+        alone = HandOuts(pool.only([topic.name]), Bandit(MaxMean()), 0, first=number)
+        together = HandOuts(pool, Bandit(MaxMean()), 0)
+        for event in range(0, 20, 2):
+            place = together.offer(number)
+            assert alone.offer(number) == place
+            assert place is not None
+            for orders in (alone, together):
+                orders.add(event, Step(place))
+                orders.add(event + 1, Step(place, int(topic.grades[place[1]])))

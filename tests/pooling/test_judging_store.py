@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pooling.judging.store import FILE, Event, Store, read
+from ranking.errors import BadInput
+
+SETTINGS = {"pool": "a", "grades": [0, 1]}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path, SETTINGS, clock=iter(range(100)).__next__)
+
+
+def judgement(document: str, grade: int = 1, request: str | None = None) -> Event:
+    return Event("judge", "ada", "1", document, grade, request=request)
+
+
+def test_events_come_back_as_they_were(store: Store, tmp_path: Path) -> None:
+    events = store.append(
+        Event("sign in", "ada"), Event("hand out", "ada", "1", "d1", by_method=True), judgement("d1", request="r")
+    )
+    assert [(event.id, event.at) for event in events] == [(1, 0), (2, 1), (3, 2)]
+    assert store.events() == events
+    assert store.request("r") == events[2]
+    assert store.request("another") is None
+    store.close()
+    assert Store(tmp_path, SETTINGS).events() == events
+
+
+def test_each_write_is_flushed_to_the_disk(store: Store) -> None:
+    pragmas = [store._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
+    assert pragmas == ["wal", 2]  # 2 is FULL
+
+
+def test_events_are_written_all_or_none(store: Store) -> None:
+    store.append(judgement("d1", request="r"))
+    with pytest.raises(sqlite3.IntegrityError):
+        store.append(judgement("d2"), judgement("d3", request="r"))
+    assert [event.document for event in store.events()] == ["d1"]
+    store.append(judgement("d4"))
+    assert [event.document for event in store.events()] == ["d1", "d4"]
+
+
+def test_judgements_that_were_withdrawn_are_left_out_and_kept(store: Store, tmp_path: Path) -> None:
+    first, *_ = store.append(judgement("d1", 0), judgement("d2"))
+    store.append(Event("withdraw", "ada", "1", "d1", withdraws=first.id), judgement("d1", 1))
+    kept = read(tmp_path)  # while the store is open
+    assert kept.judgements.select("document", "grade").rows() == [("d2", 1), ("d1", 1)]
+    assert kept.settings == SETTINGS
+    assert len(store.events()) == 4
+
+
+def test_a_folder_is_judged_by_one_server_at_a_time(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="another server is judging there"):
+        Store(tmp_path, SETTINGS)
+    store.close()
+    Store(tmp_path, SETTINGS).close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [({"pool": "b", "grades": [0, 1]}, "another pool;"), ({"pool": "b"}, "another grades and another pool;")],
+)
+def test_a_folder_of_something_else_is_refused(
+    store: Store, tmp_path: Path, settings: dict[str, str], says: str
+) -> None:
+    store.close()
+    with pytest.raises(BadInput, match=says):
+        Store(tmp_path, settings)
+    Store(tmp_path, SETTINGS).close()  # the refusal let go of the folder
+
+
+def test_judgements_made_before_are_kept_from_the_first_time(tmp_path: Path) -> None:
+    known = pl.DataFrame({"topic": ["1"], "document": ["d1"], "grade": [2]})
+    Store(tmp_path, SETTINGS, known).close()
+    store = Store(tmp_path, SETTINGS)
+    assert store.known().rows() == [("1", "d1", 2)]
+    assert read(tmp_path).known.rows() == [("1", "d1", 2)]
+
+
+def test_folders_that_hold_no_judgements(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no judgements in it"):
+        read(tmp_path)
+    (tmp_path / FILE).write_text("this is no database, though it has its name " * 100)
+    with pytest.raises(BadInput, match="can't be read"):
+        read(tmp_path)
+    with pytest.raises(BadInput, match="can't keep judgements there"):
+        Store(tmp_path, SETTINGS)
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInput, match="can't keep judgements there"):
+        Store(tmp_path / "file", SETTINGS)
+
+
+WRITER = """
+    import sys
+    from pathlib import Path
+    from pooling.judging.store import Event, Store
+    store = Store(Path(sys.argv[1]), {"pool": "a", "grades": [0, 1]})
+    for turn in range(1_000_000):
+        store.append(Event("judge", "ada", "1", f"d{turn}", turn % 2), Event("hand out", "ada", "1", f"d{turn + 1}"))
+        print(turn, flush=True)
+"""
+
+
+@pytest.mark.parametrize("after", [1, 37, 120])
+def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path, after: int) -> None:
+    root = str(Path(__file__).resolve().parents[2])
+    writer = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(WRITER), str(tmp_path)],
+        stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": root},
+    )  # fmt: skip
+    assert writer.stdout is not None
+    acknowledged = [int(writer.stdout.readline()) for _ in range(after)]
+    writer.send_signal(signal.SIGKILL)
+    acknowledged += [int(line) for line in writer.stdout if line.endswith("\n")]
+    writer.wait()
+    judged = read(tmp_path).judgements
+    assert judged["document"].to_list() == [f"d{turn}" for turn in range(len(judged))]
+    assert len(judged) - len(acknowledged) in (0, 1)  # killed between the disk and the word
+    events = Store(tmp_path, SETTINGS).events()  # the dead process holds the folder no longer
+    assert len(events) == 2 * len(judged)

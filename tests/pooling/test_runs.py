@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pooling.runs import Runs, read_runs
+from ranking.errors import BadInput
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Callable[..., Path]:
+    """Writes run files of lines `topic document rank score`, with the file's name for a tag unless another is given."""
+
+    def write(tags: dict[str, str] | None = None, **files: str) -> Path:
+        place = tmp_path / "runs"
+        place.mkdir(exist_ok=True)
+        for name, text in files.items():
+            rows = [line.split() for line in text.split(",")]
+            tag = (tags or {}).get(name, name)
+            lines = [f"{topic} Q0 {document} {rank} {score} {tag}\n" for topic, document, rank, score in rows]
+            (place / name).write_text("".join(lines))
+        return place
+
+    return write
+
+
+def lists(runs: Runs) -> dict[tuple[str, str], list[str]]:
+    """The documents of each run and topic, in their order."""
+    out: dict[tuple[str, str], list[str]] = {}
+    for run, topic, document, place in runs.table.select("run", "topic", "document", "place").iter_rows():
+        documents = out.setdefault((runs.names[run], topic), [])
+        assert place == len(documents)
+        documents.append(document)
+    return out
+
+
+RANKED = "1 d2 3 .5, 1 d9 1 .5, 1 d1 2 .9, 1 d10 4 .5"
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("score", ["d1", "d9", "d2", "d10"]),  # documents descending where scores are tied
+        ("rank", ["d9", "d1", "d2", "d10"]),
+        ("file", ["d2", "d9", "d1", "d10"]),
+    ],
+)
+def test_orders(folder, order, expected: list[str]) -> None:
+    assert lists(read_runs(str(folder(a=RANKED)), order)) == {("a", "1"): expected}
+
+
+def test_scores_are_single_precision(folder) -> None:
+    # As double precision the second would be first.
+    close = folder(a="1 d9 1 1.00000000, 1 d2 2 1.00000001")
+    assert lists(read_runs(str(close))) == {("a", "1"): ["d9", "d2"]}
+
+
+def test_tied_ranks_keep_the_order_of_the_lines(folder) -> None:
+    assert lists(read_runs(str(folder(a="1 d1 1 .1, 1 d3 1 .2, 1 d2 0 .3")), "rank")) == {
+        ("a", "1"): ["d2", "d1", "d3"]
+    }
+
+
+def test_an_unknown_order(folder) -> None:
+    with pytest.raises(BadInput, match="no order 'best'"):
+        read_runs(str(folder(a=RANKED)), "best")  # type: ignore[arg-type]
+
+
+def test_names_teams_and_topics(folder) -> None:
+    place = folder(
+        tags={"input.b": "zeta1", "c.run": "Beta2"},
+        **{"input.b": "10 d1 1 1, 9 d1 1 1", "c.run": "x2 d1 1 1, 9 d1 1 1", "_3": "x10 d5 1 1"},
+    )
+    runs = read_runs(str(place))
+    assert runs.names == ["Beta2", "_3", "zeta1"]  # byte order
+    assert runs.teams == ["Beta", "_3", "zeta"]
+    assert runs.topics == ["9", "10", "x10", "x2"]  # numbers by value, before all others
+    assert not any(runs.notes.values())
+    assert read_runs(str(place), groups=None).teams == runs.names
+
+
+def test_two_files_of_one_tag_are_named_by_their_files(folder, tmp_path: Path) -> None:
+    place = folder(tags={"input.a": "same", "b.txt": "same"}, **{"input.a": "1 d1 1 1", "b.txt": "1 d2 1 1"})
+    runs = read_runs(str(place))
+    assert runs.names == ["a", "b"]
+    assert runs.notes["runs named by their file, for want of a tag of their own"] == 2
+    (place / "two").write_text("1 Q0 d1 1 1 x\n1 Q0 d2 1 1 y\n")
+    assert read_runs(str(place)).names == ["a", "b", "two"]
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a").write_text("1 Q0 d1 1 1 same\n")
+    with pytest.raises(BadInput, match="two runs are called 'a'"):
+        read_runs([str(place), str(other)])
+
+
+def test_the_table_of_teams(folder, tmp_path: Path) -> None:
+    place, groups = folder(a1="1 d1 1 1", a2="1 d1 1 1"), tmp_path / "groups"
+    groups.write_text("a2\tx\n\na1, y\nunused z\n")
+    assert read_runs(str(place), groups=str(groups)).teams == ["y", "x"]
+    groups.write_text("a1 x\n")
+    with pytest.raises(BadInput, match="groups: no team for the run 'a2'"):
+        read_runs(str(place), groups=str(groups))
+    groups.write_text("a1 x\na2 y z\n")
+    with pytest.raises(BadInput, match="groups:2: 3 columns"):
+        read_runs(str(place), groups=str(groups))
+    with pytest.raises(BadInput, match="can't be read"):
+        read_runs(str(place), groups=str(tmp_path / "absent"))
+
+
+def test_a_document_named_again_is_counted_once(folder) -> None:
+    place = folder(a="1 d1 1 .3, 1 d2 2 .2, 1 d1 3 .9, 2 d1 1 1")
+    runs = read_runs(str(place), "file")
+    assert lists(runs) == {("a", "1"): ["d1", "d2"], ("a", "2"): ["d1"]}
+    assert runs.notes["lines that name a document again"] == 1
+    # By score its best line stands.
+    assert lists(read_runs(str(place)))["a", "1"] == ["d1", "d2"]
+
+
+def test_only_the_deepest_are_kept(folder) -> None:
+    runs = read_runs(str(folder(a=RANKED)), deepest=2)
+    assert lists(runs) == {("a", "1"): ["d1", "d9"]}
+    assert not any(runs.notes.values())
+
+
+def test_gzip(folder) -> None:
+    place = folder(a="1 d1 1 1")
+    (place / "input.b.gz").write_bytes(gzip.compress(b"1 Q0 d7 1 1 b\n"))
+    assert lists(read_runs(str(place))) == {("a", "1"): ["d1"], ("b", "1"): ["d7"]}
+    (place / "c.gz").write_bytes(gzip.compress(b"1 Q0 d7 1 1 c\n" * 100)[:-8])
+    with pytest.raises(BadInput, match=r"c.gz:.*truncated"):
+        read_runs(str(place))
+
+
+@pytest.mark.parametrize("line", ["1 Q0 d2 2 1", "1 Q0 d2 two 1 a", "1 Q0 d2 2 high a", "1 Q0 d2 2 nan a"])
+def test_broken_lines(folder, line: str) -> None:
+    place = folder(a="1 d1 1 1")
+    with (place / "a").open("a") as file:
+        file.write(f"{line}\n1 Q0 d3 3 .1 a\n")
+    with pytest.raises(BadInput, match=r"runs/a:2: broken line"):
+        read_runs(str(place))
+    runs = read_runs(str(place), strict=False)
+    assert lists(runs) == {("a", "1"): ["d1", "d3"]}
+    assert runs.notes["broken lines left out"] == 1
+
+
+def test_other_encodings(folder) -> None:
+    place = folder(a="1 d1 1 1")
+    (place / "a").write_bytes("1 Q0 d1 1 1 Zürich\n".encode("latin-1"))
+    with pytest.raises(BadInput, match=r"runs/a:1: wrong encoding"):
+        read_runs(str(place))
+    assert read_runs(str(place), encoding="latin-1").names == ["Zürich"]
+
+
+def test_nothing_to_read(folder, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(BadInput, match="empty: no runs in it"):
+        read_runs(str(empty))
+    (empty / ".hidden").write_text("not a run")
+    with pytest.raises(BadInput, match="no runs in it"):
+        read_runs(str(empty))
+    with pytest.raises(BadInput, match="no such file"):
+        read_runs(str(tmp_path / "absent"))
+    place = folder(a="1 d1 1 1")
+    (place / "b").write_text("\n \n")
+    with pytest.raises(BadInput, match=r"runs/b: no lines in it"):
+        read_runs(str(place))
+    (place / "b").write_text("broken\n")
+    with pytest.raises(BadInput, match=r"runs/b: no readable lines in it"):
+        read_runs(str(place), strict=False)
+
+
+def test_files_by_name_are_as_their_folder(folder) -> None:
+    place = folder(a=RANKED, b="2 d1 1 1")
+    by_name = read_runs([str(place / "b"), str(place / "a")])
+    in_folder = read_runs(str(place))
+    assert by_name.names == in_folder.names
+    assert by_name.table.equals(in_folder.table)
