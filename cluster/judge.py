@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import os
 import socket
 import webbrowser
 from collections.abc import Sequence
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 OVERRIDES = "overrides.json"
 OUT = "outputs/judging"
+OF_A_START = {"out", "host", "hosts", "port", "open_browser", "serve"}
+"""Options that are not remembered: where the page is opened up to is said each time."""
 
 
 def judge(overrides: Sequence[str], console: Console) -> None:
@@ -46,6 +49,8 @@ def judge(overrides: Sequence[str], console: Console) -> None:
         BadInput: where an option is wrong, the folder holds other judgements, or the port is taken.
     """
     config, storage, kept_overrides = _configuration(overrides)
+    if config["serve"]:
+        _check_ray_serve()
     listening = None if config["serve"] else listen(config["host"], config["port"])
     judging = _open(config, console)
     storage.write(OVERRIDES, json.dumps(kept_overrides).encode())
@@ -64,9 +69,10 @@ def judge(overrides: Sequence[str], console: Console) -> None:
         else:
             run(judging.app, listening)
     except KeyboardInterrupt:
-        console.print(f"stopped; go on with: pyrite judge out={storage}", soft_wrap=True, markup=False)
+        pass  # the usual way to end it
     finally:
         judging.store.close()
+    console.print(f"stopped; go on with: pyrite judge out={storage}", soft_wrap=True, markup=False)
 
 
 def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
@@ -117,7 +123,7 @@ def _configuration(overrides: Sequence[str]) -> tuple[dict[str, Any], Storage, l
     keys = set(map(key_of, given))
     together = [text for text in _remembered(storage) if key_of(text) not in keys] + given
     config = compose(together, "judge") | {"out": storage.path("")}
-    return config, storage, [text for text in together if key_of(text) != "out"]
+    return config, storage, [text for text in together if key_of(text) not in OF_A_START]
 
 
 def _folder(overrides: Sequence[str]) -> Storage:
@@ -173,7 +179,7 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
-        what = getattr(error, "strerror", None) or str(error)
+        what = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         raise BadInput(f"can't listen on port {port} of {host} ({what})", remedy="choose another port=") from None
 
 
@@ -183,20 +189,29 @@ def _is_loopback(host: str) -> bool:
     return host == "localhost"
 
 
+def _check_ray_serve() -> None:
+    try:
+        from ray import serve  # noqa: F401
+    except ImportError:
+        raise BadInput("Ray Serve is not installed", "serve=true", "pip install 'ray[serve]'") from None
+
+
 def _serve(config: dict[str, Any]) -> None:
     """Let Ray Serve run the page: one replica, on this machine, where the folder is."""
-    try:
-        import ray
-        from ray import serve
-    except ImportError:
-        raise BadInput("Ray Serve is not installed", "serve", "pip install 'ray[serve]'") from None
+    import ray
+    from ray import serve
+
+    from cluster.session import session
 
     def app() -> Starlette:
         return _open(config, Console(quiet=True)).app
 
-    ray.init(ignore_reinit_error=True, log_to_driver=False)
-    here = {f"node:{ray.util.get_node_ip_address()}": 0.001}
-    deployment = serve.deployment(num_replicas=1, ray_actor_options={"num_cpus": 0, "resources": here})
-    page = deployment(serve.ingress(app)(type("JudgingPage", (), {})))
-    serve.start(http_options={"host": config["host"], "port": config["port"]})
-    serve.run(page.bind(), name="judging", route_prefix="/", blocking=True)
+    with session(dashboard=False):
+        here = {f"node:{ray.util.get_node_ip_address()}": 0.001}
+        deployment = serve.deployment(num_replicas=1, ray_actor_options={"num_cpus": 0, "resources": here})
+        page = deployment(serve.ingress(app)(type("JudgingPage", (), {})))
+        serve.start(http_options={"host": config["host"], "port": config["port"]})
+        try:
+            serve.run(page.bind(), name="judging", route_prefix="/", blocking=True)
+        finally:
+            serve.delete("judging")

@@ -15,6 +15,8 @@ from ranking.errors import BadInput
 
 NOTHING = -1
 """In place of a document: beyond the end of a run."""
+UNJUDGED = "pooled documents without a judgement (taken as not relevant)"
+"""Name of a note."""
 
 
 class TopicPool(NamedTuple):
@@ -131,7 +133,13 @@ class Pool:
         )  # fmt: skip
 
 
-def make_pool(runs: Runs, qrels: pl.DataFrame | None, depth: int = 100, relevant_from: int = 1) -> Pool:
+def make_pool(
+    runs: Runs,
+    qrels: pl.DataFrame | None,
+    depth: int = 100,
+    relevant_from: int = 1,
+    chosen: slice = slice(None),
+) -> Pool:
     """Pool runs.
 
     Topics are those that both the runs and the judgements have; without judgements, those of the runs.
@@ -142,6 +150,7 @@ def make_pool(runs: Runs, qrels: pl.DataFrame | None, depth: int = 100, relevant
             document without a judgement counts as not relevant.
         depth: documents taken of each run.
         relevant_from: lowest grade that counts as relevant.
+        chosen: which of these topics, by place.
 
     Raises:
         BadInput: where no topic is in both, or an option is out of range.
@@ -152,6 +161,8 @@ def make_pool(runs: Runs, qrels: pl.DataFrame | None, depth: int = 100, relevant
     names = [name for name in runs.topics if known is None or name in known]
     if not names:
         raise BadInput("runs and judgements have no topic in common", remedy="are they of the same collection?")
+    there = len(names)
+    names = names[chosen]
     table = runs.table.filter(pl.col("place") < depth)
     lines = table.filter(pl.col("topic").is_in(names)).partition_by("topic", as_dict=True)
     judgements: dict[Any, pl.DataFrame] = {}
@@ -164,11 +175,11 @@ def make_pool(runs: Runs, qrels: pl.DataFrame | None, depth: int = 100, relevant
     unjudged = sum(int((~topic.judged).sum()) for topic in topics) if qrels is not None else 0
     notes = {
         **runs.notes,
-        "pooled documents without a judgement (taken as not relevant)": unjudged,
+        UNJUDGED: unjudged,
         "relevant documents outside the pool": sum(
             topic.relevant - int((topic.grades >= relevant_from).sum()) for topic in topics
         ),
-        "topics of the runs that the judgements lack": len(runs.topics) - len(names),
+        "topics of the runs that the judgements lack": len(runs.topics) - there,
         "topics of the judgements that the runs lack": len((known or set()) - set(runs.topics)),
         "topics that a run lacks": sum(int((topic.pool.lengths == 0).sum()) for topic in topics),
         "lists shorter than the pool's depth": sum(

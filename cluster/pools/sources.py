@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from cluster.schema import PoolSource, refusal
-from pooling.pool import Pool, make_pool
+from pooling.pool import UNJUDGED, Pool, make_pool
 from pooling.runs import read_runs
 from ranking.errors import BadInput
 from ranking.trec_files import read_qrels
@@ -94,8 +94,7 @@ def _named(name: str, source: dict[str, Any]) -> NamedPool:
         )
     runs = read_runs(source["runs"], source["order"], source["groups"], source["strict"], source["encoding"])
     qrels = read_qrels(source["qrels"], source["strict"])
-    pool = make_pool(runs, qrels, source["depth"], source["relevant_from"])
-    pool = pool.only([topic.name for topic in pool.topics[HALVES[source["topics"]]]])
+    pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], HALVES[source["topics"]])
     return NamedPool(name, pool, fingerprint(pool))
 
 
@@ -103,7 +102,10 @@ def _systems(source: dict[str, Any], cache: str | None, on_system: Callable[[str
     from cluster.pools.systems import pydocs_systems
 
     made = pydocs_systems(cache, on_system)
-    return _named("pydocs", {**source, "runs": str(made.runs), "qrels": str(made.qrels)})
+    named = _named("pydocs", {**source, "runs": str(made.runs), "qrels": str(made.qrels)})
+    # A topic is a class or module and its members are the relevant documents: there is nothing left to judge.
+    del named.pool.notes[UNJUDGED]
+    return named
 
 
 def fingerprint(pool: Pool) -> str:

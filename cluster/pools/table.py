@@ -25,8 +25,8 @@ def table(summary: pl.DataFrame) -> Table:
     layout.title_style, layout.caption_style, layout.caption_justify = "bold", "dim", "left"
     layout.add_column("method", no_wrap=True, min_width=max(map(len, summary["method"]), default=6))
     for column in columns:  # as wide as it needs to be: a figure cut short is none
-        most = summary.filter(judgements=column)["found_mean"].max()
-        layout.add_column(column, justify="right", no_wrap=True, min_width=len(f"{most:.2f}*"))
+        width = max(len(f"{found:.2f}*") for found in summary.filter(judgements=column)["found_mean"])
+        layout.add_column(column, justify="right", no_wrap=True, min_width=width)
     several = summary["pool"].n_unique() > 1
     for (pool,), part in summary.partition_by("pool", as_dict=True, maintain_order=True).items():
         if several:

@@ -32,10 +32,10 @@ class State(NamedTuple):
             that document is judged.
         seen, gained: float64 [runs], sum of the lessons of its judged documents, and of these times their rewards.
         weights: float64 [runs].
-        scores: float64 [documents], the weighted sum over the holders as it was last computed, or more.
         priority: int32 [documents], who goes first among those tied: the lowest.
         taken, rewards: as every adjudicator has them.
         heap: int32 [documents], those that may be open, as a binary heap whose root has the highest score.
+        scores: float64 [documents], of each in the heap, the weighted sum over its holders as it was last computed.
         slot: int32 [documents], where each document is in `heap`.
         rose: bool [runs], whether the last judgement that concerned the run made its weight greater.
         fresh: int64 [documents], how many judgements its score was last computed after.
@@ -47,11 +47,11 @@ class State(NamedTuple):
     seen: NDArray[np.float64]
     gained: NDArray[np.float64]
     weights: NDArray[np.float64]
-    scores: NDArray[np.float64]
     priority: NDArray[np.int32]
     taken: NDArray[np.int32]
     rewards: NDArray[np.float64]
     heap: NDArray[np.int32]
+    scores: NDArray[np.float64]
     slot: NDArray[np.int32]
     rose: NDArray[np.bool_]
     fresh: NDArray[np.int64]
@@ -107,11 +107,11 @@ class Fusion(Adjudicator):
             np.zeros(len(runs)),
             np.zeros(len(runs)),
             np.full(len(runs), float(self.weight(0.0, 0.0, self.parameters()))),
-            np.empty(size),
             (rng.permutation(size) if self.random_ties else np.arange(size)).astype(np.int32),
             np.full(size, OPEN, np.int32),
             np.full(size, np.nan),
-            np.empty(size, np.int32),
+            np.arange(size, dtype=np.int32),
+            np.empty(size),
             np.empty(size, np.int32),
             np.zeros(len(runs), bool),
             np.zeros(size, np.int64),
@@ -119,6 +119,7 @@ class Fusion(Adjudicator):
         )
         _score_all(pool, state)
         state.heap[:] = np.lexsort((state.priority, -state.scores))  # what is sorted is a heap
+        state.scores[:] = state.scores[state.heap]
         state.slot[state.heap] = np.arange(size)
         return state
 
@@ -155,8 +156,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
             _remove_root(state)
             return document
         else:
-            state.scores[document] = _score(pool, state, document)
-            _sink(state, document)
+            _sink(state, document, _score(pool, state, document), 0)
     return NOTHING
 
 
@@ -181,55 +181,56 @@ def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-d
 
 @kernel
 def _refresh(pool, state, document):  # type: ignore[no-untyped-def]
-    before = state.scores[document]
-    state.scores[document] = _score(pool, state, document)
-    if state.scores[document] > before:
-        _rise(state, document)
+    slot = state.slot[document]
+    score = _score(pool, state, document)
+    if score > state.scores[slot]:
+        _rise(state, document, score, slot)
     else:
-        _sink(state, document)
+        _sink(state, document, score, slot)
 
 
 @kernel
-def _goes_before(state, one, other):  # type: ignore[no-untyped-def]
-    if state.scores[one] == state.scores[other]:
-        return state.priority[one] < state.priority[other]
-    return state.scores[one] > state.scores[other]
+def _goes_before(state, one, score, slot):  # type: ignore[no-untyped-def]
+    if score == state.scores[slot]:
+        return state.priority[one] < state.priority[state.heap[slot]]
+    return score > state.scores[slot]
 
 
 @kernel
-def _put(state, document, slot):  # type: ignore[no-untyped-def]
-    state.heap[slot], state.slot[document] = document, slot
+def _put(state, document, score, slot):  # type: ignore[no-untyped-def]
+    state.heap[slot], state.slot[document], state.scores[slot] = document, slot, score
 
 
 @kernel
-def _rise(state, document):  # type: ignore[no-untyped-def]
-    slot = state.slot[document]
-    while slot and _goes_before(state, document, state.heap[(slot - 1) // 2]):
-        _put(state, state.heap[(slot - 1) // 2], slot)
-        slot = (slot - 1) // 2
-    _put(state, document, slot)
-
-
-@kernel
-def _sink(state, document):  # type: ignore[no-untyped-def]
-    slot = state.slot[document]
-    while 2 * slot + 1 < state.counts[HEAPED]:
-        child = 2 * slot + 1
-        if child + 1 < state.counts[HEAPED] and _goes_before(state, state.heap[child + 1], state.heap[child]):
-            child += 1
-        if not _goes_before(state, state.heap[child], document):
+def _rise(state, document, score, slot):  # type: ignore[no-untyped-def]
+    while slot:
+        parent = (slot - 1) // 2
+        if not _goes_before(state, document, score, parent):
             break
-        _put(state, state.heap[child], slot)
+        _put(state, state.heap[parent], state.scores[parent], slot)
+        slot = parent
+    _put(state, document, score, slot)
+
+
+@kernel
+def _sink(state, document, score, slot):  # type: ignore[no-untyped-def]
+    size = state.counts[HEAPED]
+    while 2 * slot + 1 < size:
+        child = 2 * slot + 1
+        if child + 1 < size and _goes_before(state, state.heap[child + 1], state.scores[child + 1], child):
+            child += 1
+        if _goes_before(state, document, score, child):
+            break
+        _put(state, state.heap[child], state.scores[child], slot)
         slot = child
-    _put(state, document, slot)
+    _put(state, document, score, slot)
 
 
 @kernel
 def _remove_root(state):  # type: ignore[no-untyped-def]
     state.counts[HEAPED] -= 1
-    last = state.heap[state.counts[HEAPED]]
-    state.slot[last] = 0
-    _sink(state, last)
+    last = state.counts[HEAPED]
+    _sink(state, state.heap[last], state.scores[last], 0)
 
 
 def check_between(name: str, value: float, low: float, high: float) -> float:
