@@ -129,10 +129,9 @@ def _configuration(overrides: Sequence[str]) -> tuple[dict[str, Any], Storage, l
 def _folder(overrides: Sequence[str]) -> Storage:
     # Of another configuration, which has a default for everything: this one's may be remembered in the folder.
     out = compose([text for text in overrides if key_of(text) == "out"], "study")["out"] or OUT
-    storage = Storage(out)
-    if not storage.local:
+    if "://" in out:
         raise BadInput("is not a folder on this machine", out, "SQLite needs one; give another out=")
-    return storage
+    return Storage(out)
 
 
 def _remembered(storage: Storage) -> list[str]:

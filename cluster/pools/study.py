@@ -102,13 +102,20 @@ def _read(arguments: list[str]) -> PoolStudy:
     config = compose(others, "pool")
     config.pop(CHOICES)
     found = variants(names, options, config["preset"]["overrides"])
-    baseline = config["baseline"]
-    labels = [variant.label for variant in found]
-    asked = any(key_of(text) == "baseline" for text in others)
-    if asked and baseline is not None and baseline not in labels:
-        raise BadInput(f"the baseline {baseline!r} is none of the methods", remedy=f"choose one of {', '.join(labels)}")
+    config["baseline"] = _baseline(config["baseline"], found, any(key_of(text) == "baseline" for text in others))
     out = config["out"] or f"outputs/pool-{time.strftime('%Y%m%d-%H%M%S')}"
     return PoolStudy(config, arguments, found, Storage(out))
+
+
+def _baseline(name: str | None, found: Sequence[Variant], asked: bool) -> str | None:
+    """The label that a baseline means: one of them, or the first of that method."""
+    labels = [variant.label for variant in found]
+    of_method = [variant.label for variant in found if variant.method == name]
+    if name is None or name in labels:
+        return name
+    if asked and not of_method:
+        raise BadInput(f"the baseline {name!r} is none of the methods", remedy=f"choose one of {', '.join(labels)}")
+    return of_method[0] if of_method else None
 
 
 def conduct(study: PoolStudy, console: Console) -> int:

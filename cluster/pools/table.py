@@ -9,7 +9,8 @@ from rich.text import Text
 
 from cluster.pools.summary import ALPHA
 
-READING = "bold: the most found; * differs from the baseline (paired t-test over topics, p < .05, Holm)"
+MOST = "bold: the most found"
+TESTED = "* differs from the baseline (paired t-test over topics, p < .05, Holm)"
 
 
 def table(summary: pl.DataFrame) -> Table:
@@ -17,7 +18,7 @@ def table(summary: pl.DataFrame) -> Table:
     columns = summary["judgements"].unique(maintain_order=True).to_list()
     layout = Table(
         title="relevant documents found a topic, by judgements",
-        caption=READING,
+        caption="; ".join([MOST, TESTED] if summary["p"].count() else [MOST]),
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         padding=0,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
+from math import comb, exp, lgamma
 from typing import NamedTuple
-
-from scipy.stats import betabinom
 
 RECENT = 20
 """Judgements that are looked back on."""
@@ -48,5 +48,17 @@ def expected_yield(relevant: Sequence[bool], left: int) -> Expectation | None:
     if ahead < 1:
         return None
     recent = relevant[-RECENT:]
-    number = betabinom(ahead, 0.5 + sum(recent), 0.5 + len(recent) - sum(recent))
-    return Expectation(ahead, float(number.mean()), int(number.ppf(0.05)), int(number.ppf(0.95)), len(recent))
+    alpha, beta = 0.5 + sum(recent), 0.5 + len(recent) - sum(recent)
+    chances = [
+        comb(ahead, found) * exp(_log_beta(alpha + found, beta + ahead - found) - _log_beta(alpha, beta))
+        for found in range(ahead + 1)
+    ]
+    low, high = (
+        next((found for found, sofar in enumerate(accumulate(chances)) if sofar >= share), ahead)
+        for share in (0.05, 0.95)
+    )
+    return Expectation(ahead, ahead * alpha / (alpha + beta), low, high, len(recent))
+
+
+def _log_beta(alpha: float, beta: float) -> float:
+    return lgamma(alpha) + lgamma(beta) - lgamma(alpha + beta)

@@ -49,6 +49,8 @@ class Options:
             raise BadInput(f"double is {self.double}", remedy="give a share from 0.0 to 1.0, or a number of documents")
         if self.resolve not in RULES:
             raise BadInput(f"there is no rule {self.resolve!r}", remedy=f"choose one of {', '.join(RULES)}")
+        if self.assessors is not None and not self.assessors:
+            raise BadInput("assessors names nobody", remedy="give names, or null for anyone with the link")
         for name in self.assessors or ():
             assessor_name(name)
 

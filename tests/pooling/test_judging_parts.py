@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.integrate import quad
-from scipy.stats import beta, binom
+from scipy.stats import betabinom
 
 from pooling.judging.agreement import cohen_kappa
 from pooling.judging.documents import PooledDocuments, keep, kept, pooled
@@ -63,15 +62,14 @@ def test_expected_yield_by_hand() -> None:
     assert expected_yield([True], 0) is None
 
 
-def test_the_interval_holds_nine_tenths_of_the_posterior() -> None:
-    found = expected_yield([True] * 5 + [False] * 15, 40)
+@given(st.lists(st.booleans(), max_size=30), st.integers(1, 15))
+def test_the_interval_is_the_beta_binomials(relevant: list[bool], left: int) -> None:
+    recent = relevant[-20:]
+    number = betabinom(min(left, 10), 0.5 + sum(recent), 0.5 + len(recent) - sum(recent))
+    found = expected_yield(relevant, left)
     assert found is not None
-
-    def below(count: int) -> float:
-        return quad(lambda share: binom.cdf(count, 10, share) * beta.pdf(share, 5.5, 15.5), 0, 1)[0]
-
-    assert below(found.low - 1) < 0.05 <= below(found.low)
-    assert below(found.high - 1) < 0.95 <= below(found.high)
+    assert (found.low, found.high) == (number.ppf(0.05), number.ppf(0.95))
+    assert found.mean == pytest.approx(number.mean())
 
 
 def marked(query: str, text: str, stemming: str | None = "english") -> list[str]:

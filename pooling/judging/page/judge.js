@@ -158,8 +158,8 @@ function showFigures(topic) {
   $("found").textContent = topic.known.judged
     ? `${own.relevant} (+ ${topic.known.relevant} known before)` : String(own.relevant);
   const ahead = topic.ahead;
-  $("ahead-label").textContent = ahead ? `Of the next ${ahead.documents}` : "Of the next";
-  $("ahead").textContent = ahead ? `about ${ahead.mean.toFixed(1)} relevant (${ahead.low}–${ahead.high})` : "–";
+  $("ahead-label").textContent = ahead ? `Expected in the next ${ahead.documents}` : "Expected ahead";
+  $("ahead").textContent = ahead ? `${ahead.mean.toFixed(1)} (${ahead.low}–${ahead.high})` : "–";
   $("total").textContent = `${state.total.judged} of ${state.total.limit}`;
   $("pace").textContent = state.pace === null ? "–" : `${state.pace < 10 ? state.pace.toFixed(1) : Math.round(state.pace)} s a document`;
   showCurve(topic.curve, own.limit);
