@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -30,7 +31,7 @@ def summarise(budgets: pl.DataFrame, methods: Sequence[str], baseline: str | Non
         budget), difference (to the baseline), p (paired t-test over topics, of means over seeds, Holm-corrected over
         the methods of a pool and budget; null for the baseline and without one).
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     for (pool, budget), part in budgets.partition_by("pool", "budget", as_dict=True, maintain_order=True).items():
         found = {
             method: _matrix(own)
@@ -61,6 +62,9 @@ def summarise(budgets: pl.DataFrame, methods: Sequence[str], baseline: str | Non
                     "p": None if p is None or np.isnan(p) else p,
                 }
             )
+    # A method's rows together: what reads the file and guesses types soon sees that judgements may be "all".
+    pools = budgets["pool"].unique(maintain_order=True).to_list()
+    rows.sort(key=lambda row: (pools.index(row["pool"]), methods.index(row["method"]), row["budget"] == WHOLE))
     return pl.DataFrame(rows, schema_overrides={"found_std": pl.Float64, "difference": pl.Float64, "p": pl.Float64})
 
 

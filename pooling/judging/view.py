@@ -9,7 +9,6 @@ from statistics import median
 from typing import Any
 
 from pooling.judging.agreement import cohen_kappa
-from pooling.judging.desk import Judgement
 from pooling.judging.documents import PooledDocuments
 from pooling.judging.expectation import expected_yield
 from pooling.judging.export import resolve
@@ -43,6 +42,7 @@ class View:
     ) -> None:
         self._session, self._documents, self._title = session, documents, title
         self._texts = [topics.get(topic.name, TopicText()) for topic in session.pool.topics]
+        self._seen: dict[int, tuple[tuple[int, int], list[bool]]] = {}
         self._marking = [Marking(text.title or text.description, stemming) for text in self._texts]
 
     def of(self, assessor: str, place: Place | None) -> dict[str, Any]:
@@ -66,7 +66,10 @@ class View:
                     for number, grade in enumerate(options.grades)
                 ],
                 "topics": [self._progress(assessor, number) for number in range(len(session.pool.topics))],
-                "total": {"judged": len(self._places(session.desk.judgements)), "limit": self._total()},
+                "total": {
+                    "judged": sum(len(self._relevant(number)) for number in range(len(session.pool.topics))),
+                    "limit": min(session.total, sum(session.desk.limits)),
+                },
                 "topic": None if topic is None else self._topic(topic),
                 "document": None if place is None else self._document(place),
                 "undo": session.desk.last_judgement(assessor) is not None,
@@ -114,15 +117,18 @@ class View:
     def _relevant(self, topic: int) -> list[bool]:
         """Of a topic's documents, in the order in which they were first judged."""
         session = self._session
-        relevant_from, rule = session.pool.relevant_from, session.options.resolve
-        return [
-            resolve([judgement.grade for judgement in session.desk.sheets[topic][document].judgements.values()], rule)
-            >= relevant_from
-            for _, document in self._places(session.desk.of_topic[topic])
-        ]
-
-    def _total(self) -> int:
-        return min(self._session.total, sum(self._session.desk.limits))
+        made = session.desk.of_topic[topic]
+        # Judgements come with ever higher numbers, so that these two say whether any came or went.
+        version = len(made), next(reversed(made), 0)
+        if topic not in self._seen or self._seen[topic][0] != version:
+            sheets, rule = session.desk.sheets[topic], session.options.resolve
+            places = dict.fromkeys(judgement.place for judgement in made.values())
+            grades = (
+                resolve([judgement.grade for judgement in sheets[document].judgements.values()], rule)
+                for _, document in places
+            )
+            self._seen[topic] = version, [grade >= session.pool.relevant_from for grade in grades]
+        return self._seen[topic][1]
 
     def _pace(self, assessor: str) -> float | None:
         """Median of the seconds between two judgements, so that a break does not count."""
@@ -159,10 +165,6 @@ class View:
         if options.names is not None:
             return options.names[number]
         return "relevant" if options.grades[number] >= self._session.pool.relevant_from else "not relevant"
-
-    @staticmethod
-    def _places(judgements: dict[int, Judgement]) -> list[Place]:
-        return list(dict.fromkeys(judgement.place for judgement in judgements.values()))
 
 
 def _number(value: float) -> float | None:

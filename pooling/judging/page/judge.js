@@ -43,9 +43,9 @@ async function post(path, content) {
       const answer = await fetch(path, {
         method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(content),
       });
-      if (answer.status === 403) return {status: 403, body: {message: await answer.text()}};
-      if (answer.status < 500) return {status: answer.status, body: await answer.json()};
-      const body = await answer.json().catch(() => ({}));
+      const json = (answer.headers.get("Content-Type") || "").startsWith("application/json");
+      const body = json ? await answer.json() : {message: (await answer.text()).slice(0, 200)};
+      if (answer.status < 500) return {status: answer.status, body};
       problem(`${body.message || "The server failed."} Not saved yet; trying again …`);
     } catch {
       problem("The server can't be reached. Not saved yet; trying again …");
