@@ -68,6 +68,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     pool.add_argument("overrides", nargs="*", metavar="key=value", help="what differs from the defaults; may sweep")
     pool.add_argument("--resume", metavar="OUT", help="continue the study of this folder after an interrupt")
+    judging = verb(
+        "judge",
+        "Serve a page on which people judge a pool, in the order that a method says.",
+        "options, as Hydra overrides:\n"
+        "  runs=FOLDER documents=beir documents.path=FOLDER topics=FILE qrels=FILE depth=N method=NAME out=FOLDER\n"
+        "  'grades=[0,1,2]' budget=N double=N 'assessors=[ada,grace]' port=N   (all: cluster/conf/judge.yaml)\n\n"
+        "examples:\n  pyrite judge runs=runs documents=beir documents.path=collection topics=topics.txt out=judging\n"
+        "  pyrite judge out=judging                        go on\n"
+        "  pyrite judge --export qrels.txt out=judging     what is judged so far",
+    )
+    judging.add_argument("overrides", nargs="*", metavar="key=value", help="what differs from the defaults")
+    judging.add_argument("--export", metavar="FILE", help="write the qrels of what is judged so far, and end")
     report = verb("report", "Make a study's summary, figures and report again.", "example:\n  pyrite report outputs/m")
     report.add_argument("out", metavar="OUT", help="the study's folder or URI")
     report.add_argument("overrides", nargs="*", metavar="key=value", help="baseline='policy=… function=… selector=…'")
@@ -112,6 +124,14 @@ def _run(chosen: argparse.Namespace) -> int:
         from cluster.train import train
 
         train(chosen.overrides, console)
+        return 0
+    if chosen.verb == "judge":
+        from cluster.judge import judge, write_qrels
+
+        if chosen.export:
+            write_qrels(chosen.overrides, chosen.export, console)
+        else:
+            judge(chosen.overrides, console)
         return 0
     if chosen.verb == "report":
         from cluster.configuration import compose

@@ -67,6 +67,9 @@ def _reason(error: Exception, overrides: Sequence[str]) -> str:
     if lines and lines[0].startswith("Missing mandatory value"):
         where = next((line.removeprefix("full_key: ") for line in lines if line.startswith("full_key")), "")
         return f"{where} has no default; give it with {where}=…"
+    unchosen = re.match(r"You must specify '([^']+)'", lines[0]) if lines else None
+    if unchosen:
+        return f"{unchosen[1]} has no default; choose one of {', '.join(group_options()[unchosen[1]])}"
     noise = ("full_key", "object_type", "reference_type", "^", "See https", "To append")
     said = [line for line in lines if not line.startswith(noise)]
     return "; ".join(dict.fromkeys(said[:4])) or f"can't compose {' '.join(overrides)}"

@@ -153,7 +153,38 @@ class Pooling(PoolSource):
     cache: str | None
 
 
-SHAPES: dict[str, type[Shape]] = {"config": Run, "study": Study, "pool": Pooling}
+class Judging(Shape):
+    """conf/judge.yaml."""
+
+    collection: Part
+    method: Annotated[dict[str, Part], Field(min_length=1)]
+    runs: str | list[str]
+    topics: str | None
+    qrels: str | None
+    depth: Count
+    order: Literal["score", "rank", "file"]
+    groups: str | None
+    encoding: str
+    strict: bool
+    grades: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2)]
+    names: list[str] | None
+    relevant_from: Count
+    budget: Count | None
+    double: Annotated[int | float, Field(ge=0)]
+    resolve: Literal["highest", "first", "last"]
+    assessors: list[str] | None
+    seed: Annotated[int, Field(ge=0)]
+    stemming: str | None
+    out: Annotated[str, Field(min_length=1)] | None
+    title: str
+    host: str
+    hosts: list[str]
+    port: Annotated[int, Field(ge=0, le=65535)]
+    open_browser: bool
+    serve: bool
+
+
+SHAPES: dict[str, type[Shape]] = {"config": Run, "study": Study, "pool": Pooling, "judge": Judging}
 """By the name of the primary file."""
 
 

@@ -110,17 +110,14 @@ class Fusion(Adjudicator):
             (rng.permutation(size) if self.random_ties else np.arange(size)).astype(np.int32),
             np.full(size, OPEN, np.int32),
             np.full(size, np.nan),
-            np.arange(size, dtype=np.int32),
+            np.empty(size, np.int32),
             np.empty(size),
             np.empty(size, np.int32),
             np.zeros(len(runs), bool),
             np.zeros(size, np.int64),
             np.array([size, 0], np.int64),
         )
-        _score_all(pool, state)
-        state.heap[:] = np.lexsort((state.priority, -state.scores))  # what is sorted is a heap
-        state.scores[:] = state.scores[state.heap]
-        state.slot[state.heap] = np.arange(size)
+        _fill(pool, state)
         return state
 
 
@@ -140,9 +137,9 @@ def _score(pool, state, document):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _score_all(pool, state):  # type: ignore[no-untyped-def]
+def _fill(pool, state):  # type: ignore[no-untyped-def]
     for document in range(len(state.taken)):
-        state.scores[document] = _score(pool, state, document)
+        _rise(state, document, _score(pool, state, document), document)
 
 
 @kernel
@@ -203,6 +200,7 @@ def _put(state, document, score, slot):  # type: ignore[no-untyped-def]
 
 @kernel
 def _rise(state, document, score, slot):  # type: ignore[no-untyped-def]
+    """Put a document in the heap at a slot that it fills, or above."""
     while slot:
         parent = (slot - 1) // 2
         if not _goes_before(state, document, score, parent):
@@ -214,6 +212,7 @@ def _rise(state, document, score, slot):  # type: ignore[no-untyped-def]
 
 @kernel
 def _sink(state, document, score, slot):  # type: ignore[no-untyped-def]
+    """Put a document in the heap at a slot that it fills, or below."""
     size = state.counts[HEAPED]
     while 2 * slot + 1 < size:
         child = 2 * slot + 1

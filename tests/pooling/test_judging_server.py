@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 import uvicorn
 
+from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
 from pooling.judging.access import LONGEST_BODY, token_of
@@ -24,6 +25,7 @@ from pooling.judging.opening import Judging, open_judging
 from pooling.judging.options import Options
 from pooling.judging.topics import TopicText
 from pooling.pool import Pool
+from pooling.simulation import Method
 
 EVIL = '<script>window.broken = 1</script><img src=x onerror="window.broken = 1"> tunnels & "moles"'
 
@@ -90,12 +92,19 @@ def pool(random_pool: Callable[..., Pool]) -> Pool:
 def serve(tmp_path: Path, pool: Pool) -> Iterator[Serve]:
     running = []
 
-    def start(options: Options | None = None, **more: Any) -> Served:
+    def start(options: Options | None = None, method: Method | None = None, **more: Any) -> Served:
         names = pool.topics[0].documents.to_list()
         documents = pl.DataFrame({"id": names[1:], "text": [EVIL] * (len(names) - 1)})
         topics = {"1": TopicText("Tunnels of moles", "Who digs <b>tunnels</b>?", ""), "2": TopicText("Bats")}
         judging = open_judging(
-            tmp_path / "out", pool, Bandit(MaxMean()), documents, topics, options, of={"pool": "tested"}, **more
+            tmp_path / "out",
+            pool,
+            method or Bandit(MaxMean()),
+            documents,
+            topics,
+            options,
+            of={"pool": "tested"},
+            **more,
         )
         listening = socket.create_server(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(judging.app, log_level="warning", lifespan="off", ws="none"))
@@ -259,6 +268,32 @@ def test_texts_come_in_pieces_that_are_not_markup(serve: Serve, pool: Pool) -> N
     for pieces in seen.values():
         assert "".join(text for text, _ in pieces) == EVIL
         assert [text for text, marked in pieces if marked] == ["tunnels", "moles"]
+
+
+def test_a_method_may_choose_the_topic(serve: Serve) -> None:
+    client = serve(method=AcrossTopics(Bandit(MaxMean()), Bandit(MaxMean()), least=2)).client("ada")
+    state = client.post("/next")[1]
+    assert (state["by_method"], state["turned"]) == (True, None)
+    topics = []
+    for turn in range(4):
+        topics.append(state["topic"]["name"])
+        asked = {"topic": topics[-1], "document": state["document"]["name"], "grade": 0, "request": str(turn)}
+        state = client.post("/judge", asked)[1]
+    assert topics == ["1", "2", "1", "2"]
+    state = client.post("/turn", {"topic": "2"})[1]
+    assert (state["turned"], state["topic"]["name"]) == ("2", "2")
+    assert client.post("/turn", {"topic": None})[1]["turned"] is None
+    assert client.post("/turn", {"topic": "3"})[0] == 400
+
+
+def test_judgements_made_before_are_shown(serve: Serve, pool: Pool) -> None:
+    names = pool.topics[0].documents
+    qrels = pl.DataFrame({"query": ["1", "1"], "document": [names[2], names[3]], "grade": [1, 0]})
+    served = serve(Options(budget=500), qrels=qrels)
+    state = served.client("ada").post("/next")[1]
+    assert state["topic"]["known"] == {"judged": 2, "relevant": 1}
+    assert state["topics"][0]["limit"] == pool.topics[0].pool.size - 2
+    assert state["total"] == {"judged": 0, "limit": pool.size - 2}
 
 
 def test_downloads(serve: Serve) -> None:
