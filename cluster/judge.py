@@ -123,6 +123,8 @@ def _configuration(overrides: Sequence[str]) -> tuple[dict[str, Any], Storage, l
     keys = set(map(key_of, given))
     together = [text for text in _remembered(storage) if key_of(text) not in keys] + given
     config = compose(together, "judge") | {"out": storage.path("")}
+    if len(config["method"]) > 1:
+        raise BadInput(f"{len(config['method'])} methods are given", "method", "a pool is judged in one order")
     return config, storage, [text for text in together if key_of(text) not in OF_A_START]
 
 
@@ -156,7 +158,7 @@ def _open(config: dict[str, Any], console: Console) -> Judging:
     else:
         topics = read_topics(config["topics"], config["encoding"])
     options = Options(**{key: config[key] for key in Options.__dataclass_fields__})
-    (named, node), *_ = config["method"].items()
+    ((named, node),) = config["method"].items()
     judging = open_judging(
         config["out"], pool, build(node), texts, topics, options,
         of={"pool": fingerprint(pool), "method": f"{named} {json.dumps(node, sort_keys=True)}"},

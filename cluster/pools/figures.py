@@ -52,6 +52,8 @@ def gained(totals: pl.DataFrame, baseline: str) -> Figure | None:
                 budget, mean - np.interp(budget, *zero), color=styles[method].colour, ls=styles[method].line, lw=1.5
             )
         ax.axhline(0, color=styles[baseline].colour, ls=styles[baseline].line, lw=1.5)
+        low, high = ax.get_ylim()
+        ax.set_ylim(max(low, -high), high)
         ax.set_xscale("log")
         ax.set_xlim(max(1, zero[0].max() / 1000))
         ax.xaxis.set_major_formatter("{x:g}")
@@ -74,6 +76,9 @@ def worth(table: pl.DataFrame) -> Figure:
         for (method,), own in means.filter(pool=pool).partition_by("method", as_dict=True).items():
             own = own.sort("budget").drop_nulls(column)
             _line(ax, styles[str(method)], own["budget"].to_numpy(), own[column].to_numpy())
+        lows = means.filter(pool=pool).group_by("method").agg(pl.col(column).min())[column].drop_nulls()
+        if len(lows):
+            ax.set_ylim(float(np.quantile(lows, 0.1)) - 0.01, 1.01)
         ax.set_xscale("log")
         ax.xaxis.set_major_formatter("{x:g}")
         name_axes(ax, "judgements a topic", "")

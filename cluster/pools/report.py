@@ -58,12 +58,16 @@ def _figures(tables: dict[str, pl.DataFrame], baseline: str | None) -> dict[str,
             "Relevant documents found against judgements, means over topics and seeds. A small pool is judged whole "
             "before the budget of a large one is spent.",
         ),
-        "gained": (gained, f"The same, as the difference to {baseline}; judgements on a log scale."),
+        "gained": (
+            gained,
+            f"The same, as the difference to {baseline}; judgements on a log scale. A line far below may leave the panel.",
+        ),
     }
     if "worth" in tables:
         made["worth"] = (
             figures.worth(tables["worth"]),
-            "Correlation of the ranking of the runs by the judgements so far with their ranking by all judgements.",
+            "Correlation of the ranking of the runs by the judgements so far with their ranking by all judgements. The "
+            "worst tenth of the lines may leave a panel.",
         )
     if "stopping" in tables:
         made["stopping"] = (
@@ -126,7 +130,7 @@ def _cell(row: dict[str, Any]) -> Markup:
     mean = f"{row['found_mean']:.2f}"
     mark = "*" if row["p"] is not None and row["p"] < ALPHA else ""
     shown = tag("b", mean) if row["best"] else tag("span", mean)
-    return Markup(shown + tag("sup", mark) + tag("br") + tag("small", f"{row['low']:.1f}–{row['high']:.1f}"))
+    return Markup(shown + tag("sup", mark) + "<br>" + tag("small", f"{row['low']:.1f}–{row['high']:.1f}"))
 
 
 def _effort(effort: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:

@@ -16,11 +16,9 @@ from rich.console import Console
 
 from cluster.configuration import compose
 from cluster.judge import judge, listen, write_qrels
-from cluster.schema import SHAPES
 from pooling.judging.store import Event, Store
 from ranking.errors import BadInput
 
-pytestmark = pytest.mark.skipif("judge" not in SHAPES, reason="conf/judge.yaml has no shape in cluster/schema.py")
 Start = Callable[..., str]
 
 
