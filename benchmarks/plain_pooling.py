@@ -45,6 +45,8 @@ def plain_simulation(method: Method, pool: Pool, seed: int) -> JudgingOrder:
         heard = adjudicator.reward(topic.grades, pool.relevant_from, pool.highest).tolist()
         order = plain_order(adjudicator, topic.pool, heard, topic_rng(seed, topic.name), pool.runs)
         documents.append(np.array(order, np.int32))
+        if isinstance(method, AcrossTopics):
+            heard = method.topics.reward(topic.grades, pool.relevant_from, pool.highest).tolist()
         rewards.append([heard[document] for document in order])
     turns = plain_turns(method, rewards, seed) if isinstance(method, AcrossTopics) else None
     return JudgingOrder(documents, None if turns is None else np.array(turns, np.int32))

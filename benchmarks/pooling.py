@@ -34,6 +34,7 @@ from pooling.simulation import Method, simulate
 from ranking.trec_files import read_qrels
 
 THREADS = 2
+SEEDS = 10
 GROWING = ("mtf", "mm", "ucb1_tuned", "bla", "moffat_c", "hedge", "posterior_fusion")
 PARTS = ("reading", "study", "plain", "growth", "full")
 
@@ -119,7 +120,7 @@ def plain(pool: Pool) -> None:
     sample = pool.only([topic.name for topic in pool.topics[::10]])
     judged = methods()
     compile_all(judged, pool)
-    print(f"{len(sample.topics)} topics, {sample.size:,} documents, one seed")
+    print(f"{len(sample.topics)} topics, {sample.size:,} documents, a seed (of {SEEDS} that the compiled loops judge)")
     kinds: dict[str, list[tuple[float, float, float]]] = {}
     for name, method in judged.items():
         plainly, [fast] = None, simulate(method, sample, [0])
@@ -129,8 +130,8 @@ def plain(pool: Pool) -> None:
             plainly = plain_simulation(method, sample, 0)
 
         slow = timed(judge)
-        alone = median(timed(lambda m=method: simulate(m, sample, [0])) for _ in range(5))
-        together = median(timed(lambda m=method: simulate(m, sample, [0], THREADS)) for _ in range(5))
+        alone = median(timed(lambda m=method: simulate(m, sample, range(SEEDS))) / SEEDS for _ in range(3))
+        together = median(timed(lambda m=method: simulate(m, sample, range(SEEDS), THREADS)) / SEEDS for _ in range(3))
         assert plainly is not None
         for ours, theirs in zip(fast.documents, plainly.documents, strict=True):
             assert (ours == theirs).all(), name

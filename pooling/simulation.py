@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -35,20 +36,23 @@ def simulate(
         on_seed: told how many of the seeds are done.
     """
     adjudicator = method.adjudicator if isinstance(method, AcrossTopics) else method
-    rewards = [adjudicator.reward(topic.grades, pool.relevant_from, pool.highest) for topic in pool.topics]
+    limits = (pool.relevant_from, pool.highest)
+    rewards = [adjudicator.reward(topic.grades, *limits) for topic in pool.topics]
 
     def judge(task: tuple[int, Topic, NDArray[np.float64]]) -> NDArray[np.int32]:
         seed, topic, reward = task
         return judging_order(adjudicator, topic.pool, reward, topic_rng(seed, topic.name), pool.runs)
 
+    tasks = [(seed, topic, reward) for seed in seeds for topic, reward in zip(pool.topics, rewards, strict=True)]
     orders = []
     with ThreadPoolExecutor(threads) as workers:
+        judged = workers.map(judge, tasks) if threads > 1 else map(judge, tasks)
         for done, seed in enumerate(seeds, 1):
-            tasks = [(seed, topic, reward) for topic, reward in zip(pool.topics, rewards, strict=True)]
-            documents = list(workers.map(judge, tasks)) if threads > 1 else list(map(judge, tasks))
+            documents = list(itertools.islice(judged, len(pool.topics)))
             turns = None
             if isinstance(method, AcrossTopics):
-                ordered = [reward[order] for reward, order in zip(rewards, documents, strict=True)]
+                told = [method.topics.reward(topic.grades, *limits) for topic in pool.topics]
+                ordered = [reward[order] for reward, order in zip(told, documents, strict=True)]
                 turns = method.turns(sizes_of(pool), ordered, seed)
             orders.append(JudgingOrder(documents, turns))
             on_seed(done)

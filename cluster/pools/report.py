@@ -60,7 +60,7 @@ def _figures(tables: dict[str, pl.DataFrame], baseline: str | None) -> dict[str,
         ),
         "gained": (
             gained,
-            f"The same, as the difference to {baseline}; judgements on a log scale. A line far below may leave the panel.",
+            f"The same, as the difference to {baseline}; judgements on a log scale. A line may leave the panel.",
         ),
     }
     if "worth" in tables:

@@ -126,4 +126,3 @@ def _check_resources(study: Study, runs: Sequence[Planned]) -> None:
             has = there.get(name.upper(), 0)
             if asked > has:
                 raise BadInput(f"a run asks for {asked} and this machine has {has:g}", f"resources.{name}")
-

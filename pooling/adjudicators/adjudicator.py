@@ -174,7 +174,8 @@ class Adjudication:
 
     def state_dict(self) -> dict[str, Any]:
         """All that the next step depends on: arrays by name, and the generator's own state."""
-        return {"rng": self._rng.bit_generator.state, "arrays": _flat(self._state)}
+        arrays = {name: array.copy() for name, array in _flat(self._state).items()}
+        return {"rng": self._rng.bit_generator.state, "arrays": arrays}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where `state_dict` was taken, by the same adjudicator over the same pool.

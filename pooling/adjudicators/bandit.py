@@ -243,7 +243,7 @@ def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-d
         for arm in range(len(state.team_left)):
             _keep(state.teams, arm, options.discount)
     _tell(pool, state, options, document, 1.0, 2 * judged)
-    if 0 < options.window <= judged:
+    if 0 < options.window <= judged:  # sums of rewards are exact (`pooling.rewards`): what is taken back leaves nothing
         _tell(pool, state, options, state.history[judged - options.window], -1.0, 2 * judged + 1)
 
 

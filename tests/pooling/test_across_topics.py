@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,7 +59,6 @@ def test_a_shared_budget_goes_where_it_pays(pool_of: Callable[..., Pool]) -> Non
     assert sizes_of(pool).tolist() == [8, 8]
 
 
-@pytest.mark.xfail(strict=True, reason="a campaign's topics hear by their own reward, a simulation's by the documents'")
 def test_topics_hear_the_same_in_a_campaign(random_pool: Callable[..., Pool]) -> None:
     pool = random_pool(np.random.default_rng(4))
     for topic in pool.topics:

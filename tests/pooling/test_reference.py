@@ -162,7 +162,6 @@ def test_gains_that_leave_rounding_behind(data, pool: Pool, grades: Graded) -> N
         assert_same(fusion(reward=grades), pool, 3)
 
 
-@pytest.mark.xfail(strict=True, reason="what leaves a window is subtracted, and leaves its rounding in the sums")
 def test_a_window_of_gains_that_leave_rounding_behind(pool_of) -> None:
     rng = np.random.default_rng(0)
     for seed in range(20):

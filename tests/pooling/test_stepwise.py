@@ -110,7 +110,6 @@ def test_a_campaign_that_was_kept(name: str, steps: int, seed: int, pool: Pool) 
     assert first + judged_by(resumed, pool) == pairs(simulate(METHODS[name], pool, [seed])[0])
 
 
-@pytest.mark.xfail(strict=True, reason="state_dict gives the arrays themselves, which the next judgement changes")
 def test_a_state_stays_as_it_was_taken(pool: Pool) -> None:
     judging, topic = adjudication("thompson", pool)
     first = stepped(judging, topic, 5)
