@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
         "Serve a page on which people judge a pool, in the order that a method says.",
         "options, as Hydra overrides:\n"
         "  runs=FOLDER documents=beir documents.path=FOLDER topics=FILE qrels=FILE depth=N method=NAME out=FOLDER\n"
-        "  'grades=[0,1,2]' budget=N double=N 'assessors=[ada,grace]' port=N   (all: cluster/conf/judge.yaml)\n\n"
+        "  'grades=[0,1,2]' budget=N double=N 'assessors=[ada,grace]' port=N   (all: `pyrite options --for judge`)\n\n"
         "examples:\n  pyrite judge runs=runs documents=beir documents.path=collection topics=topics.txt out=judging\n"
         "  pyrite judge out=judging                        go on\n"
         "  pyrite judge --export qrels.txt out=judging     what is judged so far",
@@ -86,7 +86,10 @@ def _parser() -> argparse.ArgumentParser:
     shown = verb(
         "options",
         "Show the whole configuration that overrides give, with what each option means.",
-        "example:\n  pyrite options ranker=match_pyramid scale=tiny",
+        "examples:\n  pyrite options ranker=match_pyramid scale=tiny\n  pyrite options --for pool method=mm",
+    )
+    shown.add_argument(
+        "--for", dest="of", choices=("pool", "judge"), help="options of another verb than train and study"
     )
     shown.add_argument("overrides", nargs="*", metavar="key=value", help="what differs from the defaults")
     return parser
@@ -118,7 +121,7 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.verb == "options":
         from cluster.options import show
 
-        show(chosen.overrides, console)
+        show(chosen.overrides, console, chosen.of or "config")
         return 0
     if chosen.verb == "train":
         from cluster.train import train

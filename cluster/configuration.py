@@ -35,7 +35,7 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
     from omegaconf import OmegaConf, open_dict
     from omegaconf.errors import OmegaConfBaseException
 
-    from cluster.schema import check_shape
+    from cluster.schema import check_shape, see
 
     GlobalHydra.instance().clear()
     try:
@@ -46,7 +46,7 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
             del composed["hydra"]
         resolved = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
     except (HydraException, OmegaConfBaseException) as error:
-        raise BadInput(_reason(error, overrides), remedy="see `pyrite options`") from None
+        raise BadInput(_reason(error, overrides), remedy=see(config)) from None
     if not isinstance(resolved, dict) or not isinstance(choices, dict):
         raise TypeError(f"{config} is not a mapping")
     check_shape({str(key): value for key, value in resolved.items()}, config)

@@ -13,19 +13,26 @@ from rich.syntax import Syntax
 from cluster.configuration import CHOICES, CONF, compose, group_options, groups_of
 
 
-def show(overrides: Sequence[str], console: Console) -> None:
-    """Print the composed values, the files that explain them, and what else each group offers.
+def show(overrides: Sequence[str], console: Console, primary: str = "config") -> None:
+    """Print the composed values, what each option of the primary file means, and what else each group offers.
+
+    Args:
+        overrides: what differs from the defaults.
+        console: to print on.
+        primary: `config` (of a run), `pool` or `judge`.
 
     Raises:
         BadInput: where the overrides name what is not there.
     """
-    config = compose(overrides)
+    config = compose(overrides, primary)
     choices = config.pop(CHOICES)
     console.print(
         Syntax(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), "yaml", background_color="default")
     )
     there = group_options()
-    for group in groups_of("config"):
+    for option, text in re.findall(r"^(\w+):.*?  # (.+)$", (CONF / f"{primary}.yaml").read_text(), re.MULTILINE):
+        console.print(f"  {option}  [dim]{escape(text)}[/]", soft_wrap=True)
+    for group in groups_of(primary):
         names = there[group]
         chosen = choices.get(group)
         picked = re.findall(r"\w+", str(chosen))  # one, or a list in brackets

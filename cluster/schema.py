@@ -197,20 +197,26 @@ def check_shape(config: dict[str, Any], name: str) -> None:
     try:
         SHAPES[name].model_validate(config)
     except ValidationError as error:
-        raise refusal(error) from None
+        raise refusal(error, config=name) from None
 
 
-def refusal(error: ValidationError, option: str = "") -> BadInput:
+def see(config: str) -> str:
+    """Where a user finds the options of a primary file."""
+    return f"see `pyrite options --for {config}`" if config in ("pool", "judge") else "see `pyrite options`"
+
+
+def refusal(error: ValidationError, option: str = "", config: str = "config") -> BadInput:
     """The first thing that pydantic found wrong, in one line.
 
     Args:
         error: what it found.
         option: what was held against its type, unless the error says.
+        config: the primary file that it belongs to.
     """
     first = error.errors()[0]
     key = option or ".".join(map(str, first["loc"]))
     if first["type"] in ("extra_forbidden", "missing"):
         what = "there is no option" if first["type"] == "extra_forbidden" else "there must be an option"
-        return BadInput(f"{what} {key}", remedy="see `pyrite options`")
+        return BadInput(f"{what} {key}", remedy=see(config))
     says = "give a mapping" if first["type"] == "model_type" else first["msg"]
     return BadInput(f"{key} is {first['input']!r}", remedy=says[0].lower() + says[1:])

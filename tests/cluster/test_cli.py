@@ -5,10 +5,12 @@ import sys
 
 import pytest
 
+from tests.cluster.commands import command
+
 HEAVY = {"torch", "ray", "polars", "numpy", "hydra", "matplotlib", "scipy", "transformers"}
 
 
-@pytest.mark.parametrize("verb", [[], ["train"], ["study"], ["report"], ["options"]])
+@pytest.mark.parametrize("verb", [[], ["train"], ["study"], ["pool"], ["judge"], ["report"], ["options"]])
 def test_help_loads_nothing_heavy(verb: list[str]) -> None:
     code = (
         "import sys\nfrom cluster.cli import main\n"
@@ -18,6 +20,16 @@ def test_help_loads_nothing_heavy(verb: list[str]) -> None:
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "usage: pyrite" in shown
     assert "LOADED []" in shown
+
+
+def test_options_of_a_pool(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("options", "--for", "pool", "method=mm") == 0
+    shown = capsys.readouterr().out
+    assert "pooling.adjudicators.max_mean.MaxMean" in shown
+    assert "judgements a topic" in shown
+    assert "method=posterior_fusion" in shown
+    assert command("pool", "colour=red") == 2
+    assert "there is no option colour; see `pyrite options --for pool`" in capsys.readouterr().err
 
 
 def test_options_shows_values_and_choices(capsys: pytest.CaptureFixture[str]) -> None:
