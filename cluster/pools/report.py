@@ -14,6 +14,7 @@ from cluster.pools.table import ranked
 from cluster.studies.canvas import png, svg
 from cluster.studies.page import Markup, fold, page, table, tag
 from cluster.studies.report import Report
+from pooling.effort import SHARES
 
 
 def render(
@@ -144,10 +145,10 @@ def _effort(effort: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
     for pool in pools:
         part = means.filter(pool=pool).sort("area", descending=True, maintain_order=True)
         rows = [
-            [row["method"], f"{row['area']:.4f}", *(f"{row[f'to_{share}']:,.0f}" for share in (50, 80, 90))]
+            [row["method"], f"{row['area']:.4f}", *(f"{row[f'to_{share}']:,.0f}" for share in SHARES)]
             for row in part.iter_rows(named=True)
         ]
-        yield table(["method", "area", "to 50%", "to 80%", "to 90%"], rows, caption=pool)
+        yield table(["method", "area", *(f"to {share}%" for share in SHARES)], rows, caption=pool)
 
 
 def _worth(worth: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:

@@ -69,7 +69,7 @@ def summarise(budgets: pl.DataFrame, methods: Sequence[str], baseline: str | Non
 
 
 def efforts(effort: pl.DataFrame) -> pl.DataFrame:
-    """Means over seeds: pool, method, area, to_50, to_80, to_90 (`cluster.pools.trial.effort`)."""
+    """Means over seeds: pool, method, area, to_50, to_80, to_90 (`pooling.effort`)."""
     return effort.group_by("pool", "method", maintain_order=True).agg(pl.exclude("seed").mean())
 
 

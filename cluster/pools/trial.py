@@ -17,13 +17,12 @@ from cluster.pools.sources import NamedPool
 from cluster.pools.summary import WHOLE
 from cluster.storage import Storage
 from cluster.studies.results import parquet
+from pooling.effort import effort, total_curve
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 from pooling.simulation import Method, found_at, found_curves, simulate
 
 TABLES = ("curves", "totals", "budgets", "effort", "worth", "stopping", "reuse")
-SHARES = (50, 80, 90)
-"""Per cent of the relevant documents whose cost is told."""
 LOSADA = [100, 300, 500, 700, 900, 1100, 2000]
 """Budgets of Losada et al. 2016, tables 2 and 3."""
 POINTS = 250
@@ -126,40 +125,6 @@ def measure(
 
         tables["reuse"] = leave_out_teams(pool, lambda reduced: simulate(method, reduced, [0])[0], budgets)
     return tables
-
-
-def effort(pool: Pool, order: JudgingOrder) -> dict[str, float]:
-    """How early relevant documents come, over all topics.
-
-    Returns:
-        area: under the curve of relevant documents found against the budget, as a share of what an order would have
-        that found all at once; to_50, to_80, to_90: the budget (judgements a topic) that finds so many per cent.
-    """
-    total, curve = total_curve(pool, order)
-    if not total:
-        return {"area": float("nan")} | {f"to_{share}": float("nan") for share in SHARES}
-    needed = {f"to_{share}": float(np.searchsorted(curve, share / 100 * total) + 1) for share in SHARES}
-    return {"area": float(curve.mean() / total)} | needed
-
-
-def total_curve(pool: Pool, order: JudgingOrder) -> tuple[int, np.ndarray[Any, np.dtype[np.int64]]]:
-    """How many relevant documents all topics have in the pool, and how many are found at each budget 1, 2, …."""
-    relevant = [
-        pool.is_relevant(topic)[documents] for topic, documents in zip(pool.topics, order.documents, strict=True)
-    ]
-    budgets = max(len(found) for found in relevant)
-    if order.turns is None:
-        gains = np.zeros(budgets, np.int64)
-        for found in relevant:
-            gains[: len(found)] += found
-        return int(gains.sum()), np.cumsum(gains)
-    places = np.empty(len(order.turns), np.int64)
-    for topic in range(len(relevant)):
-        mine = np.flatnonzero(order.turns == topic)
-        places[mine] = relevant[topic]
-    found_so_far = np.cumsum(places)
-    ends = np.minimum(np.arange(1, budgets + 1) * len(relevant), len(found_so_far)) - 1
-    return int(places.sum()), found_so_far[ends]
 
 
 def finished(storage: Storage, trials: Sequence[Trial]) -> set[str]:

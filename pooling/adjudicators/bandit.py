@@ -2,63 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pooling.adjudicators.adjudicator import OPEN, Adjudicator
-from pooling.adjudicators.arms import Arm, ArmIndex, Arms
-from pooling.adjudicators.compiled import compiled, kernel
+from pooling.adjudicators.arms import ArmIndex, Arms
+from pooling.adjudicators.plays import Options, State, choose_of, learn, take
 from pooling.pool import NOTHING, TopicPool
 from pooling.rewards import Reward
 from ranking.errors import BadInput
-
-ROUND, CURRENT, JUDGED = 0, 1, 2
-
-
-class Options(NamedTuple):
-    """Of `Bandit`, for compiled functions."""
-
-    parameters: tuple[float, ...]
-    stays: bool
-    holders: bool
-    replays: bool
-    random_ties: bool
-    rate: float
-    discount: float
-    window: int
-    forgets: bool
-    in_teams: bool
-
-
-class State(NamedTuple):
-    """Of one topic.
-
-    Args:
-        runs, teams: what is known of each.
-        place: int32 [runs], the next rank that each run supplies.
-        left: int32 [runs], the plays that it can still supply; 0: exhausted.
-        team_left: int32 [teams], runs of it that are not exhausted.
-        heard: int64 [teams], the last piece of evidence that the team took in.
-        taken, rewards: as every adjudicator has them.
-        history: int32 [documents], those judged, in order.
-        counts: int64 [3], at `ROUND` the plays so far, at `CURRENT` the run played last, at `JUDGED` the judgements.
-        tied: int32 [runs], room to work in.
-    """
-
-    runs: Arms
-    teams: Arms
-    place: NDArray[np.int32]
-    left: NDArray[np.int32]
-    team_left: NDArray[np.int32]
-    heard: NDArray[np.int64]
-    taken: NDArray[np.int32]
-    rewards: NDArray[np.float64]
-    history: NDArray[np.int32]
-    counts: NDArray[np.int64]
-    tied: NDArray[np.int32]
 
 
 class Bandit(Adjudicator):
@@ -119,7 +73,7 @@ class Bandit(Adjudicator):
             arm.parameters(), arm.stays, evidence == "holders", judged == "replay", ties == "random",
             float(rate), float(discount), int(window), forget, teams,
         )  # fmt: skip
-        self.choose, self.take, self.learn = _choose_of(type(arm)), _take, _learn
+        self.choose, self.take, self.learn = choose_of(type(arm)), take, learn
 
     def options(self) -> Options:
         return self._options
@@ -146,135 +100,3 @@ class Bandit(Adjudicator):
 
 def _nothing_known(alpha: NDArray[np.float64], beta: NDArray[np.float64]) -> Arms:
     return Arms(np.zeros(len(alpha)), np.zeros(len(alpha)), np.zeros(len(alpha)), alpha, beta)
-
-
-@cache
-def _choose_of(arm: type[ArmIndex]) -> Any:
-    name = f"{arm.__module__.rpartition('.')[2]}_{arm.__qualname__}"
-    best = compiled(_best, name, begin=arm.begin, index=arm.index)
-    return compiled(_choose, name, best=best)
-
-
-def _best(arms, left, team_of, team, current, turn, options, tied, rng):  # type: ignore[no-untyped-def]
-    """The arm with the highest index among those not exhausted, of one team unless `team` is negative."""
-    now = begin(arms, turn, options.parameters, rng)  # type: ignore[name-defined]  # noqa: F821
-    count, top = 0, 0.0
-    for arm in range(len(left)):
-        if left[arm] <= 0 or (team >= 0 and team_of[arm] != team):
-            continue
-        value = index(_arm(arms, arm), now, options.parameters, rng)  # type: ignore[name-defined]  # noqa: F821
-        if count == 0 or value > top:
-            top, count = value, 1
-            tied[0] = arm
-        elif value == top:
-            tied[count] = arm
-            count += 1
-    if count == 0:
-        return NOTHING
-    if options.stays:
-        for arm in tied[:count]:
-            if arm == current:
-                return arm
-    if count == 1 or not options.random_ties:
-        return tied[0]
-    return tied[int(rng.random() * count)]
-
-
-@kernel
-def _arm(arms, arm):  # type: ignore[no-untyped-def]
-    return Arm(arms.plays[arm], arms.wins[arm], arms.squares[arm], arms.alpha[arm], arms.beta[arm])
-
-
-def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
-    counts, tied = state.counts, state.tied
-    while True:
-        current, team, turn = counts[CURRENT], NOTHING, counts[ROUND]
-        if options.in_teams:
-            home = NOTHING if current < 0 else pool.teams[current]
-            team = best(state.teams, state.team_left, pool.teams, NOTHING, home, turn, options, tied, rng)  # type: ignore[name-defined]  # noqa: F821
-            if team < 0:
-                return NOTHING
-        run = best(state.runs, state.left, pool.teams, team, current, turn, options, tied, rng)  # type: ignore[name-defined]  # noqa: F821
-        if run < 0:
-            return NOTHING
-        if options.forgets and current >= 0 and current != run:
-            _keep(state.runs, current, 0.0)
-        counts[CURRENT] = run
-        counts[ROUND] += 1
-        if not options.replays:
-            while state.taken[pool.ranking[run, state.place[run]]] != OPEN:
-                state.place[run] += 1
-        document = pool.ranking[run, state.place[run]]
-        state.place[run] += 1
-        if options.replays:
-            _use_up(pool, state, run)
-        if state.taken[document] == OPEN:
-            _take(pool, state, options, document, run)
-            return document
-        if not np.isnan(state.rewards[document]):  # one that is out is passed over: nothing is known of it yet
-            _hear(state.runs, run, options.rate, state.rewards[document], 1.0)
-            _hear(state.teams, pool.teams[run], options.rate, state.rewards[document], 1.0)
-
-
-@kernel
-def _take(pool, state, options, document, supplier):  # type: ignore[no-untyped-def]
-    state.taken[document] = supplier
-    if not options.replays:
-        for cell in range(pool.offsets[document], pool.offsets[document + 1]):
-            _use_up(pool, state, pool.holders[cell])
-
-
-@kernel
-def _use_up(pool, state, run):  # type: ignore[no-untyped-def]
-    state.left[run] -= 1
-    if state.left[run] == 0:
-        state.team_left[pool.teams[run]] -= 1
-
-
-@kernel
-def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
-    state.rewards[document] = reward
-    judged = state.counts[JUDGED]
-    state.history[judged] = document
-    state.counts[JUDGED] = judged + 1
-    if options.discount != 1:
-        for arm in range(len(state.left)):
-            _keep(state.runs, arm, options.discount)
-        for arm in range(len(state.team_left)):
-            _keep(state.teams, arm, options.discount)
-    _tell(pool, state, options, document, 1.0, 2 * judged)
-    if 0 < options.window <= judged:  # sums of rewards are exact (`pooling.rewards`): what is taken back leaves nothing
-        _tell(pool, state, options, state.history[judged - options.window], -1.0, 2 * judged + 1)
-
-
-@kernel
-def _tell(pool, state, options, document, sign, stamp):  # type: ignore[no-untyped-def]
-    """Give a judgement to whom it concerns, or (sign -1) take it back; a team hears of it once."""
-    reward = state.rewards[document]
-    if options.holders:
-        for cell in range(pool.offsets[document], pool.offsets[document + 1]):
-            run = pool.holders[cell]
-            team = pool.teams[run]
-            _hear(state.runs, run, options.rate, reward, sign)
-            if state.heard[team] != stamp:
-                state.heard[team] = stamp
-                _hear(state.teams, team, options.rate, reward, sign)
-    elif state.taken[document] >= 0:
-        run = state.taken[document]
-        _hear(state.runs, run, options.rate, reward, sign)
-        _hear(state.teams, pool.teams[run], options.rate, reward, sign)
-
-
-@kernel
-def _hear(arms, arm, rate, reward, sign):  # type: ignore[no-untyped-def]
-    """Equations 9 and 10."""
-    arms.plays[arm] = rate * arms.plays[arm] + sign
-    arms.wins[arm] = rate * arms.wins[arm] + sign * reward
-    arms.squares[arm] = rate * arms.squares[arm] + sign * reward * reward
-
-
-@kernel
-def _keep(arms, arm, share):  # type: ignore[no-untyped-def]
-    arms.plays[arm] *= share
-    arms.wins[arm] *= share
-    arms.squares[arm] *= share

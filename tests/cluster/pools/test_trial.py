@@ -5,7 +5,8 @@ import polars as pl
 import pytest
 
 from cluster.pools.summary import WHOLE, efforts, over_seeds, summarise
-from cluster.pools.trial import LOSADA, effort, total_curve, usual_budgets
+from cluster.pools.trial import LOSADA, usual_budgets
+from pooling.effort import effort, total_curve
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, Topic, topic_pool
 

@@ -1,0 +1,49 @@
+"""How early relevant documents come, over all topics of a pool."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.judging_order import JudgingOrder
+from pooling.pool import Pool
+
+SHARES = (50, 80, 90)
+"""Per cent of the relevant documents whose cost is told."""
+
+
+def effort(pool: Pool, order: JudgingOrder) -> dict[str, float]:
+    """What an order of judging costs, in judgements a topic.
+
+    Args:
+        pool, order: as simulated.
+
+    Returns:
+        area: under the curve of relevant documents found against the budget, as a share of what an order would have
+        that found all at once; to_50, to_80, to_90: the budget (judgements a topic) that finds so many per cent.
+    """
+    total, curve = total_curve(pool, order)
+    if not total:
+        return {"area": float("nan")} | {f"to_{share}": float("nan") for share in SHARES}
+    needed = {f"to_{share}": float(np.searchsorted(curve, share / 100 * total) + 1) for share in SHARES}
+    return {"area": float(curve.mean() / total)} | needed
+
+
+def total_curve(pool: Pool, order: JudgingOrder) -> tuple[int, NDArray[np.int64]]:
+    """How many relevant documents all topics have in the pool, and how many are found at each budget 1, 2, …."""
+    relevant = [
+        pool.is_relevant(topic)[documents] for topic, documents in zip(pool.topics, order.documents, strict=True)
+    ]
+    budgets = max(len(found) for found in relevant)
+    if order.turns is None:
+        gains = np.zeros(budgets, np.int64)
+        for found in relevant:
+            gains[: len(found)] += found
+        return int(gains.sum()), np.cumsum(gains)
+    places = np.empty(len(order.turns), np.int64)
+    for topic in range(len(relevant)):
+        mine = np.flatnonzero(order.turns == topic)
+        places[mine] = relevant[topic]
+    found_so_far = np.cumsum(places)
+    ends = np.minimum(np.arange(1, budgets + 1) * len(relevant), len(found_so_far)) - 1
+    return int(places.sum()), found_so_far[ends]
