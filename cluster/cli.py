@@ -111,6 +111,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(0)
 
 
+def _baseline(overrides: Sequence[str]) -> str | None:
+    """The one thing that the report of a pooling study may be told."""
+    for text in overrides:
+        if not text.startswith("baseline="):
+            raise BadInput(f"{text} can't change a report", remedy="give baseline=METHOD alone")
+    return overrides[-1].removeprefix("baseline=") if overrides else None
+
+
 def _run(chosen: argparse.Namespace) -> int:
     for override in getattr(chosen, "overrides", []):
         if "=" not in override and not override.startswith("~"):
@@ -144,7 +152,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
         storage = Storage(chosen.out)
         if "pools" in read_config(storage):
-            of_pools.report(storage, console)
+            of_pools.report(storage, console, _baseline(chosen.overrides))
         else:
             report(storage, console, compose(chosen.overrides, "study")["baseline"])
         return 0

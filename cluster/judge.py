@@ -138,31 +138,39 @@ def _folder(overrides: Sequence[str]) -> Storage:
 
 def _remembered(storage: Storage) -> list[str]:
     content = storage.read(OVERRIDES)
-    return json.loads(content) if content else []
+    try:
+        return list(map(str, json.loads(content))) if content else []
+    except ValueError:
+        raise BadInput("is damaged", f"{storage}/{OVERRIDES}", "delete it, and give the options again") from None
 
 
 def _open(config: dict[str, Any], console: Console) -> Judging:
+    options = Options(**{key: config[key] for key in Options.__dataclass_fields__})
+    topics = None if config["topics"] is None else read_topics(config["topics"], config["encoding"])
+    faults = Faults(config["strict"])
+    qrels = None if config["qrels"] is None else read_qrels(config["qrels"], faults=faults, encoding=config["encoding"])
+    folders = [config["runs"]] if isinstance(config["runs"], str) else config["runs"]
+    if Path(config["out"]).resolve() in (Path(folder).resolve() for folder in folders):
+        raise BadInput(
+            "is the folder of the runs", config["out"], "its files would be taken for runs; give another out="
+        )
     runs = read_runs(
         config["runs"], config["order"], config["groups"], config["strict"], config["encoding"], config["depth"]
     )
     pool = make_pool(runs, None, config["depth"], config["relevant_from"])
     reader = build(config["collection"])
-    faults = Faults(config["strict"])
     place = Path(config["out"]) / f"documents-{digest([config['collection'], fingerprint(pool)])}.arrow"
     texts = kept(place)
     if texts is None:
         console.print("[dim]reading the documents …[/]")
         texts = keep(place, pooled(reader.read_documents(faults), pool))
-    if config["topics"] is None:
+    if topics is None:
         topics = topics_of(reader.read_queries(faults))
-    else:
-        topics = read_topics(config["topics"], config["encoding"])
-    options = Options(**{key: config[key] for key in Options.__dataclass_fields__})
     ((named, node),) = config["method"].items()
     judging = open_judging(
         config["out"], pool, build(node), texts, topics, options,
         of={"pool": fingerprint(pool), "method": f"{named} {json.dumps(node, sort_keys=True)}"},
-        qrels=None if config["qrels"] is None else read_qrels(config["qrels"], config["strict"]),
+        qrels=qrels,
         stemming=config["stemming"], title=config["title"], hosts=[*config["hosts"], config["host"]],
     )  # fmt: skip
     console.print(f"{len(pool.topics)} topics, {pool.size:,} documents of {len(pool.runs)} runs in the pool")
@@ -181,7 +189,9 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
         what = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-        raise BadInput(f"can't listen on port {port} of {host} ({what})", remedy="choose another port=") from None
+        raise BadInput(
+            f"can't listen on port {port} of {host} ({what})", remedy="choose another port= or host="
+        ) from None
 
 
 def _is_loopback(host: str) -> bool:

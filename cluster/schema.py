@@ -136,7 +136,7 @@ class Pooling(PoolSource):
     """conf/pool.yaml."""
 
     method: Annotated[dict[str, Part], Field(min_length=1)]
-    stopping: dict[str, Part]
+    stopping: dict[str, Part] = {}
     preset: Preset
     pools: str | None
     seeds: Count

@@ -163,9 +163,12 @@ def make_pool(
         raise BadInput("runs and judgements have no topic in common", remedy="are they of the same collection?")
     there = len(names)
     names = names[chosen]
+    if not names:
+        raise BadInput(f"none of the {there} topics is left", remedy="choose other topics")
     table = runs.table.filter(pl.col("place") < depth)
     lines = table.filter(pl.col("topic").is_in(names)).partition_by("topic", as_dict=True)
     judgements: dict[Any, pl.DataFrame] = {}
+    given = 0 if qrels is None else len(qrels)
     if qrels is not None:
         qrels = qrels.unique(["query", "document"], keep="last", maintain_order=True)
         judgements = qrels.filter(pl.col("query").is_in(names)).partition_by("query", as_dict=True)
@@ -175,6 +178,7 @@ def make_pool(
     unjudged = sum(int((~topic.judged).sum()) for topic in topics) if qrels is not None else 0
     notes = {
         **runs.notes,
+        "judgements given again (the last counts)": given - (0 if qrels is None else len(qrels)),
         UNJUDGED: unjudged,
         "relevant documents outside the pool": sum(
             topic.relevant - int((topic.grades >= relevant_from).sum()) for topic in topics

@@ -73,6 +73,8 @@ def read_runs(
     files = [file for path in ([paths] if isinstance(paths, str) else paths) for file in _files(path)]
     if order not in _SORTED:
         raise BadInput(f"there is no order {order!r}", remedy=f"choose one of {', '.join(_SORTED)}")
+    if not files:
+        raise BadInput("there are no runs", remedy="give a folder of TREC runs, or name the files")
     faults = Faults(strict)
     read = [_read(file, order, faults, encoding, deepest) for file in files]
     tags = [tag for _, tag, _ in read]

@@ -45,15 +45,19 @@ def read_run(path: str | Path, strict: bool = True) -> pl.DataFrame:
     Raises:
         BadInput: a broken line or one in another encoding (when strict); a missing, empty or truncated file (always).
     """
-    return _read(path, RUN, strict)
+    return _read(path, RUN, Faults(strict))
 
 
-def read_qrels(path: str | Path, strict: bool = True) -> pl.DataFrame:
+def read_qrels(
+    path: str | Path, strict: bool = True, encoding: str = "utf-8", faults: Faults | None = None
+) -> pl.DataFrame:
     """Read what assessors judged.
 
     Args:
-        path: a qrels file, plain or gzip, UTF-8.
+        path: a qrels file, plain or gzip.
         strict: raise on the first broken line; otherwise leave such lines out.
+        encoding: of the file.
+        faults: hears of what is broken, and decides instead of `strict`.
 
     Returns:
         query, document (String), grade (Int32; above 0 is relevant), in file order.
@@ -61,11 +65,13 @@ def read_qrels(path: str | Path, strict: bool = True) -> pl.DataFrame:
     Raises:
         BadInput: as `read_run`.
     """
-    return _read(path, QRELS, strict)
+    return _read(path, QRELS, faults or Faults(strict), encoding)
 
 
-def _read(path: str | Path, columns: Mapping[str, pl.DataType], strict: bool) -> pl.DataFrame:
-    frames = list(tables(path, columns, Faults(strict)))
+def _read(
+    path: str | Path, columns: Mapping[str, pl.DataType], faults: Faults, encoding: str = "utf-8"
+) -> pl.DataFrame:
+    frames = list(tables(path, columns, faults, encoding=encoding))
     if not sum(len(frame) for frame in frames):
-        raise BadInput("no lines in it" if strict else "no readable lines in it", path)
+        raise BadInput("no lines in it" if faults.strict else "no readable lines in it", path)
     return pl.concat(frames).drop("line")

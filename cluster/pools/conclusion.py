@@ -58,11 +58,16 @@ def write_tables(study: PoolStudy, trials: Sequence[Trial], pools: Sequence[Name
     return sum(row["status"] == "failed" for row in rows)
 
 
-def report(storage: Storage, console: Console) -> None:
+def report(storage: Storage, console: Console, baseline: str | None = None) -> None:
     """Make summary.csv, figures and report.html from a study's tables, and print the table.
 
+    Args:
+        storage: the study's folder.
+        console: shows the table.
+        baseline: the method to test the others against; None takes the study's.
+
     Raises:
-        BadInput: where the folder holds no finished pooling study.
+        BadInput: where the folder holds no finished pooling study, or the baseline is none of its methods.
     """
     from cluster.pools.report import render
     from cluster.pools.table import table
@@ -75,6 +80,9 @@ def report(storage: Storage, console: Console) -> None:
     tables = {name: frame for name in TABLES if (frame := _table(storage, name)) is not None}
     if "budgets" in tables:
         methods = trials["method"].unique(maintain_order=True).to_list()
+        if baseline is not None and baseline not in methods:
+            raise BadInput(f"the baseline {baseline!r} is none of the methods", remedy=f"choose {', '.join(methods)}")
+        config["options"]["baseline"] = baseline or config["options"]["baseline"]
         summary = summarise(tables["budgets"], methods, config["options"]["baseline"])
         storage.write("summary.csv", summary.write_csv().encode())
         page = render(config, trials, tables, summary, (storage.read(CONFIG) or b"").decode())
@@ -84,6 +92,8 @@ def report(storage: Storage, console: Console) -> None:
         console.print(table(summary), crop=False)
     for name, error in failed.select("method", "error").rows():
         console.print(f"[red]failed[/] {escape(f'{name}: {error}')}")
+    if "budgets" not in tables:
+        return
     where = os.path.relpath(storage.path("report.html")) if storage.local else storage.path("report.html")
     console.print(f"report: {escape(where)}", soft_wrap=True)
 

@@ -97,7 +97,7 @@ def stopping(table: pl.DataFrame) -> Figure:
     figure, axes = grid(pools, rules, 2.9)
     means = over_seeds(table, "rule")
     for (pool, rule), ax in zip([(pool, rule) for pool in pools for rule in rules], axes, strict=True):
-        for row in means.filter(pool=pool, rule=rule).iter_rows(named=True):
+        for row in means.filter(pool=pool, rule=rule).drop_nulls("recall").iter_rows(named=True):
             look = styles[row["method"]]
             ax.plot(row["saved"], row["recall"], look.marker, color=look.colour, ms=6)
         name_axes(ax, "share of the pool not judged", "recall")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cluster.configuration import build, compose, digest, group_options
@@ -33,8 +35,8 @@ class Variant:
 
     @property
     def identity(self) -> str:
-        """Digest of what its result depends on."""
-        return digest(self.node)
+        """Digest of what its result depends on, also of the files that it names."""
+        return digest([self.node, *(Path(of["path"]).read_text() for of in _with_files(self.node))])
 
     def build(self) -> Method:
         """The method.
@@ -95,12 +97,23 @@ def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]
             chosen = dict(zip(given, values, strict=True))
             overrides = tuple(f"{_sign(given[key])}{key}={value}" for key, value in chosen.items())
             node = compose([f"method={name}", *overrides], "pool")["method"][name]
+            for of in _with_files(node):  # trials run in other folders
+                of["path"] = os.path.abspath(of["path"])
             told = [f"{key.removeprefix(f'method.{name}.')}={chosen[key]}" for key in given if key in swept]
             label = f"{name}[{','.join(told)}]" if told else name
             variant = Variant(label, name, (f"method={name}", *overrides), node)
             variant.build()
             found.append(variant)
     return found
+
+
+def _with_files(node: Any) -> Iterator[dict[str, Any]]:
+    """The parts of a method that name a file by `path`."""
+    if isinstance(node, dict):
+        if isinstance(node.get("path"), str):
+            yield node
+        for value in node.values():
+            yield from _with_files(value)
 
 
 def _method_of(text: str) -> str:

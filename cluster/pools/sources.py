@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from cluster.schema import PoolSource, refusal
 from pooling.pool import UNJUDGED, Pool, make_pool
 from pooling.runs import read_runs
+from ranking.collections.faults import Faults
 from ranking.errors import BadInput
 from ranking.trec_files import read_qrels
 
@@ -81,7 +82,7 @@ def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, An
 
 def _name(runs: str | list[str]) -> str:
     """Of a pool, by where its runs lie."""
-    place = Path(runs if isinstance(runs, str) else runs[0]).resolve()
+    place = Path(runs if isinstance(runs, str) else next(iter(runs), "")).resolve()
     folder = place if place.is_dir() else place.parent
     return folder.parent.name if folder.name in ("runs", "inputs") else folder.name
 
@@ -93,8 +94,10 @@ def _named(name: str, source: dict[str, Any]) -> NamedPool:
             f"the pool {name} has no {missing}", remedy=f"give {missing}=…; only `pyrite judge` needs no qrels"
         )
     runs = read_runs(source["runs"], source["order"], source["groups"], source["strict"], source["encoding"])
-    qrels = read_qrels(source["qrels"], source["strict"])
+    faults = Faults(source["strict"])
+    qrels = read_qrels(source["qrels"], faults=faults, encoding=source["encoding"])
     pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], HALVES[source["topics"]])
+    pool.notes["broken lines of the judgements left out"] = sum(faults.skipped.values())
     return NamedPool(name, pool, fingerprint(pool))
 
 

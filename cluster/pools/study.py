@@ -140,7 +140,8 @@ def conduct(study: PoolStudy, console: Console) -> int:
     _record(study, pools)
     done = finished(study.storage, trials)
     console.print(
-        f"{len(trials)} methods ({len(done)} done), {study.config['seeds']} seeds each, results in {study.storage}",
+        f"{len(study.variants)} methods over {len(pools)} pool{'s'[: len(pools) - 1]}, {study.config['seeds']} seeds "
+        f"each ({len(done)} of {len(trials)} done), results in {study.storage}",
         soft_wrap=True, markup=False,
     )  # fmt: skip
     errors: dict[str, str] = {}

@@ -50,9 +50,10 @@ class Trial:
 
 def plan_trial(pool: NamedPool, variant: Variant, config: dict[str, Any]) -> Trial:
     """The trial of a method over a pool."""
-    options = {key: config[key] for key in ("seeds", "worth", "reuse", "stopping")}
-    options["budgets"] = config["budgets"] or usual_budgets(pool.pool)
-    identity = digest([pool.fingerprint, variant.node, options])
+    options = {key: config[key] for key in ("seeds", "worth", "reuse")}
+    options["stopping"] = config.get("stopping", {})  # stopping=[] leaves nothing of the group
+    options["budgets"] = sorted(set(config["budgets"] or usual_budgets(pool.pool)))
+    identity = digest([pool.fingerprint, variant.identity, options])
     name = "".join(sign if sign.isalnum() or sign in "_-." else "_" for sign in f"{pool.name}-{variant.label}")
     options |= {"cpu": config["cpu"]}
     return Trial(f"{name[:80]}-{identity[:10]}", pool.name, pool.fingerprint, variant.label, variant.node, options)

@@ -23,7 +23,7 @@ kernel = njit(**_OPTIONS)
 """Compiles a function that a loop calls. Numba counts references to each array at each call, which costs more than the
 work of these functions does; none of them allocates, and who calls them holds the arrays, so that is left out."""
 
-POOLING = Path(__file__).parent.parent
+HERE = Path(__file__).parent
 
 
 def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:
@@ -47,8 +47,8 @@ def _source(used: Any) -> str | None:
 
 @cache
 def _digest(sources: frozenset[str]) -> str:
-    """Of what a loop may be compiled from: this room, and the files of the method's own functions."""
+    """Of what a loop may be compiled from: this folder, the pool, and the files of the method's own functions."""
     digest = hashlib.sha256()
-    for file in sorted({*map(str, POOLING.rglob("*.py")), *sources}):
+    for file in sorted({*map(str, HERE.glob("*.py")), str(HERE.parent / "pool.py"), *sources}):
         digest.update(Path(file).read_bytes())
     return digest.hexdigest()[:12]

@@ -305,15 +305,18 @@ def test_options_out_of_range(wrong: str) -> None:
 
 
 def test_a_changed_source_gives_a_loop_another_name(tmp_path, monkeypatch) -> None:
-    (tmp_path / "a.py").write_text("one = 1\n")
-    monkeypatch.setattr(compiling, "POOLING", tmp_path)
+    here = tmp_path / "adjudicators"
+    here.mkdir()
+    (here / "a.py").write_text("one = 1\n")
+    (tmp_path / "pool.py").write_text("zero = 0\n")
+    monkeypatch.setattr(compiling, "HERE", here)
     digest = compiling._digest.__wrapped__
     before = digest(frozenset())
     assert digest(frozenset()) == before
     outside = tmp_path.parent / "method.py"
     outside.write_text("two = 2\n")
     assert digest(frozenset({str(outside)})) != before
-    (tmp_path / "a.py").write_text("one = 2\n")
+    (here / "a.py").write_text("one = 2\n")
     assert digest(frozenset()) != before
 
 

@@ -75,7 +75,7 @@ def test_a_study_that_is_finished_is_not_started_anew(study: Path, of_small_pool
     assert "holds results already" in capsys.readouterr().err
     before = (study / "summary.csv").read_bytes()
     assert command("pool", "--resume", str(study)) == 0
-    assert "(6 done)" in capsys.readouterr().out
+    assert "(6 of 6 done)" in capsys.readouterr().out
     assert (study / "summary.csv").read_bytes() == before
     assert command("pool", "--resume", str(study), "seeds=3") == 2
     assert "can't change a study" in capsys.readouterr().err
@@ -135,3 +135,35 @@ def test_a_killed_study_goes_on_to_the_same_summary(
     assert command("pool", "--resume", str(killed)) == 0
     assert command("pool", *of_small_pool, *asked, f"out={whole}") == 0
     assert (killed / "summary.csv").read_bytes() == (whole / "summary.csv").read_bytes()
+
+
+def test_a_pool_without_relevant_documents_is_reported(small_pool: Path, tmp_path: Path, ray_session: None) -> None:
+    qrels = tmp_path / "none.txt"
+    qrels.write_text((small_pool / "qrels.txt").read_text().replace(" 1\n", " 0\n"))
+    given = [f"runs={small_pool / 'runs'}", f"qrels={qrels}", "method=mtf,mm", "seeds=1", "dashboard=false"]
+    out = tmp_path / "out"
+    assert command("pool", *given, "stopping=[found_nothing]", f"out={out}") == 0
+    assert (out / "report.html").exists()
+    assert set(pl.read_csv(out / "summary.csv")["found_mean"]) == {0.0}
+
+
+def test_a_prior_from_a_file_beside_the_user_and_another_baseline(
+    of_small_pool: list[str], tmp_path: Path, ray_session: None, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.chdir(tmp_path)
+    prior = "method.mm.arm.prior={_target_: pooling.priors.Table, path: prior.txt}"
+    names = ["a0", "a1", "b2", "b3", "c4", "c5"]
+    Path("prior.txt").write_text("".join(f"{name} {place + 1} 2\n" for place, name in enumerate(names)))
+    asked = [*of_small_pool, "method=mm,rank", prior, "seeds=1", "worth=false", "stopping=[]", "budgets=[5,5,3]"]
+    assert command("pool", *asked, "out=first") == 0
+    summary = pl.read_csv("first/summary.csv")
+    assert summary.filter(method="mm")["judgements"].to_list() == ["3", "5", "all"]
+    assert summary["p"].null_count() == len(summary)
+    assert command("report", "first", "baseline=rank") == 0
+    assert pl.read_csv("first/summary.csv").filter(method="mm")["difference"].null_count() == 0
+    assert command("report", "first", "baseline=best") == 2
+    assert command("report", "first", "seeds=3") == 2
+    Path("prior.txt").write_text("".join(f"{name} {place + 2} 2\n" for place, name in enumerate(names)))
+    assert command("pool", *asked, "out=second") == 0
+    runs = [{path.stem.split(".")[0] for path in Path(out, "runs").glob("*-mm-*.json")} for out in ("first", "second")]
+    assert runs[0] != runs[1], "a prior's content is part of what a result depends on"

@@ -65,3 +65,27 @@ def test_what_does_not_go_together_is_refused(of_small_pool: list[str], tmp_path
         opened("qrels=some.txt")
     with pytest.raises(BadInput, match="no such file"):
         opened("runs=nowhere", "qrels=nowhere.txt")
+
+
+def test_judgements_in_another_encoding_and_twice(small_pool: Path, tmp_path: Path) -> None:
+    qrels = tmp_path / "qrels.txt"
+    lines = (small_pool / "qrels.txt").read_text()
+    qrels.write_bytes((lines + "1 0 caf\u00e9 1\n1 0 d00 1\n").encode("latin-1"))
+    given = [f"runs={small_pool / 'runs'}", f"qrels={qrels}"]
+    with pytest.raises(BadInput, match="utf-8"):
+        opened(*given)
+    (named,) = opened(*given, "encoding=latin-1")
+    assert named.pool.notes["judgements given again (the last counts)"] == 1
+    with qrels.open("ab") as file:
+        file.write(b"1 0 d01\n")
+    (named,) = opened(*given, "encoding=latin-1", "strict=false")
+    assert named.pool.notes["broken lines of the judgements left out"] == 1
+
+
+def test_nothing_to_pool_is_refused(of_small_pool: list[str], small_pool: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="there are no runs"):
+        opened("runs=[]", f"qrels={small_pool / 'qrels.txt'}")
+    qrels = tmp_path / "one.txt"
+    qrels.write_text("1 0 d00 1\n")
+    with pytest.raises(BadInput, match="none of the 1 topics is left"):
+        opened(f"runs={small_pool / 'runs'}", f"qrels={qrels}", "topics=odd")
