@@ -19,6 +19,7 @@ Order = Literal["score", "rank", "file"]
 """What orders a run within a topic: `score` descending, then document descending, as NIST does (scores as float32,
 as in trec_eval); the `rank` column; or the lines as they stand in the `file`."""
 
+_BEHIND: dict[Order, str] = {"score": "document id, descending", "rank": "their place in the file", "file": "nothing"}
 _SORTED: dict[Order, tuple[list[str], list[bool]]] = {
     "score": (["score", "document"], [True, True]),
     "rank": (["rank", "line"], [False, False]),
@@ -77,7 +78,7 @@ def read_runs(
         raise BadInput("there are no runs", remedy="give a folder of TREC runs, or name the files")
     faults = Faults(strict)
     read = [_read(file, order, faults, encoding, deepest) for file in files]
-    tags = [tag for _, tag, _ in read]
+    tags = [tag for _, tag, _, _ in read]
     names = [
         tag if tag is not None and tags.count(tag) == 1 else _stem(file) for file, tag in zip(files, tags, strict=True)
     ]
@@ -93,7 +94,8 @@ def read_runs(
     ordered = [names[place] for place in by_name]
     notes = {
         "broken lines left out": sum(faults.skipped.values()),
-        "lines that name a document again": sum(repeated for _, _, repeated in read),
+        "lines that name a document again": sum(repeated for _, _, repeated, _ in read),
+        f"lines tied with the one before by {order} (ordered by {_BEHIND[order]})": sum(tied for *_, tied in read),
         "runs named by their file, for want of a tag of their own": sum(
             name != tag for name, tag in zip(names, tags, strict=True)
         ),
@@ -117,8 +119,8 @@ def _stem(file: Path) -> str:
 
 def _read(
     file: Path, order: Order, faults: Faults, encoding: str, deepest: int | None
-) -> tuple[pl.DataFrame, str | None, int]:
-    """One run, its tag (None where it has several), and how many of its lines name a document again."""
+) -> tuple[pl.DataFrame, str | None, int, int]:
+    """One run, its tag (None where it has several), how many lines name a document again, and how many are tied."""
     frames = list(tables(file, RUN, faults, encoding=encoding))
     if not sum(map(len, frames)):
         raise BadInput("no lines in it" if faults.strict else "no readable lines in it", file)
@@ -133,7 +135,9 @@ def _read(
         .with_columns(place=pl.int_range(pl.len(), dtype=pl.UInt32).over("topic"))
     )
     repeated = len(lines) - len(ranked)
-    return (ranked if deepest is None else ranked.filter(pl.col("place") < deepest)), tag, repeated
+    kept = ranked if deepest is None else ranked.filter(pl.col("place") < deepest)
+    tied = len(kept) - kept.select("topic", by[0]).n_unique()
+    return kept, tag, repeated, tied
 
 
 def _sorted_topics(table: pl.DataFrame) -> list[str]:

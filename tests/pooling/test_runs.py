@@ -179,3 +179,13 @@ def test_files_by_name_are_as_their_folder(folder) -> None:
     in_folder = read_runs(str(place))
     assert by_name.names == in_folder.names
     assert by_name.table.equals(in_folder.table)
+
+
+def test_ties_are_counted_by_what_orders_the_run(tmp_path: Path) -> None:
+    lines = ["1 Q0 a 1 3 t", "1 Q0 b 2 3 t", "1 Q0 c 3 2 t", "2 Q0 a 1 3 t", "2 Q0 b 1 1 t"]
+    (tmp_path / "run").write_text("\n".join(lines) + "\n")
+    counted = {
+        order: [count for said, count in read_runs(str(tmp_path), order).notes.items() if said.startswith("lines tied")]
+        for order in ("score", "rank", "file")
+    }
+    assert counted == {"score": [1], "rank": [1], "file": [0]}

@@ -123,7 +123,8 @@ def test_two_pools_in_one_study(small_pool: Path, tmp_path: Path, ray_session: N
 def test_a_killed_study_goes_on_to_the_same_summary(
     of_small_pool: list[str], tmp_path: Path, ray_session: None
 ) -> None:
-    asked = ["method=docid,mtf,mm,bla,posterior_fusion,rank,mm_ns,bla_ns", "seeds=30"]
+    # One compiled loop for all of them; long enough to be caught in the middle.
+    asked = ["method=mm", "method.mm.rate=0,0.1,0.2,0.4,0.5,0.6,0.8,1", "seeds=30", "stopping=[stable_ranking]"]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
 
     def two_are_done() -> bool:
