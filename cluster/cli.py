@@ -52,8 +52,6 @@ def _parser() -> argparse.ArgumentParser:
         "  out=FOLDER_OR_URI retries=N concurrent=N address=RAY_CLUSTER dashboard=false\n\n"
         "example:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small",
     )
-    study.add_argument("overrides", nargs="*", metavar="key=value", help="what differs from the defaults; may sweep")
-    study.add_argument("--resume", metavar="OUT", help="continue the study of this folder after an interrupt")
     pool = verb(
         "pool",
         "Compare orders of judging a pool in simulation, over many seeds, spread with Ray Tune.",
@@ -66,8 +64,9 @@ def _parser() -> argparse.ArgumentParser:
         "  seeds=N 'budgets=[100,300]' baseline=METHOD worth=false reuse=true out=FOLDER_OR_URI concurrent=N\n\n"
         "example:\n  pyrite pool runs=trec8/runs qrels=trec8/qrels.txt.gz method=mtf,mm,mm_ns,posterior_fusion",
     )
-    pool.add_argument("overrides", nargs="*", metavar="key=value", help="what differs from the defaults; may sweep")
-    pool.add_argument("--resume", metavar="OUT", help="continue the study of this folder after an interrupt")
+    for many in (study, pool):
+        many.add_argument("overrides", nargs="*", metavar="key=value", help="what differs from the defaults; may sweep")
+        many.add_argument("--resume", metavar="OUT", help="continue the study of this folder after an interrupt")
     judging = verb(
         "judge",
         "Serve a page on which people judge a pool, in the order that a method says.",
@@ -82,7 +81,12 @@ def _parser() -> argparse.ArgumentParser:
     judging.add_argument("--export", metavar="FILE", help="write the qrels of what is judged so far, and end")
     report = verb("report", "Make a study's summary, figures and report again.", "example:\n  pyrite report outputs/m")
     report.add_argument("out", metavar="OUT", help="the study's folder or URI")
-    report.add_argument("overrides", nargs="*", metavar="key=value", help="baseline='policy=… function=… selector=…'")
+    report.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="key=value",
+        help="baseline='policy=… function=… selector=…', or of a pool baseline=METHOD",
+    )
     shown = verb(
         "options",
         "Show the whole configuration that overrides give, with what each option means.",

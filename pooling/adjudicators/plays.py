@@ -43,7 +43,7 @@ class State(NamedTuple):
         taken, rewards: as every adjudicator has them.
         history: int32 [documents], those judged, in order.
         counts: int64 [3], at `ROUND` the plays so far, at `CURRENT` the run played last, at `JUDGED` the judgements.
-        tied: int32 [runs], room to work in.
+        tied: int32 [runs or teams, whichever are more], room to work in.
     """
 
     runs: Arms
