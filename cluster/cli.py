@@ -52,6 +52,17 @@ def _parser() -> argparse.ArgumentParser:
         "  out=FOLDER_OR_URI retries=N concurrent=N address=RAY_CLUSTER dashboard=false\n\n"
         "example:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small",
     )
+    learn = verb(
+        "learn",
+        "Let an agent learn which function should supply a ranker's negatives, and when.",
+        "options, as Hydra overrides: those of one run (an episode), and\n"
+        + "".join(f"  {group}={'|'.join(groups[group])}\n" for group in ("agent", "reward"))
+        + "  function=[bm25,random,tfidf]  the actions   hold=N|epoch  batches that one is held for\n"
+        "  episodes=N copies=N workers=N hosts=N gamma=0.995 panel.size=N panel.every=N\n"
+        "  out=FOLDER_OR_URI save_every=SECONDS   (all: `pyrite options --for learn`)\n\n"
+        "example:\n  pyrite learn agent=actor_critic function=[bm25,random] reward=diff scale=small out=outputs/agent\n"
+        "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20",
+    )
     pool = verb(
         "pool",
         "Compare orders of judging a pool in simulation, over many seeds, spread with Ray Tune.",
@@ -64,9 +75,9 @@ def _parser() -> argparse.ArgumentParser:
         "  seeds=N 'budgets=[100,300]' baseline=METHOD worth=false reuse=true out=FOLDER_OR_URI concurrent=N\n\n"
         "example:\n  pyrite pool runs=trec8/runs qrels=trec8/qrels.txt.gz method=mtf,mm,mm_ns,posterior_fusion",
     )
-    for many in (study, pool):
-        many.add_argument("overrides", nargs="*", metavar="key=value", help="what differs from the defaults; may sweep")
-        many.add_argument("--resume", metavar="OUT", help="continue the study of this folder after an interrupt")
+    for many, may in ((study, "; may sweep"), (pool, "; may sweep"), (learn, "")):
+        many.add_argument("overrides", nargs="*", metavar="key=value", help=f"what differs from the defaults{may}")
+        many.add_argument("--resume", metavar="OUT", help="go on with what this folder holds after an interrupt")
     judging = verb(
         "judge",
         "Serve a page on which people judge a pool, in the order that a method says.",
@@ -93,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
         "examples:\n  pyrite options ranker=match_pyramid scale=tiny\n  pyrite options --for pool method=mm",
     )
     shown.add_argument(
-        "--for", dest="of", choices=("pool", "judge"), help="options of another verb than train and study"
+        "--for", dest="of", choices=("learn", "pool", "judge"), help="options of another verb than train and study"
     )
     shown.add_argument("overrides", nargs="*", metavar="key=value", help="what differs from the defaults")
     return parser
@@ -163,6 +174,8 @@ def _run(chosen: argparse.Namespace) -> int:
     kind: Any
     if chosen.verb == "pool":
         from cluster.pools import study as kind
+    elif chosen.verb == "learn":
+        from cluster.learning import verb as kind
     else:
         from cluster.studies import ranking as kind
 

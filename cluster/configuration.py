@@ -85,9 +85,14 @@ def groups_of(config: str) -> list[str]:
     """The configuration groups that a primary file chooses from, in their order by name."""
     from omegaconf import OmegaConf
 
-    content: Any = OmegaConf.to_container(OmegaConf.load(CONF / f"{config}.yaml"))
-    defaults = content["defaults"]
-    return sorted(str(group) for entry in defaults if isinstance(entry, dict) for group in entry)
+    content: Any = OmegaConf.to_container(OmegaConf.load(CONF / f"{config}.yaml"), resolve=False)
+    found: set[str] = set()
+    for entry in content["defaults"]:
+        if isinstance(entry, dict):
+            found |= {str(group) for group in entry if not str(group).startswith("override ")}
+        elif entry != "_self_":  # another primary file, whose options this one has too
+            found |= set(groups_of(entry))
+    return sorted(found)
 
 
 def digest(content: Any) -> str:

@@ -6,6 +6,7 @@ disk under its key, and a study puts it into Ray's object store once for all the
 
 from __future__ import annotations
 
+import hashlib
 import os
 import uuid
 from collections.abc import Callable
@@ -14,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster.configuration import build, digest, option
+from cluster.learning.agent_file import agent_content, checkpoint_of, read_agent
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
@@ -27,6 +30,10 @@ from ranking.sources import Sources
 from ranking.splits import Split, split_queries
 from ranking.texts import Texts
 from ranking.vectors import WordVectors
+from rl.compression import Compressed, compress
+from rl.similarity import similarity_table
+from rl.state import StateOptions
+from rl.trained import TrainedAgent
 from sampling.guard import negatives_lists
 
 FORMAT = 2
@@ -48,6 +55,16 @@ class Lists:
 
     lists: RankedLists | None
     guarded: int
+
+
+Part = Base | Candidates | Lists | Compressed | NDArray[np.float32] | TrainedAgent
+SAID = {
+    "base": "encoding texts",
+    "validation": "ranking for validation",
+    "compressed": "compressing texts for the agent",
+    "similarity": "measuring the candidates for the agent",
+}
+"""What is being made, for people who wait; lists say what they rank."""
 
 
 def default_cache() -> Path:
@@ -95,10 +112,32 @@ class Preparation:
         keys["validation"] = digest([base, "dev", validation, _files(validation)])
         for name, node in config["function"].items():
             keys[f"function:{name}"] = digest([base, node, config["sampling"]["guard"], _files(node)])
-        return keys
+        return keys | self._observed(config, keys)
 
-    def part(self, config: dict[str, Any], name: str) -> Base | Candidates | Lists:
+    def _observed(self, config: dict[str, Any], keys: dict[str, str]) -> dict[str, str]:
+        """Keys of what an agent's states look up, where there is one: it learns, or was learned."""
+        found = {}
+        if checkpoint := checkpoint_of(config):
+            found["agent"] = digest(hashlib.sha256(agent_content(checkpoint)).hexdigest())
+        elif "state" not in config:
+            return {}
+        weighting = self._state(config).weighting
+        found["compressed"] = digest([keys["base"], weighting])
+        for name in config["function"]:
+            found[f"similarity:{name}"] = digest([keys[f"function:{name}"], "similarity"])
+        return found
+
+    def _state(self, config: dict[str, Any]) -> StateOptions:
+        """How the agent's states are described."""
+        if checkpoint := checkpoint_of(config):
+            return read_agent(checkpoint).state
+        options: StateOptions = build(config["state"])
+        return options
+
+    def part(self, config: dict[str, Any], name: str) -> Part:
         """One part, from the cache or made now."""
+        if name == "agent":
+            return read_agent(checkpoint_of(config) or "")
         place = self._cache(config) / "parts" / f"{self.keys(config)[name]}.safetensors"
         if place.is_file():
             try:
@@ -113,16 +152,22 @@ class Preparation:
         """All parts of a configuration, by name."""
         return {name: self.part(config, name) for name in self.keys(config)}
 
-    def _make(self, config: dict[str, Any], name: str) -> Base | Candidates | Lists:
+    def _make(self, config: dict[str, Any], name: str) -> Part:
         kind, _, which = name.partition(":")
-        self.note({"base": "encoding texts", "validation": "ranking for validation"}.get(kind, f"ranking: {which}"))
+        self.note(SAID.get(kind, f"ranking: {which}"))
         if kind == "base":
             return self._make_base(config)
         base = self.part(config, "base")
         assert isinstance(base, Base)
+        if kind == "compressed":
+            return compress(base.encoded, base.vectors, self._state(config).weighting)
         sources = self._sources.setdefault(
             self.keys(config)["base"], Sources(self.collection(config), base.encoded, base.vectors)
         )
+        if kind == "similarity":
+            lists = self.part(config, f"function:{which}")
+            assert isinstance(lists, Lists)
+            return similarity_table(build(config["function"][which]), lists.lists, sources)
         if kind == "function":
             return Lists(
                 *negatives_lists(build(config["function"][which]), sources, build(config["sampling"]["guard"]))
@@ -189,6 +234,7 @@ def _lists(state: dict[str, Any]) -> Lists:
     return Lists(RankedLists(**state["lists"]) if state["lists"] else None, state["guarded"])
 
 
-_RESTORE: dict[str, Callable[[Any], Base | Candidates | Lists]] = {
+_RESTORE: dict[str, Callable[[Any], Part]] = {
     "base": _base, "origin": _candidates, "validation": _candidates, "function": _lists,
+    "compressed": lambda state: Compressed(**state), "similarity": lambda table: table,
 }  # fmt: skip

@@ -12,11 +12,14 @@ import torch
 from numpy.typing import NDArray
 
 from cluster.configuration import build
+from cluster.learning.agent_file import check_agent
+from cluster.learning.surroundings import equip
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.splits import Split
 from ranking.training import OptimizerFactory, RankerTraining
+from sampling.policies.policy import SamplingPolicy
 from sampling.sampler import Sampler
 
 
@@ -144,10 +147,24 @@ def run(
     return outcome
 
 
-def assemble(config: dict[str, Any], parts: dict[str, Any], fold: int) -> tuple[RankerTraining, Sampler]:
-    """The training of a fold's ranker and the sampler of its negatives, from a configuration."""
+def assemble(
+    config: dict[str, Any],
+    parts: dict[str, Any],
+    fold: int,
+    sequence: np.random.SeedSequence | None = None,
+    policy: SamplingPolicy | None = None,
+) -> tuple[RankerTraining, Sampler]:
+    """The training of a fold's ranker and the sampler of its negatives, from a configuration.
+
+    Args:
+        config: composed.
+        parts: its parts.
+        fold: of the cross-validation, 0 where there is none.
+        sequence: of the seeds; the run's own when None.
+        policy: takes the place of the configured one.
+    """
     base, split = parts["base"], parts["base"].splits[fold]
-    weights, order, sampling = np.random.SeedSequence([config["seed"], fold]).spawn(3)
+    weights, order, sampling = (sequence or np.random.SeedSequence([config["seed"], fold])).spawn(3)
     rng = np.random.default_rng(weights)
     generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
     device = torch.device("cuda" if config["resources"]["gpu"] and torch.cuda.is_available() else "cpu")
@@ -166,10 +183,14 @@ def assemble(config: dict[str, Any], parts: dict[str, Any], fold: int) -> tuple[
     for name, node in config["function"].items():
         functions[name] = build(node)
         functions[name].ready(base.encoded, parts[f"function:{name}"].lists)
+    selector = build(config["selector"])
+    policy = policy or build(config["policy"])
+    if "agent" in parts:
+        equip(policy, selector, parts)
     sampler = Sampler(
-        build(config["policy"]),
+        policy,
         functions,
-        build(config["selector"]),
+        selector,
         config["sampling"]["negatives"],
         np.random.default_rng(sampling),
         {name: parts[f"function:{name}"].guarded for name in functions},
@@ -236,6 +257,7 @@ def check(config: dict[str, Any]) -> None:
     for group in ("function", "origin"):
         for node in config[group].values():
             build(node)
+    check_agent(config)
     build(config["sampling"]["guard"])
     from ranking.evaluation.measures import parse
 

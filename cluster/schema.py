@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ranking.errors import BadInput
 
 Count = Annotated[int, Field(ge=1)]
+FIGURE = r"^(0?\.\d+)(?: ± (0?\.\d+))?(?: ([*†]+))?$"
+"""A figure as papers print it: mean, deviation, marks."""
 
 
 class Shape(BaseModel):
@@ -87,6 +89,51 @@ class Run(Shape):
     weights: bool
 
 
+class Learning(Run):
+    """conf/learn.yaml."""
+
+    agent: Part
+    reward: Part
+    state: Part
+    panel: Part
+    gamma: Annotated[float, Field(gt=0, le=1)]
+    hold: Count | Literal["epoch"]
+    episodes: Count
+    copies: Count
+    workers: Annotated[int, Field(ge=0)] | None
+    hosts: Annotated[int, Field(ge=0)]
+    yardstick: Annotated[int, Field(ge=0)]
+    save_every: Annotated[float, Field(ge=0)]
+    out: Annotated[str, Field(min_length=1)] | None
+    address: str | None
+    dashboard: bool
+
+
+class Published(Shape):
+    """What a paper reports, for a study's report to put its own figures beside.
+
+    `figures` and `convergence` are laid out as in the paper: by collection, method and ranker, under the paper's
+    names; `collections`, `rankers` and `methods` say what stands for them in the study, a method as key=value
+    pairs of `summary.csv`.
+    """
+
+    source: str
+    collections: dict[str, str]
+    rankers: dict[str, str]
+    methods: dict[str, str]
+    figures: dict[str, dict[str, dict[str, Annotated[str, Field(pattern=FIGURE)]]]] = {}
+    convergence: dict[str, dict[str, dict[str, Annotated[float, Field(ge=0, le=1)]]]] = {}
+    says: list[str] = []
+    differs: list[str] = []
+
+
+class Scaled(Shape):
+    """What an experiment changes at a scale: fewer seeds, and overrides in place of its own."""
+
+    seeds: Count | None = None
+    overrides: list[str] = []
+
+
 class Experiment(Shape):
     """A file of conf/experiment."""
 
@@ -95,12 +142,15 @@ class Experiment(Shape):
     seeds: Count
     overrides: list[str] = []
     methods: Annotated[list[list[str]], Field(min_length=1)]
+    scales: dict[str, Scaled] = {}
+    published: Published | None = None
 
 
 class Study(Shape):
     """conf/study.yaml."""
 
     experiment: Experiment
+    data: str = "data"
     seeds: Count | None
     samples: Count
     search: Literal["random", "optuna"]
@@ -184,7 +234,7 @@ class Judging(Shape):
     serve: bool
 
 
-SHAPES: dict[str, type[Shape]] = {"config": Run, "study": Study, "pool": Pooling, "judge": Judging}
+SHAPES: dict[str, type[Shape]] = {"config": Run, "learn": Learning, "study": Study, "pool": Pooling, "judge": Judging}
 """By the name of the primary file."""
 
 
@@ -202,7 +252,7 @@ def check_shape(config: dict[str, Any], name: str) -> None:
 
 def see(config: str) -> str:
     """Where a user finds the options of a primary file."""
-    return f"see `pyrite options --for {config}`" if config in ("pool", "judge") else "see `pyrite options`"
+    return f"see `pyrite options --for {config}`" if config in ("learn", "pool", "judge") else "see `pyrite options`"
 
 
 def refusal(error: ValidationError, option: str = "", config: str = "config") -> BadInput:

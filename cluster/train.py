@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cluster.configuration import CHOICES, compose
+from cluster.learning.agent_file import learner_of
 from cluster.preparation import Preparation
 from cluster.run import Outcome, Progress, check, run
 from cluster.storage import Storage
@@ -35,6 +36,8 @@ def train(overrides: Sequence[str], console: Console) -> None:
     place = compose(mine, "study")["out"]
     planned = _single([text for text in overrides if text not in mine])
     check(planned.config)
+    if learner_of(planned.config):
+        raise BadInput("there is no agent", "policy.checkpoint", "learn one with `pyrite learn`, and name its folder")
     console.print(f"[bold]{planned.name}[/]")
     storage = Storage(place) if place else None
     if storage:

@@ -108,7 +108,7 @@ class RankerTraining:
         self.validation, self.rng = validation, rng
         self.optimizer = optimizer(ranker.parameters())
         self.batch_size, self.max_epochs, self.patience = batch_size, max_epochs, patience
-        self._top = ranker.top_parameters(gradient_layers)
+        self.top = ranker.top_parameters(gradient_layers)
         relevant = encoded.judgements.relevant()
         rows = relevant.rows()
         chosen = np.isin(rows, queries)
@@ -163,15 +163,25 @@ class RankerTraining:
         norm = 0.0
         if torch.isfinite(loss):
             loss.backward()
-            norm = gradient_norm(self._top)
-        if torch.isfinite(loss) and math.isfinite(gradient_norm(self.ranker.parameters())):
+            norm = gradient_norm(self.top)
+        finite = bool(torch.isfinite(loss)) and math.isfinite(gradient_norm(self.ranker.parameters()))
+        if finite:
             self.optimizer.step()
-        else:
+        return self.record(Step(loss.item(), norm, scores.detach().float().cpu().numpy()), finite)
+
+    def record(self, step: Step, finite: bool) -> Step:
+        """Count an update, whoever computed it: `update` or `ranking.stacked`.
+
+        Args:
+            step: what it showed.
+            finite: whether loss and gradient were finite and the optimizer has used them.
+        """
+        if not finite:
             self.diverged = True
         self.step += 1
-        self.position += len(batch)
-        self._epoch_loss += loss.item()
-        return Step(loss.item(), norm, scores.detach().float().cpu().numpy())
+        self.position += len(step.scores)
+        self._epoch_loss += step.loss
+        return step
 
     def validate(self) -> float:
         """Measure the ranker on the validation queries, end the epoch and keep the best weights so far.

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
+from ranking.texts import Texts
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,28 @@ class WordVectors:
         filled = np.where(self.known[:, None], self.table, drawn)
         filled[0] = 0
         return filled
+
+
+def directions(texts: Texts, table: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Unit vectors along each text's weighted sum of word vectors; zero where no word has a vector.
+
+    Args:
+        texts: none of them empty.
+        table: float32 [words, dimension].
+        weights: float32 [words], of each occurrence of a word.
+
+    Returns:
+        float32 [texts, dimension].
+    """
+    weighted = table * weights[:, None]
+    sums = np.zeros((len(texts), table.shape[1]), np.float32)
+    step = 4096  # texts at a time, to bound the memory
+    for start in range(0, len(texts), step):
+        offsets = texts.offsets[start : start + step + 1]
+        words = weighted[texts.tokens[offsets[0] : offsets[-1]]]
+        # reduceat would give an empty text its successor's first word; the encoder writes no empty texts.
+        sums[start : start + step] = np.add.reduceat(words, offsets[:-1] - offsets[0], axis=0)
+    return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
 
 
 class VectorSource(ABC):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sampling.policies.policy import SamplingPolicy
-from sampling.retrieval.function import RetrievalFunction
+from sampling.retrieval.function import Offer, RetrievalFunction
 from sampling.selection.selector import Selector
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ class Tally:
 class Sampler:
     """π, f and the selection of negatives (Cohen et al. 2019, section 3.1.1).
 
+    `negatives` and `observe` take turns; a state is saved or loaded before `negatives`, not between the two.
+
     Args:
         policy: chooses the function.
         functions: by name; they are ready.
@@ -79,13 +81,20 @@ class Sampler:
         self.policy.ready(list(self.functions))
         self.tallies = {name: Tally() for name in self.functions}
         self._chosen: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._last: tuple[Batch, RankerTraining] | None = None
+        self._selections: list[tuple[NDArray[np.intp], Batch, Offer]] = []
+        self._begun = False
+        self._learned: dict[str, Any] = {}  # loaded, and to be put back once policy and selector have begun
 
     def negatives(self, batch: Batch, training: RankerTraining) -> NDArray[np.int32]:
         """Document indices [b, count], −1 where a query fell short.
 
         Never a document judged relevant for its query.
         """
+        if not self._begun:
+            self._begin(training)
         chosen = self._chosen = self.policy.choose(batch, training, self.rng)
+        self._last, self._selections = (batch, training), []
         negatives = np.full((len(batch), self.count), -1, np.int32)
         for index, (name, function) in enumerate(self.functions.items()):
             rows = np.flatnonzero(chosen == index)
@@ -93,6 +102,7 @@ class Sampler:
                 continue
             part = batch if len(rows) == len(batch) else batch.take(rows)
             offer = self.selector.select(part, function, self.count, training, self.rng)
+            self._selections.append((rows, part, offer))
             negatives[rows, : offer.documents.shape[1]] = offer.documents
             tally = self.tallies[name]
             tally.batches += 1
@@ -100,13 +110,26 @@ class Sampler:
             tally.missing += int(np.count_nonzero(negatives[rows] < 0))
         return negatives
 
+    def _begin(self, training: RankerTraining) -> None:
+        for name, part in (("policy", self.policy), ("selector", self.selector)):
+            part.begin(self.functions, training)
+            if self._learned.get(name):
+                part.load_state_dict(self._learned[name])
+        self._begun = True
+
     def observe(self, negatives: NDArray[np.int32], step: Step) -> None:
-        """Note how the ranker scored what it was shown last."""
+        """Note how the ranker scored what it was shown last, and let policy and selector learn from it."""
         for index, tally in enumerate(self.tallies.values()):
             rows = self._chosen == index
             if rows.any():
                 tally.positive.add(step.scores[rows, 0])
                 tally.negative.add(step.scores[rows, 1:][negatives[rows] >= 0])
+        if self._last is not None:
+            (batch, training), self._last = self._last, None
+            self.policy.observe(batch, negatives, step, training, self.rng)
+            for shown, part, offer in self._selections:
+                of_part = replace(step, scores=step.scores[shown])
+                self.selector.observe(part, offer, of_part, training, self.rng)
 
     def report(self) -> list[dict[str, Any]]:
         """A row a function: what it supplied, fell short of and was guarded away, and the ranker's scores of it.
@@ -128,14 +151,23 @@ class Sampler:
 
     def state_dict(self) -> dict[str, Any]:
         """All that a resumed run needs to draw what it would have drawn."""
+        learned = self._learned
+        if self._begun:
+            learned = {"policy": self.policy.state_dict(), "selector": self.selector.state_dict()}
         return {
             "rng": self.rng.bit_generator.state,
             "tallies": {n: asdict(t) for n, t in self.tallies.items()},
+            **learned,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from `state_dict`."""
+        """Continue from `state_dict`.
+
+        At the next `negatives` policy and selector begin again and then take back what they had learned.
+        """
         self.rng.bit_generator.state = state["rng"]
         for name, values in state["tallies"].items():
             spreads = {key: Spread(**values[key]) for key in ("positive", "negative")}
             self.tallies[name] = Tally(**(values | spreads))
+        self._learned = {part: state[part] for part in ("policy", "selector") if part in state}
+        self._begun = False

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from cluster.studies.methods import column_of
+from cluster.studies.methods import column_of, is_learned
 from ranking.errors import BadInput
 from ranking.evaluation.significance import effect_size, holm, kolmogorov_smirnov, t_test
 
@@ -42,10 +42,10 @@ class Runs:
 def best_baselines(family: Sequence[Runs]) -> dict[str, Runs]:
     """For each method the best of the others that a learned policy would have to beat.
 
-    That is the highest mean among the other methods whose policy is not learned (paper 000, table 1); so the
+    That is the highest mean among the other methods that are not learned (paper 000, table 1); so the
     best baseline itself is compared with the runner-up.
     """
-    able = [runs for runs in family if runs.identity["policy"] != "learned" and len(runs.values)]
+    able = [runs for runs in family if not is_learned(runs.identity) and len(runs.values)]
     ranked = sorted(able, key=lambda runs: (-runs.mean, runs.method))
     best = {runs.method: next((other for other in ranked if other is not runs), None) for runs in family}
     return {method: other for method, other in best.items() if other is not None}

@@ -16,6 +16,7 @@ from cluster.storage import Storage
 from cluster.studies import results
 from cluster.studies.analysis import summarise
 from cluster.studies.comparison import named_baseline
+from cluster.studies.convergence import convergence
 from cluster.studies.methods import METHOD, categorical, column_of, with_methods
 from cluster.studies.outcomes import read_outcome
 from cluster.studies.sweep import Planned
@@ -93,7 +94,10 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
     summary = summarise(trials, baseline or config.get("study", {}).get("baseline"))
     storage.write("summary.csv", summary.write_csv().encode())
     written = (storage.read(CONFIG) or b"").decode()
-    page = render(trials, queries, summary, written, config.get("command", ""))
+    rates = convergence(trials)
+    if not rates.is_empty():
+        storage.write("convergence.csv", rates.write_csv().encode())
+    page = render(trials, queries, summary, written, config.get("command", ""), config)
     for name, content in page.figures.items():
         storage.write(f"figures/{name}", content)
     storage.write("report.html", page.html.encode())

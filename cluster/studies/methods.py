@@ -7,7 +7,10 @@ over seeds and hyperparameters is what a robustness study asks (paper 000, secti
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import polars as pl
+import yaml
 
 METHOD = ("ranker", "policy", "function", "selector")
 BM25 = "BM25's own order"  # the method column of the ranking that the candidates came in
@@ -50,6 +53,11 @@ def categorical(trials: pl.DataFrame) -> list[str]:
     return sorted(key for key in names if key.split(".")[0] != "collection")
 
 
+def is_learned(method: Mapping[str, str]) -> bool:
+    """Whether an agent chooses the functions of a method, or its documents."""
+    return "learned" in (method.get("policy"), method.get("selector"))
+
+
 def column_of(key: str) -> str:
     """The name of a swept key's column: the key, unless a column of that name says something else."""
     return f"swept.{key}" if key in RESERVED or key in METHOD else key
@@ -61,7 +69,8 @@ def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
     Returns:
         run, collection, ranker, policy, function, selector, then a column for each categorical swept key
         ("-" in a run without it), and method, the short name in tables and figures: "bm25 ·
-        uniform" (policy fixed), "random(random+bm25) · uniform" or "bm25 · uniform · objective=hinge".
+        uniform" (policy fixed), "random(random+bm25) · uniform" or "bm25 · uniform · objective=hinge". Of swept
+        lists (policy.learn) it shows what differs among them.
     """
     keys = categorical(trials)
     frame = trials.select("run", _collection(), pl.col(METHOD).fill_null("-"))
@@ -75,10 +84,34 @@ def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
     source = pl.when(policy == "fixed").then(function).otherwise(pl.format("{}({})", policy, function))
     parts = [source, pl.col("selector")]
     for key in keys:
-        value = pl.col(column_of(key))
-        parts.append(pl.concat_str(pl.lit(f"{key}="), value))  # null where the run has no such key
+        value = pl.col(column_of(key))  # null where the run has no such key
+        labels = _labels(key, frame[column_of(key)].drop_nulls().unique().sort().to_list())
+        parts.append(value.replace_strict(labels, return_dtype=pl.String))
     name = pl.concat_str(parts, separator=" · ", ignore_nulls=True)
     return frame.with_columns(name.alias("method")).with_columns(pl.col(map(column_of, keys)).fill_null("-"))
+
+
+def _labels(key: str, values: Sequence[str]) -> dict[str, str]:
+    """What a method's name says of each value of a swept key."""
+    whole = {value: f"{key}={value}" for value in values}
+    if not values or not all(value.startswith("[") for value in values):
+        return whole
+    items = {value: items_of(value) for value in values}
+    shared = set.intersection(*map(set, items.values()))
+    brief = {
+        value: " ".join([item for item in own if item not in shared] or own) or whole[value]
+        for value, own in items.items()
+    }
+    return brief if len(set(brief.values())) == len(values) else whole
+
+
+def items_of(value: str) -> list[str]:
+    """The items of a list as Hydra prints it, ['agent=ppo','reward=raw']; a value that is no list is one item."""
+    try:
+        items = yaml.safe_load(value)
+    except yaml.YAMLError:
+        return [value]
+    return list(map(str, items)) if isinstance(items, list) else [value]
 
 
 def measurements(trials: pl.DataFrame) -> pl.DataFrame:

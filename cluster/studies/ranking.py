@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -53,15 +54,24 @@ class Study:
     @property
     def seeds(self) -> list[int]:
         """Seeds of each point."""
-        return given_seeds(self.arguments) or list(range(self.options["seeds"] or self.design["seeds"]))
+        count = self.options["seeds"] or self._scaled.get("seeds") or self.design["seeds"]
+        return given_seeds(self.arguments) or list(range(count))
 
     def points(self) -> list[Point]:
         """What is compared: each point runs with every seed."""
         return points(
             self.design["methods"],
-            self.design.get("overrides", []),
+            [*self.design.get("overrides", []), *self._scaled.get("overrides", [])],
             [text for text in self.arguments if key_of(text) != "seed"],
         )
+
+    @property
+    def _scaled(self) -> dict[str, Any]:
+        """What the experiment changes at the scale that the user, or else the experiment itself, asks for."""
+        scales = [text for text in [*self.design.get("overrides", []), *self.arguments] if key_of(text) == "scale"]
+        name = scales[-1].split("=", 1)[1] if scales else ""
+        scaled: dict[str, Any] = self.design.get("scales", {}).get(name, {})
+        return scaled
 
 
 def read_arguments(arguments: Sequence[str], resume: str | None = None) -> Study:
@@ -119,16 +129,25 @@ def conduct(study: Study, console: Console) -> int:
         How many runs failed in the end.
     """
     from cluster.session import session
+    from cluster.learning.agent_file import learner_of
+    from cluster.studies.agents import learn_agents, with_agents
     from cluster.studies.optuna_runs import OptunaRuns
     from cluster.studies.tuning import spread
 
     preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]"))
-    runs, adaptive = _planned(study)
+    planned_runs, adaptive = _planned(study)
     proposals = OptunaRuns(adaptive, study.options["samples"], study.seeds, study.storage)
+    _look_for_data(study.options.get("data"), [*planned_runs, *proposals.examples()])
+    runs, agents = with_agents(planned_runs, study.storage)
     known = [*runs, *proposals.examples()]
     if not known:
         raise BadInput("nothing to run", remedy="see `pyrite study --help`")
-    for planned in _distinct(known):
+    if any(learner_of(planned.config) for planned in known):
+        raise BadInput(
+            "a search by Optuna can't learn agents", "search", "learn one first, and give policy.checkpoint="
+        )
+    # As planned: an agent that the study learns first is not there yet.
+    for planned in _distinct([*planned_runs, *proposals.examples()]):
         check(planned.config)
     collections = {planned.name: preparation.collection(planned.config) for planned in known}
     check_baseline(study.options["baseline"], known, collections)
@@ -143,6 +162,9 @@ def conduct(study: Study, console: Console) -> int:
             if dashboard:
                 console.print(f"[dim]Ray's dashboard: {dashboard}[/]")
             waiting = [planned for planned in runs if planned.name not in done]
+            missing = agents.missing(waiting)
+            if missing:
+                learn_agents(missing, study.storage, study.options, preparation, console)
             errors = spread(study, waiting, proposals, ready, preparation, console)
     # A search over few whole numbers may come back to one: it is the same run, and counts once.
     runs = list({planned.name: planned for planned in [*runs, *proposals.proposed]}.values())
@@ -164,6 +186,22 @@ def _planned(study: Study) -> tuple[list[Planned], list[Point]]:
             for planned in plan(point, point.at(shares), study.seeds):
                 runs.setdefault(identity(planned.config), planned)
     return list(runs.values()), adaptive
+
+
+def _look_for_data(folder: str | None, runs: Iterable[Planned]) -> None:
+    """See that the collections that an experiment takes from the folder `data` are there.
+
+    Raises:
+        BadInput: where one is not.
+    """
+    for path in dict.fromkeys(str(planned.config["collection"].get("path")) for planned in runs):
+        place = Path(path)
+        if folder is not None and place.is_relative_to(folder) and not place.exists():
+            remedy = (
+                f"put the collection {place.name} there, name the folder that holds it by data=FOLDER or PYRITE_DATA, "
+                "or take another, as collection=pydocs (docs/collections.md)"
+            )
+            raise BadInput("there is no such folder", path, remedy)
 
 
 def _distinct(runs: Iterable[Planned]) -> list[Planned]:

@@ -5,19 +5,22 @@ Nothing is read or written here, so that a report can go to any file system.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 from matplotlib.figure import Figure
 
 from cluster.studies.canvas import png, svg
+from cluster.studies.convergence import agents, convergence
 from cluster.studies.figures import curves, density, runs
 from cluster.studies.hyperparameters import hyperparameters
 from cluster.studies.methods import evaluations, with_methods
 from cluster.studies.page import Markup, fold, markup, page, table, tag
 from cluster.studies.per_query import differences, histogram
-from cluster.studies.report_tables import all_figures, probability, side_by_side, winners
+from cluster.studies.published import beside, read_published
+from cluster.studies.report_tables import all_figures, convergence_rates, probability, side_by_side, winners
 from cluster.studies.table import figure as printed
 from cluster.studies.table import measures_of
 
@@ -36,7 +39,12 @@ class Report:
 
 
 def render(
-    trials: pl.DataFrame, queries: pl.DataFrame, summary: pl.DataFrame, config: str, command: str = ""
+    trials: pl.DataFrame,
+    queries: pl.DataFrame,
+    summary: pl.DataFrame,
+    config: str,
+    command: str = "",
+    study: Mapping[str, Any] | None = None,
 ) -> Report:
     """Render the report of a study; its figures are of the leading measure, that of the first column.
 
@@ -46,6 +54,10 @@ def render(
         summary: the frame of `cluster.studies.analysis.summarise`.
         config: the text of `config.yaml`.
         command: what was typed to run the study, if it is known.
+        study: what `config.yaml` says, for the paper whose experiment it repeats.
+
+    Raises:
+        BadInput: where that is damaged.
     """
     collections = ", ".join(trials["collection"].drop_nulls().unique().sort())
     title = f"Negative sampling on {collections}" if collections else "Negative sampling"
@@ -56,7 +68,8 @@ def render(
         compared = differences(trials, queries, summary, measures[0])
         figures = _figures(trials, summary, compared, measures[0])
         files = {f"{name}.png": png(figure) for name, (figure, _) in figures.items()}
-        body += [*_results(summary, measures), *_how_to_read(), tag("h2", "Figures")]
+        body += [*_results(summary, measures), *_how_to_read()]
+        body += [*_paper(trials, summary, study or {}), *_convergence(trials, measures[0]), tag("h2", "Figures")]
         shown = {name: _shown(name, *drawn) for name, drawn in figures.items()}
         body += [figure for name, figure in shown.items() if name != "queries"]
         body += _per_query(compared, measures[0], shown.get("queries", Markup("")))
@@ -115,6 +128,36 @@ def _how_to_read() -> Iterator[Markup]:
         "BM25 gives the same candidates of the same queries.",
     ):
         yield tag("p", text)
+
+
+def _paper(trials: pl.DataFrame, summary: pl.DataFrame, study: Mapping[str, Any]) -> Iterator[Markup]:
+    published = read_published(study.get("design"))
+    if published is not None:
+        yield from beside(published, trials, summary, convergence(trials), study.get("overrides", ()))
+
+
+def _convergence(trials: pl.DataFrame, measure: str) -> Iterator[Markup]:
+    """Shown where agents can be compared: with one another, or with the random policy."""
+    rates = convergence(trials).filter(measure=measure)
+    if rates.is_empty() or not ((rates["agents"] > 1) | rates["rate"].is_not_null()).any():
+        return
+    yield tag("h2", "How reliably it is learned")
+    yield tag(
+        "p",
+        "The convergence rate is the share of agents whose rankers reach a higher mean than those of the random "
+        "policy (Cohen et al. 2019, table 2). With few runs an agent that learned nothing is above that mean about "
+        "half of the time: the tests compare all runs of all agents with the random policy's.",
+    )
+    yield convergence_rates(rates, measure)
+    rows = [
+        [
+            *(row[name] for name in ("collection", "ranker", "method", "candidates", "agent", "runs")),
+            *(printed(row[name]) for name in ("mean", "random_mean")),
+        ]
+        for row in agents(trials).filter(measure=measure).iter_rows(named=True)
+    ]
+    head = ["collection", "ranker", "method", "candidates", "agent", "runs", "mean", "random policy"]
+    yield fold("Every agent", table(head, rows, left=4))
 
 
 def _figures(

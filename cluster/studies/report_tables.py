@@ -45,7 +45,7 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Markup:
         best = dict(section.group_by("candidates").agg(pl.col("mean").max()).iter_rows())
         for method in section["method"].unique(maintain_order=True):
             of = {row["candidates"]: row for row in section.filter(method=method).iter_rows(named=True)}
-            cells = [_cell(of.get(origin), None if own else best[origin]) for origin in origins if origin in best]
+            cells = [cell(of.get(origin), None if own else best[origin]) for origin in origins if origin in best]
             cells += [Markup("–")] * (len(origins) - len(cells))
             rows.append([method, *cells, _runs(list(of.values()))])
     head = ["method", *(f"{origin} candidates" for origin in origins), "runs"]
@@ -72,6 +72,25 @@ def all_figures(summary: pl.DataFrame, measure: str) -> Markup:
     return table(head, rows, left=2)
 
 
+def convergence_rates(rates: pl.DataFrame, measure: str) -> Markup:
+    """Lay out how many agents of each learned method beat the random policy, and what their rankers reach."""
+    rows: list[list[object] | Markup] = []
+    here = rates.filter(measure=measure)
+    several = here["collection"].n_unique() > 1
+    for (collection, ranker), section in here.partition_by(
+        "collection", "ranker", as_dict=True, maintain_order=True
+    ).items():
+        rows.append(markup(f"{ranker} on {collection}" if several else ranker))
+        for row in section.iter_rows(named=True):
+            against = Markup(f"<br>{tag('span', 'against ' + row['random'], class_='soft')}") if row["random"] else ""
+            share = f"{row['rate']:.0%} ({row['better']} of {row['agents']})" if row["rate"] is not None else None
+            cells: list[object] = [Markup(f"{markup(row['method'])}{against}"), row["candidates"], row["agents"], share]
+            cells += [figure(row[name]) for name in ("mean", "best", "better_mean", "random_mean")]
+            rows.append([*cells, *(_tested(test, row[test]) for test in ("difference", "t_p_holm", "ks_p_holm"))])
+    head = ["method", "candidates", "agents", "better than random", "mean", "best agent", "better agents"]
+    return table([*head, "random", "difference", "t p (Holm)", "ks p (Holm)"], rows, left=2)
+
+
 def probability(p: float | None) -> str | None:
     """A p value as tables print it: three places, no leading zero."""
     if p is None:
@@ -89,17 +108,18 @@ def sections(summary: pl.DataFrame, measure: str, own: bool = True) -> Iterator[
         yield (f"{name} on {collection}" if several else name), section
 
 
-def _origins(summary: pl.DataFrame, measure: str) -> list[str]:
-    return summary.filter(measure=measure)["candidates"].unique(maintain_order=True).to_list()
-
-
-def _cell(row: Row | None, best: float | None) -> Markup:
+def cell(row: Row | None, best: float | None) -> Markup:
+    """A figure with its deviation and marks, bold where it is the best."""
     if row is None or row["mean"] is None:
         return markup(None)
     mean = figure(row["mean"])
     spread = f"± {figure(row['std'])}" if row["std"] is not None else ""
     shown = tag("b", mean) if row["mean"] == best else mean
     return Markup(f"{shown} {tag('small', spread)}{tag('sup', row['marks'])}")
+
+
+def _origins(summary: pl.DataFrame, measure: str) -> list[str]:
+    return summary.filter(measure=measure)["candidates"].unique(maintain_order=True).to_list()
 
 
 def _runs(rows: list[Row]) -> str:

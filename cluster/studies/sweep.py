@@ -13,46 +13,9 @@ import numpy as np
 
 from cluster.configuration import CHOICES, compose, digest
 from cluster.schema import check_shape
+from cluster.studies.fitting import fitted, takes
+from cluster.studies.point import Interval, Point, key_of
 from ranking.errors import BadInput
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A range of numbers to draw from: `interval(low, high)`, with `tag(log, …)` on a log scale, `int(…)` whole."""
-
-    low: float
-    high: float
-    log: bool
-    whole: bool
-
-    def at(self, share: float) -> float | int:
-        """The value that lies `share` (0 to 1) of the way."""
-        if self.log:
-            value = float(np.exp(np.log(self.low) + share * (np.log(self.high) - np.log(self.low))))
-        else:
-            value = self.low + share * (self.high - self.low)
-        return round(value) if self.whole else float(f"{value:.6g}")
-
-
-@dataclass(frozen=True)
-class Point:
-    """One combination of what is swept: a method, and intervals that are still to be drawn.
-
-    Args:
-        overrides: Hydra overrides, no two of the same key.
-        intervals: by key.
-        swept: keys that the study varies, here or at another point.
-    """
-
-    overrides: tuple[str, ...]
-    intervals: tuple[tuple[str, Interval], ...]
-    swept: tuple[str, ...] = ()
-
-    def at(self, shares: Sequence[float]) -> tuple[str, ...]:
-        """What every interval gives at these shares of it, as overrides."""
-        return tuple(
-            f"{key}={interval.at(share)}" for (key, interval), share in zip(self.intervals, shares, strict=True)
-        )
 
 
 @dataclass(frozen=True)
@@ -79,6 +42,8 @@ METHOD = ("ranker", "policy", "function", "selector")
 def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
     """Every combination of a study's sweeps.
 
+    An option of a part (`policy.checkpoint`) is given to those points alone whose part has it (`fitted`).
+
     Args:
         methods: lines of overrides; the study is their union.
         common: overrides of all lines.
@@ -87,7 +52,7 @@ def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Seque
     Raises:
         BadInput: where an override is malformed.
     """
-    found: dict[Any, Point] = {}
+    expanded: list[Point] = []
     for line in methods or [[]]:
         merged: dict[str, Any] = {}
         for text in [*common, *line, *given]:
@@ -95,8 +60,10 @@ def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Seque
             merged[key_of(override.get_key_element())] = override
         if _has_no_choice(merged, given):
             continue
-        for point in _expand(list(merged.values())):
-            found.setdefault((frozenset(point.overrides), point.intervals), point)
+        expanded += _expand(list(merged.values()))
+    found: dict[Any, Point] = {}
+    for point in fitted(expanded, set(map(key_of, given))):
+        found.setdefault((frozenset(point.overrides), point.intervals), point)
     return _name_swept(list(found.values()))
 
 
@@ -112,7 +79,10 @@ def _has_no_choice(merged: dict[str, Any], given: Sequence[str]) -> bool:
 
 
 def _name_swept(found: list[Point]) -> list[Point]:
-    """Tell each point which keys the study varies, whether a sweep or a line of the experiment does."""
+    """Tell each point which keys the study varies, whether a sweep or a line of the experiment does.
+
+    A point whose part has no such option is no other value of it.
+    """
     values: dict[str, set[str | None]] = {}
     for point in found:
         for text in point.overrides:
@@ -120,14 +90,10 @@ def _name_swept(found: list[Point]) -> list[Point]:
     for point in found:
         own = {key_of(text): text for text in point.overrides}
         for key, known in values.items():
-            known.add(own.get(key))
+            if takes(point.overrides, key):
+                known.add(own.get(key))
     varied = [key for key, known in values.items() if len(known) > 1]
     return [Point(point.overrides, point.intervals, (*varied, *(key for key, _ in point.intervals))) for point in found]
-
-
-def key_of(override: str) -> str:
-    """The key of an override, without the signs that add or delete it."""
-    return override.split("=", 1)[0].lstrip("+~")
 
 
 def values_of(text: str) -> list[str]:

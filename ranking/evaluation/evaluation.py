@@ -24,7 +24,7 @@ class Evaluation:
     """
 
     def __init__(self, encoded: EncodedCollection, candidates: Candidates, measures: Sequence[str]) -> None:
-        self.encoded, self.candidates = encoded, candidates
+        self.encoded, self.candidates, self.measures = encoded, candidates, list(measures)
         judged = [encoded.judgements.of(query)[1] for query in candidates.queries]
         self.evaluator = Evaluator(measures, judged)
         if candidates.documents is not None:
@@ -51,6 +51,17 @@ class Evaluation:
         documents = self.candidates.documents
         assert documents is not None
         return self.evaluator(ranked_grades(scores, _numbers(documents, scores), self._grades, self._keys))
+
+    def of_ideal(self) -> dict[str, NDArray[np.float64]]:
+        """The same of the best order of the candidates: the most that a ranker can reach with them."""
+        if self.candidates.documents is not None:
+            grades = self._grades
+        else:
+            judged = [self.encoded.judgements.of(query)[1] for query in self.candidates.queries]
+            grades = np.zeros((len(judged), max(map(len, judged), default=0)), np.int32)
+            for row, of_query in enumerate(judged):
+                grades[row, : len(of_query)] = of_query
+        return self.evaluator(-np.sort(-grades, axis=1)[:, : self.candidates.depth])
 
     def of_bm25(self) -> dict[str, NDArray[np.float64]]:
         """The same of BM25's own order of the candidates."""

@@ -41,6 +41,14 @@ class Candidates:
         documents = None if self.documents is None else self.documents[rows]
         return Candidates(self.queries[rows], documents, self.bm25.take(rows), self.depth)
 
+    def head(self, depth: int | None) -> Candidates:
+        """The first `depth` candidates of each query; None keeps them all."""
+        if depth is None or depth >= self.depth:
+            return self
+        documents = None if self.documents is None else self.documents[:, :depth]
+        bm25 = RankedLists(self.bm25.documents[:, :depth], self.bm25.scores[:, :depth])
+        return Candidates(self.queries, documents, bm25, depth)
+
 
 class Origin(ABC):
     """An origin of candidates.

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ranking.errors import BadInput
-from ranking.rankers.bag import weighted_mean
+from ranking.rankers.bag import padded_mean, weighted_mean
 from ranking.rankers.ranker import Ranker, linear
 from ranking.texts import Texts
 
@@ -77,7 +77,10 @@ class FeedForward(Ranker):
 
     def read(self, texts: Texts) -> Tensor:
         """The shared lower layers. Shape [texts, last lower width]."""
-        state = weighted_mean(self.vectors, self.term_weights, texts)
+        return self.lowered(weighted_mean(self.vectors, self.term_weights, texts))
+
+    def lowered(self, state: Tensor) -> Tensor:
+        """The lower layers over the texts' weighted means."""
         for layer in self.lower:
             state = F.relu(layer(state))
         return state
@@ -97,9 +100,17 @@ class FeedForward(Ranker):
     def forward(self, queries: Texts, documents: Texts) -> Tensor:
         # Queries and documents share the lower layers: reading them in one go makes one gradient of the
         # vectors, as large as the vocabulary, and not two.
-        read = self.read(queries.followed_by(documents))
-        of_queries = self.query_half(read[: len(queries)])[:, None]
-        return self.interact(of_queries, self.document_half(read[len(queries) :]).unflatten(0, (len(queries), -1)))
+        return self.compare(self.read(queries.followed_by(documents)), len(queries))
+
+    def score_padded(self, queries: Tensor, documents: Tensor) -> Tensor:
+        width = max(queries.shape[-1], documents.shape[-1])  # one, to read them in one go here too
+        tokens = torch.cat([F.pad(texts, (0, width - texts.shape[-1])) for texts in (queries, documents.flatten(0, 1))])
+        return self.compare(self.lowered(padded_mean(self.vectors, self.term_weights, tokens)), len(queries))
+
+    def compare(self, read: Tensor, queries: int) -> Tensor:
+        """The upper layers over so many queries that were read and then their documents. Shape [queries, m]."""
+        of_queries = self.query_half(read[:queries])[:, None]
+        return self.interact(of_queries, self.document_half(read[queries:]).unflatten(0, (queries, -1)))
 
     def layers(self) -> list[nn.Module]:
         return [*self.lower, nn.ModuleList([self.query_half, self.document_half]), *self.upper]

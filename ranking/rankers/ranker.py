@@ -72,6 +72,21 @@ class Ranker(nn.Module, ABC):
         by_query = represented.view(len(queries), -1, *represented.shape[1:])
         return self.interact(self.represent_queries(queries)[:, None], by_query)
 
+    def score_padded(self, queries: Tensor, documents: Tensor) -> Tensor:
+        """What `forward` gives, from padded token ids: how rankers of one shape score in one go.
+
+        `ranking.stacked` maps it over many rankers' weights (`torch.func.vmap`), so that no shape may depend on
+        what the tensors hold. A ranker without it is stepped by itself.
+
+        Args:
+            queries: int64 [b, words], 0 behind a text's end.
+            documents: int64 [b, m, words], likewise.
+
+        Returns:
+            Shape [b, m].
+        """
+        raise NotImplementedError(f"{type(self).__name__} scores no padded texts")
+
     @property
     def device(self) -> torch.device:
         """Where its weights are."""

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
+from sampling.retrieval.function import RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from ranking.training import Batch, RankerTraining, Step
 
 
 class SamplingPolicy(ABC):
     """Chooses, for every batch, the retrieval function that supplies its negatives (π in Cohen et al. 2019).
+
+    A subclass writes `choose`. One that learns while the ranker does also writes `begin`, `observe` and its state;
+    the sampler calls them in the order ready, begin, then choose and observe for each batch.
 
     Args:
         chooses: whether it needs several functions to choose among.
@@ -36,6 +40,41 @@ class SamplingPolicy(ABC):
             raise BadInput(f"{name} takes one function and has {functions}", "function", "give one: function=bm25")
         self.functions = functions
 
+    def begin(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:  # noqa: B027
+        """Start afresh for a ranker that is about to be trained.
+
+        Called once before the first `choose`, and again after a state was loaded: the state is put back behind it.
+
+        Args:
+            functions: by name, in the order of `ready`.
+            training: of the ranker; in mid-training where a run goes on.
+        """
+
     @abstractmethod
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         """An index into the functions for each query of the batch (the same for all in most policies)."""
+
+    def observe(  # noqa: B027
+        self,
+        batch: Batch,
+        negatives: NDArray[np.int32],
+        step: Step,
+        training: RankerTraining,
+        rng: np.random.Generator,
+    ) -> None:
+        """Learn what the last choice led to.
+
+        Args:
+            batch: of the last `choose`.
+            negatives: int32 [b, n], −1 for none.
+            step: of the update with them.
+            training: after that update.
+            rng: all its chance.
+        """
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it has learned in this run, for `ranking.checkpoint`; nothing where it does not learn."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027
+        """Continue from `state_dict`, after `begin`."""

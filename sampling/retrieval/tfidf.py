@@ -9,6 +9,7 @@ from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from ranking.texts import Texts
+from ranking.vectors import directions
 from sampling.retrieval.ranked import Ranked
 
 
@@ -52,12 +53,4 @@ class TfIdf(Ranked):
         """Unit vectors, one a text; zero where no word has a vector."""
         if not sources.vectors.known.any():
             raise BadInput("needs trained word vectors", "function=tfidf", "choose vectors=glove or vectors=file")
-        weighted = sources.vectors.table * sources.encoded.idf[:, None]
-        means = np.zeros((len(texts), weighted.shape[1]), np.float32)
-        step = 4096  # texts at a time, to bound the memory
-        for start in range(0, len(texts), step):
-            offsets = texts.offsets[start : start + step + 1]
-            words = weighted[texts.tokens[offsets[0] : offsets[-1]]]
-            # reduceat would give an empty text its successor's first word; the encoder writes no empty texts.
-            means[start : start + step] = np.add.reduceat(words, offsets[:-1] - offsets[0], axis=0)
-        return means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+        return directions(texts, sources.vectors.table, sources.encoded.idf)

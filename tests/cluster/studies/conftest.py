@@ -78,3 +78,38 @@ def made_up_study() -> Study:
         return pl.DataFrame(trials, schema_overrides={"swept": SWEPT}, infer_schema_length=None), pl.DataFrame(queries)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def written_trials() -> Callable[..., pl.DataFrame]:
+    """Make trials from overrides and what each run reached over BM25's candidates, None where it failed."""
+
+    def make(
+        runs: Sequence[tuple[str, float | None]],
+        swept: Sequence[str] = ("policy.learn", "policy.agent", "selector.agent"),
+        collection: str = "medquad",
+    ) -> pl.DataFrame:
+        rows = []
+        for number, (overrides, value) in enumerate(runs):
+            own = dict(text.split("=", 1) for text in overrides.split())
+            rows.append(
+                {
+                    "run": f"{collection}-{number:03}",
+                    "overrides": f"{overrides} seed={number}",
+                    **{key: own.get(key, default) for key, default in PARTS.items()},
+                    "function": own.get("function", "random+bm25"),
+                    "seed": number,
+                    "status": "failed" if value is None else "done",
+                    "error": None,
+                    "collection": collection,
+                    "fingerprint": f"fingerprint of {collection}",
+                    "bm25:AP@100": value,
+                    "swept": [{"key": key, "value": own[key]} for key in swept if key in own],
+                }
+            )
+        return pl.DataFrame(rows, schema_overrides={"swept": SWEPT, "bm25:AP@100": pl.Float64})
+
+    return make
+
+
+PARTS = {"ranker": "feed_forward", "policy": "fixed", "selector": "uniform", "objective": "softmax"}

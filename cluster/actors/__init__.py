@@ -1,0 +1,1 @@
+"""Ray actors that outlive a call: they hold what many processes share."""

@@ -1,0 +1,172 @@
+"""Learning one agent, from its last state to its file."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from cluster.configuration import build
+from cluster.learning.agent_file import FILE
+from cluster.learning.environments import spaces_of
+from cluster.learning.record import LEARNED, RANDOM, row, table
+from cluster.storage import Storage
+from cluster.studies.results import parquet
+from ranking.checkpoint import from_bytes, to_bytes
+from rl.agents.agent import Agent, Learning
+from rl.agents.random import RandomAgent
+from rl.trained import TrainedAgent
+
+STATE, EPISODES = "state.safetensors", "episodes.parquet"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the copies of a learning are stepped. What is learned does not depend on it.
+
+    Args:
+        copies: makes copies, their numbers beginning at the offset that it is given.
+        workers: processes that step them; 0 is this one.
+        cpus: of each.
+    """
+
+    copies: Callable[[int], Callable[[int, int], Any]]
+    workers: int
+    cpus: float
+
+
+@dataclass(frozen=True)
+class Told:
+    """How far a learning is: told after each update.
+
+    Args:
+        rows: of the episodes that have ended, also the yardstick's.
+        episodes: of the agent that have ended.
+        wanted: episodes in the end.
+        lost: episodes that started over since their host was lost.
+    """
+
+    rows: list[dict[str, Any]]
+    episodes: int
+    wanted: int
+    lost: int
+
+
+Tell = Callable[[Told], None]
+
+
+def learn(
+    config: dict[str, Any],
+    place: Place,
+    parts: Mapping[str, Any],
+    storage: Storage,
+    tell: Tell = lambda told: None,
+    facts: Mapping[str, Any] | None = None,
+) -> pl.DataFrame:
+    """Learn an agent and write it, its episodes and, on the way, its state.
+
+    The result depends on the configuration alone, also after interrupts and whatever the number of workers; only
+    episodes lost with a ranker host leave a trace, and are counted.
+
+    Args:
+        config: of a learning, composed.
+        place: where its copies are stepped.
+        parts: of the configuration.
+        storage: the folder; a state in it is gone on with.
+        tell: told the progress.
+        facts: what the agent's file should say of its making.
+
+    Returns:
+        The episodes (`cluster.learning.record`).
+    """
+    content = storage.read(STATE)
+    saved = from_bytes(content, f"{storage}/{STATE}") if content else None
+    rows: list[dict[str, Any]] = saved["rows"] if saved else []
+    if saved is None and config["yardstick"]:
+        rows += _yardstick(config, place, parts, tell)
+    learning = _build(config, build(config["agent"]), place, parts, 0)
+    try:
+        if saved:
+            learning.restore(saved["learning"])
+        lost = _learn(config, learning, rows, storage, tell, saved["lost"] if saved else 0)
+        if learning.kept:
+            agent = _agent(config, learning, parts, {**(facts or {}), "lost": lost})
+            storage.write(FILE, agent.to_bytes())
+    finally:
+        learning.close()
+    episodes = table(rows)
+    storage.write(EPISODES, parquet(episodes))
+    storage.delete(STATE)
+    return episodes
+
+
+def _learn(
+    config: dict[str, Any],
+    learning: Learning,
+    rows: list[dict[str, Any]],
+    storage: Storage,
+    tell: Tell,
+    lost: int,
+) -> int:
+    """Learn until enough episodes have ended; return how many were lost with their host, `lost` before it included."""
+    kept = time.perf_counter()
+    count = sum(each["agent"] == LEARNED for each in rows)
+    while count < config["episodes"]:
+        ended = learning.update()
+        whole = [row(LEARNED, summary) for summary in ended if not summary["lost"]]
+        rows += whole
+        count, lost = count + len(whole), lost + len(ended) - len(whole)
+        tell(Told(rows, count, config["episodes"], lost))
+        if time.perf_counter() - kept >= config["save_every"]:
+            storage.write(STATE, to_bytes({"rows": rows, "lost": lost, "learning": learning.state()}))
+            kept = time.perf_counter()
+    return lost
+
+
+def _yardstick(config: dict[str, Any], place: Place, parts: Mapping[str, Any], tell: Tell) -> list[dict[str, Any]]:
+    """Episodes of the random agent, on copies of their own: as many of each, or short ones would come first."""
+    learning = _build(config, RandomAgent(), place, parts, config["copies"])
+    rows: list[dict[str, Any]] = []
+    each = math.ceil(config["yardstick"] / config["copies"])
+    try:
+        while len(rows) < each * config["copies"]:
+            ended = [summary for summary in learning.update() if not summary["lost"]]
+            rows += [row(RANDOM, summary) for summary in ended if summary["episode"] < each]
+            tell(Told(rows, 0, config["episodes"], 0))
+    finally:
+        learning.close()
+    return rows
+
+
+def _build(config: dict[str, Any], agent: Agent, place: Place, parts: Mapping[str, Any], offset: int) -> Learning:
+    observations, actions = spaces_of(config, parts)
+    return agent.build(
+        place.copies(offset),
+        observations,
+        actions,
+        seed=config["seed"],
+        gamma=config["gamma"],
+        workers=place.workers,
+        copies=config["copies"],
+        cpus=place.cpus,
+    )
+
+
+def _agent(
+    config: dict[str, Any], learning: Learning, parts: Mapping[str, Any], facts: Mapping[str, Any]
+) -> TrainedAgent:
+    return TrainedAgent(
+        functions=list(config["function"]),
+        state=build(config["state"]),
+        hold=config["hold"],
+        pairs=config["training"]["batch_size"],
+        dimension=parts["compressed"].dimension,
+        network=learning.network,
+        weights=learning.policy_weights(),
+        documents=None,
+        facts={**facts, **learning.counters},
+    )

@@ -1,0 +1,190 @@
+"""`pyrite learn`: an agent learns which function should supply a ranker's negatives, and when."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import yaml
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from cluster.configuration import CHOICES, build, compose, digest
+from cluster.preparation import Preparation
+from cluster.run import check
+from cluster.schema import SHAPES
+from cluster.storage import Storage
+from cluster.studies.conclusion import CONFIG, read_config
+from cluster.studies.sweep import key_of, values_of
+from ranking.errors import BadInput
+
+MAY_CHANGE = ("workers", "hosts", "save_every", "address", "dashboard")
+"""Options that a learning may be resumed with: its result does not depend on them."""
+NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights")
+"""Keys of a configuration on which what is learned does not depend."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A learning as the user asked for it.
+
+    Args:
+        config: composed.
+        overrides: that gave it.
+        storage: where it goes.
+    """
+
+    config: dict[str, Any]
+    overrides: list[str]
+    storage: Storage
+
+
+def read_arguments(arguments: Sequence[str], resume: str | None = None) -> Lesson:
+    """A new learning from the command line, or one to go on with from its folder.
+
+    Raises:
+        BadInput: where an option is wrong, the folder holds something else, or nothing to go on with.
+    """
+    if resume is not None:
+        return _continued(arguments, resume)
+    config = compose_learning(arguments)
+    place = config["out"] or f"outputs/learn-{time.strftime('%Y%m%d-%H%M%S')}"
+    storage = Storage(place)
+    if storage.read(CONFIG) is not None:
+        raise BadInput(
+            "holds results already",
+            place,
+            f"go on with a learning by `pyrite learn --resume {shlex.quote(place)}`, or choose another out=",
+        )
+    return Lesson(config, list(arguments), storage)
+
+
+def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
+    """The configuration of a learning, each part of it built once to see that it can be.
+
+    Raises:
+        BadInput: where an option is wrong, or sweeps.
+    """
+    for text in overrides:
+        if "=" in text and len(values_of(text)) != 1:
+            raise BadInput(f"{text} sweeps", remedy="learn one agent at a time, or several in a `pyrite study`")
+    config = compose(overrides, "learn")
+    if config[CHOICES]["policy"] != "learned":
+        raise BadInput("policy is what is learned", "policy", "leave it out")
+    check(config)
+    for key in ("agent", "reward", "state", "panel"):
+        build(config[key])
+    if len(config["function"]) < 2:
+        raise BadInput(
+            f"there is nothing to choose among but {', '.join(config['function'])}",
+            "function",
+            "give a list: function=[bm25,random]",
+        )
+    return config
+
+
+def _continued(arguments: Sequence[str], place: str) -> Lesson:
+    fixed = [text for text in arguments if key_of(text) not in MAY_CHANGE]
+    if fixed:
+        raise BadInput(f"{fixed[0]} can't change a learning that has begun", place, "leave it out, or start another")
+    saved = read_config(Storage(place))
+    if "learn" not in saved:
+        raise BadInput("holds no learning", place, "name the folder of a `pyrite learn`")
+    overrides = [*map(str, saved["learn"]), *arguments]
+    return Lesson(compose_learning(overrides), overrides, Storage(place))
+
+
+def conduct(lesson: Lesson, console: Console) -> int:
+    """Learn, and write what there is to see.
+
+    Returns:
+        0: what fails ends in an error, and lost hosts are gone on without.
+    """
+    import ray
+
+    from cluster.learning.agent_file import FILE
+    from cluster.learning.learner import learn
+    from cluster.learning.live import LiveLine
+    from cluster.learning.places import in_workers, learn_on_hosts
+    from cluster.session import session
+
+    config, storage = lesson.config, lesson.storage
+    if storage.read(FILE) is not None:
+        console.print(f"{storage} has learned already: give policy=learned policy.checkpoint={storage}")
+        return 0
+    preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]"))
+    collection = preparation.collection(config)
+    facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
+    record(lesson, facts)
+    parts = {name: preparation.part(config, name) for name in preparation.keys(config)}
+    named = " ".join(f"{key}={config[CHOICES][key]}" for key in ("agent", "reward", "ranker"))
+    console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
+    with session(config["address"], config["dashboard"]) as dashboard:
+        if dashboard:
+            console.print(f"[dim]Ray's dashboard: {dashboard}[/]")
+        with LiveLine(console, config["validation"]["measure"]) as line:
+            if config["hosts"]:
+                name = f"learn-{digest([storage.place, time.time_ns()])[:6]}"
+                episodes = learn_on_hosts(config, storage, line.tell, facts, name)
+            else:
+                shared = {name: ray.put(part) for name, part in parts.items()}
+                episodes = learn(config, in_workers(config, shared), parts, storage, line.tell, facts)
+    show(episodes, config, lesson.overrides, storage, console)
+    return 0
+
+
+def record(lesson: Lesson, facts: dict[str, Any]) -> None:
+    """Write down what the learning is, or see that its collection is still the one that it began with."""
+    storage = lesson.storage
+    if storage.read(CONFIG) is not None:
+        if read_config(storage).get("facts") != facts:
+            raise BadInput("the collection has changed since this learning began", storage.place, "start another")
+        return
+    content = {
+        "command": shlex.join(["pyrite", "learn", *lesson.overrides]),
+        "learn": lesson.overrides,
+        "facts": facts,
+        **{key: value for key, value in lesson.config.items() if key != CHOICES},
+    }
+    storage.write(CONFIG, yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
+
+
+def show(
+    episodes: pl.DataFrame, config: dict[str, Any], overrides: Sequence[str], storage: Storage, console: Console
+) -> None:
+    """Write the figures of a learning, print its table and how to go on."""
+    from cluster.learning.figures import learning_curves, policy_picture
+    from cluster.learning.record import LEARNED, RANDOM, against_random, recent
+
+    measure = config["validation"]["measure"]
+    storage.write("figures/learning.png", learning_curves(episodes, measure))
+    storage.write("figures/policy.png", policy_picture(episodes, list(config["function"])))
+    title = f"the last episodes (of {measure} the best epoch's, on validation queries)"
+    table = Table(title=title, title_justify="left")
+    for column in ("agent", "episodes", "return", measure, "epochs", *config["function"]):
+        table.add_column(column, justify="left" if column == "agent" else "right")
+    for agent, last in ((LEARNED, 32), (RANDOM, 1 << 30)):
+        means = recent(episodes, agent, last)
+        count = min(last, episodes.filter(pl.col("agent") == agent).height)
+        if means:
+            shares = [f"{means.get(f'share:{name}', 0):.0%}" for name in config["function"]]
+            figures = [f"{means['return']:.3f}", f"{means['validation']:.4f}", f"{means['epochs']:.1f}"]
+            table.add_row(agent, str(count), *figures, *shares)
+    console.print(table)
+    tests = against_random(episodes)
+    if tests:
+        console.print(
+            f"{measure} of the last episodes against the random agent's: {tests['learned'] - tests['random']:+.4f}, "
+            f"t-test p = {tests['t_p']:.3g}, Kolmogorov-Smirnov p = {tests['ks_p']:.3g}"
+        )
+    where = os.path.relpath(storage.path("")) if storage.local else storage.place
+    console.print(escape(f"agent, episodes and figures: {where}"), soft_wrap=True)
+    own = [text for text in overrides if key_of(text).split(".")[0] in SHAPES["config"].model_fields | {"scale": None}]
+    again = ["pyrite", "study", *own, "policy=learned,random", f"policy.checkpoint={where}", "seeds=20"]
+    console.print(escape(f"compare it over fresh seeds: {shlex.join(again)}"), soft_wrap=True)

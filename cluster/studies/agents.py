@@ -1,0 +1,142 @@
+"""The agents that a study's learned policies need: learned first, each once for all the runs that use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import ray
+from ray import tune
+from rich.console import Console
+
+from cluster.configuration import digest
+from cluster.learning.agent_file import FILE, checkpoint_of, learner_of
+from cluster.learning.environments import Environments
+from cluster.learning.learner import Place, Told, learn
+from cluster.learning.record import LEARNED, recent, table
+from cluster.learning.verb import NOT_OF_THE_RESULT, Lesson, compose_learning, record
+from cluster.preparation import Preparation
+from cluster.storage import Storage
+from cluster.studies.live import LiveTable
+from cluster.studies.sweep import Planned, key_of
+from cluster.studies.trials import run_trials
+from ranking.errors import BadInput
+
+FOLDER = "agents"
+
+
+@dataclass(frozen=True)
+class Agents:
+    """What is to be learned before a study can run.
+
+    Args:
+        lessons: by the agent's name.
+    """
+
+    lessons: dict[str, Lesson]
+
+    def missing(self, runs: Iterable[Planned]) -> dict[str, Lesson]:
+        """Those that these runs need and that are not there yet."""
+        wanted = {checkpoint_of(planned.config) for planned in runs}
+        return {
+            name: lesson
+            for name, lesson in self.lessons.items()
+            if lesson.storage.place in wanted and FILE not in lesson.storage.names()
+        }
+
+
+def with_agents(runs: Sequence[Planned], storage: Storage) -> tuple[list[Planned], Agents]:
+    """Give each run whose learned policy has no agent the folder in which the study will have learned it.
+
+    The agent is learned in the run's own configuration with `policy.learn` added, and `policy.agent` for its seed.
+
+    Args:
+        runs: of the study.
+        storage: its folder; agents stand in `agents/NAME` of it.
+    """
+    lessons: dict[str, Lesson] = {}
+    given = []
+    for planned in runs:
+        part = learner_of(planned.config)
+        if part is None:
+            given.append(planned)
+            continue
+        lesson = _lesson(planned, part, storage)
+        lessons.setdefault(lesson.storage.place.rpartition("/")[2], lesson)
+        node = planned.config[part] | {"checkpoint": lesson.storage.place}
+        overrides = (*planned.overrides, f"{part}.checkpoint={lesson.storage.place}")
+        given.append(replace(planned, overrides=overrides, config=planned.config | {part: node}))
+    return given, Agents(lessons)
+
+
+def _lesson(planned: Planned, part: str, storage: Storage) -> Lesson:
+    node = planned.config[part]
+    left_out = ("seed", "policy", "selector") if part == "selector" else ("seed", "policy")
+    own = [text for text in planned.overrides if key_of(text).split(".")[0] not in left_out]
+    extra = ["actions=documents"] if part == "selector" else []
+    overrides = [*own, *extra, *node["learn"], f"seed={node['agent']}", "workers=0", "dashboard=false"]
+    config = compose_learning(overrides)
+    name = digest({key: value for key, value in config.items() if key not in NOT_OF_THE_RESULT})[:10]
+    return Lesson(config, overrides, Storage(f"{storage.place}/{FOLDER}/{name}"))
+
+
+def learn_agents(
+    lessons: dict[str, Lesson], storage: Storage, options: dict[str, Any], preparation: Preparation, console: Console
+) -> None:
+    """Learn agents, each in a trial of its own.
+
+    Args:
+        lessons: by name.
+        storage: the study's folder.
+        options: of the study.
+        preparation: makes the parts.
+        console: shows the live table.
+
+    Raises:
+        BadInput: where one could not be learned.
+    """
+    console.print(f"{len(lessons)} agent{'s' * (len(lessons) > 1)} to learn first")
+    shared: dict[str, ray.ObjectRef] = {}
+    trials = []
+    for name, lesson in lessons.items():
+        collection = preparation.collection(lesson.config)
+        facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
+        record(lesson, facts)
+        keys = preparation.keys(lesson.config)
+        for part, key in keys.items():
+            if key not in shared:
+                shared[key] = ray.put(preparation.part(lesson.config, part))
+        run = {"name": name, "config": lesson.config, "parts": keys, "place": lesson.storage.place, "facts": facts}
+        trials.append(run)
+    measure = next(iter(lessons.values())).config["validation"]["measure"]
+    with LiveTable(console, len(lessons), 0, measure, "episode") as live:
+        body = tune.with_resources(tune.with_parameters(_learn, shared=shared), _resources)
+        errors = run_trials(body, {"run": tune.grid_search(trials)}, storage, options, live)
+    if errors:
+        name, error = next(iter(errors.items()))
+        raise BadInput(f"an agent could not be learned ({error})", f"{FOLDER}/{name}", "go on with --resume")
+
+
+def _resources(trial: dict[str, Any]) -> tune.PlacementGroupFactory:
+    asked = trial["run"]["config"]["resources"]
+    return tune.PlacementGroupFactory([{"CPU": asked["cpu"], "GPU": asked["gpu"]}])
+
+
+def _learn(trial: dict[str, Any], shared: dict[str, ray.ObjectRef]) -> None:
+    """What a trial's process does: learn one agent, its copies stepped in this very process."""
+    run = trial["run"]
+    refs = {name: shared[key] for name, key in run["parts"].items()}
+    best = 0.0
+
+    def tell(told: Told) -> None:
+        nonlocal best
+        means = recent(table(told.rows), LEARNED)
+        best = means.get("validation", 0.0)
+        tune.report({"epoch": told.episodes, "max_epochs": told.wanted, "validation": best, "best": best})
+
+    parts = dict(zip(refs, ray.get(list(refs.values())), strict=True))
+    place = Place(partial(Environments, run["config"], refs), 0, run["config"]["resources"]["cpu"])
+    learn(run["config"], place, parts, Storage(run["place"]), tell, run["facts"])
+    tune.report({"best": best})

@@ -1,0 +1,52 @@
+"""What a study compares: combinations of overrides, with intervals that are still to be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A range of numbers to draw from: `interval(low, high)`, with `tag(log, …)` on a log scale, `int(…)` whole."""
+
+    low: float
+    high: float
+    log: bool
+    whole: bool
+
+    def at(self, share: float) -> float | int:
+        """The value that lies `share` (0 to 1) of the way."""
+        if self.log:
+            value = float(np.exp(np.log(self.low) + share * (np.log(self.high) - np.log(self.low))))
+        else:
+            value = self.low + share * (self.high - self.low)
+        return round(value) if self.whole else float(f"{value:.6g}")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of what is swept: a method, and intervals that are still to be drawn.
+
+    Args:
+        overrides: Hydra overrides, no two of the same key.
+        intervals: by key.
+        swept: keys that the study varies, here or at another point.
+    """
+
+    overrides: tuple[str, ...]
+    intervals: tuple[tuple[str, Interval], ...]
+    swept: tuple[str, ...] = ()
+
+    def at(self, shares: Sequence[float]) -> tuple[str, ...]:
+        """What every interval gives at these shares of it, as overrides."""
+        return tuple(
+            f"{key}={interval.at(share)}" for (key, interval), share in zip(self.intervals, shares, strict=True)
+        )
+
+
+def key_of(override: str) -> str:
+    """The key of an override, without the signs that add or delete it."""
+    return override.split("=", 1)[0].lstrip("+~")

@@ -1,0 +1,48 @@
+"""The paper's agent."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from rl.agents.agent import Agent, above
+from rl.algorithms.actor_critic.config import ActorCriticConfig
+
+
+class ActorCritic(Agent):
+    """One-step actor-critic, updated as steps arrive (Cohen et al. 2019, equations 9–11).
+
+    Args:
+        actor_lr: α_θ.
+        critic_lr: α_v.
+        optimizer: adam, or sgd for the equations as they are printed.
+        entropy: weight of the policy's entropy beside δ.
+        fragment: steps that each copy takes between two updates.
+        channels, hidden: of the network (`rl.networks.PolicyNetwork`).
+    """
+
+    def __init__(
+        self,
+        actor_lr: float = 1e-3,
+        critic_lr: float = 1e-3,
+        optimizer: Literal["adam", "sgd"] = "adam",
+        entropy: float = 0.0,
+        fragment: int = 1,
+        channels: int = 16,
+        hidden: int = 500,
+    ) -> None:
+        above(actor_lr, "actor_lr")
+        above(critic_lr, "critic_lr")
+        above(entropy, "entropy", strictly=False)
+        above(fragment, "fragment")
+        self.actor_lr, self.critic_lr, self.optimizer, self.entropy = actor_lr, critic_lr, optimizer, entropy
+        self.fragment, self.channels, self.hidden = fragment, channels, hidden
+
+    def config(self, copies: int) -> ActorCriticConfig:
+        config = ActorCriticConfig()
+        config.actor_lr, config.critic_lr = self.actor_lr, self.critic_lr
+        config.optimizer, config.entropy = self.optimizer, self.entropy
+        config.quota = {"steps": self.fragment}
+        return config
+
+    def network(self) -> dict[str, Any]:
+        return {"channels": self.channels, "hidden": self.hidden}

@@ -1,0 +1,110 @@
+"""The base of every agent."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+from ranking.errors import BadInput
+from rl.agents.learning import Learning, one_thread_each
+from rl.algorithms.module import PolicyModule
+from rl.algorithms.runner import LockstepRunner
+
+Make = Callable[[int, int], Any]
+"""Makes the copies first … first + count − 1 (`rl.copies.Copies`, or what has its methods)."""
+
+
+class Agent(ABC):
+    """Who learns the sampling policy, and how. A subclass holds plain options and names its algorithm."""
+
+    @abstractmethod
+    def config(self, copies: int) -> AlgorithmConfig:
+        """The algorithm's configuration, with this agent's options.
+
+        Args:
+            copies: of the environment, over all runners.
+        """
+
+    def network(self) -> dict[str, Any]:
+        """Options of `PolicyNetwork`; {} takes its defaults."""
+        return {}
+
+    def build(
+        self,
+        make: Make,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+        *,
+        seed: int = 0,
+        gamma: float = 0.995,
+        workers: int = 0,
+        copies: int = 8,
+        cpus: float = 1,
+        gpus: float = 0,
+    ) -> Learning:
+        """Start learning. Ray must run.
+
+        Args:
+            make: makes copies of the environment; picklable with cloudpickle.
+            observation_space, action_space: of one copy.
+            seed: of weights and actions; the environment's own seeds are `make`'s business.
+            gamma: γ, from 0 to 1.
+            workers: runners that are Ray actors; 0 steps the copies in this process.
+            copies: of the environment over all runners.
+            cpus: that each runner has; also the threads of this process, since sums must be shared out alike.
+            gpus: that the learner, which is in this process, has.
+
+        Raises:
+            BadInput: where an option can't be.
+        """
+        if copies < 1 or workers < 0:
+            raise BadInput(f"{copies} copies on {workers} runners", "copies", "give at least one copy")
+        if copies % max(1, workers):
+            raise BadInput(
+                f"{copies} copies can't be shared out equally among {workers} runners",
+                "copies",
+                "give a multiple of the runners",
+            )
+        if not 0 <= gamma <= 1:
+            raise BadInput(f"γ is {gamma}", "gamma", "give a number from 0 to 1")
+        if seed < 0:
+            raise BadInput(f"seed is {seed}", "seed", "give a whole number from 0")
+        one_thread_each(cpus)
+        config = self.config(copies)
+        config.environment(
+            observation_space=observation_space,
+            action_space=action_space,
+            # RLlib copies its configuration deeply, again and again, and a function is not copied.
+            env_config={"make": lambda first, count: make(first, count)},
+            disable_env_checking=True,
+        )
+        config.env_runners(
+            env_runner_cls=LockstepRunner,
+            num_env_runners=workers,
+            num_envs_per_env_runner=copies // max(1, workers),
+            num_cpus_per_env_runner=cpus,
+        )
+        config.learners(num_learners=0, num_gpus_per_learner=gpus)
+        config.training(gamma=gamma)
+        config.debugging(seed=seed, log_level="ERROR")
+        config.fault_tolerance(restart_failed_env_runners=False, ignore_env_runner_failures=False)
+        config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=0)
+        if self.own_network:
+            config.rl_module(rl_module_spec=RLModuleSpec(PolicyModule, model_config={"seed": seed, **self.network()}))
+        logging.getLogger("ray.rllib").setLevel(logging.ERROR)
+        return Learning(config.build_algo())
+
+    own_network = True
+    """Whether `PolicyModule` chooses the actions."""
+
+
+def above(value: float, name: str, least: float = 0.0, *, strictly: bool = True) -> None:
+    """Refuse an option below what it must be."""
+    if not (value > least if strictly else value >= least):
+        raise BadInput(f"{name} is {value}", f"agent.{name}", f"give more than {least:g}" if strictly else None)

@@ -1,0 +1,160 @@
+"""An agent while it learns: update, keep, restore."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+import torch
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.core import DEFAULT_MODULE_ID
+from torch import Tensor
+
+from ranking.errors import BadInput
+from rl.algorithms.lockstep import Lockstep
+from rl.algorithms.module import PolicyModule
+from rl.algorithms.runner import Summary
+
+
+class Learning:
+    """An algorithm and its runners at work.
+
+    Args:
+        algorithm: built.
+
+    Attributes:
+        counters: `updates`, `decisions` (of all copies together), `episodes` that ended, and how many of these were
+            `lost` with the host of their ranker, so far.
+    """
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        self.algorithm = algorithm
+        self.counters = {"updates": 0, "decisions": 0, "episodes": 0, "lost": 0}
+
+    def update(self) -> list[Summary]:
+        """One training step.
+
+        Returns:
+            A dict for each episode that ended, by copy and episode: `copy`, `episode` (its number within the copy),
+            `return` (undiscounted), `length`, `actions`, `lost` and the environment's own `summary`.
+        """
+        if isinstance(self.algorithm, Lockstep):
+            self.algorithm.updates = self.counters["updates"]
+            self.algorithm.training_step()
+            ended, decisions = self.algorithm.ended, self.algorithm.decisions
+        else:
+            self.algorithm.train()
+            shares = self._runners("progress")
+            ended = [row for summaries, _ in shares for row in summaries]
+            decisions = sum(steps for _, steps in shares)
+        self.counters["decisions"] += decisions
+        self.counters["updates"] += 1
+        self.counters["episodes"] += len(ended)
+        self.counters["lost"] += sum(row["lost"] for row in ended)
+        return ended
+
+    def state(self) -> dict[str, Any]:
+        """Everything that learning goes on from: a nest of numbers, strings, lists, arrays and tensors.
+
+        A lockstep algorithm goes on exactly as if it had never stopped. Of others, RLlib keeps more that is not here
+        (a replay buffer, samples on their way): they go on with the same weights and optimizers.
+        """
+        learner = self.algorithm.learner_group._learner
+        shares = self._runners("runner_state")
+        copies = [state["copies"] for state in shares]
+        return {
+            "weights": self._weights(),
+            "optimizers": {name: optimizer.state_dict() for name, optimizer in learner._named_optimizers.items()},
+            "copies": None if None in copies else [state for share in copies for state in share],
+            "tallies": [tally for state in shares for tally in state["tallies"]],
+            "counters": dict(self.counters),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state` was taken, with any number of runners.
+
+        Raises:
+            BadInput: where it was taken of another number of copies or another network.
+        """
+        copies = self._count()
+        if len(state["tallies"]) != copies:
+            raise BadInput(
+                f"was learnt with {len(state['tallies'])} copies, not {copies}", "checkpoint", "give the same copies"
+            )
+        learner = self.algorithm.learner_group._learner
+        try:
+            learner.module[DEFAULT_MODULE_ID].load_state_dict(state["weights"])
+            for name, optimizer in learner._named_optimizers.items():
+                optimizer.load_state_dict(state["optimizers"][name])
+        except (KeyError, RuntimeError, ValueError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise BadInput(f"holds another agent ({reason})", "checkpoint", "give the same agent and options") from None
+        self.counters = dict(state["counters"])
+        share = copies // len(self._shares())
+        weights = learner.module[DEFAULT_MODULE_ID].get_state(inference_only=True)
+        states = [
+            {
+                "copies": state["copies"] and state["copies"][first : first + share],
+                "tallies": state["tallies"][first : first + share],
+                "weights": weights,
+            }
+            for first in range(0, copies, share)
+        ]
+        self._runners("load_runner_state", states)
+
+    @property
+    def kept(self) -> bool:
+        """Whether its policy can be kept: it is a `PolicyNetwork`, and no network of RLlib's own."""
+        return isinstance(self.algorithm.learner_group._learner.module[DEFAULT_MODULE_ID], PolicyModule)
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """The description of the actor's network, for `rl.networks.described`."""
+        return self._actor().description()
+
+    def policy_weights(self) -> dict[str, Tensor]:
+        """The actor's weights by name, on the CPU, as they are now."""
+        return {name: tensor.detach().cpu().clone() for name, tensor in self._actor().state_dict().items()}
+
+    def close(self) -> None:
+        """End the runners and close the copies."""
+        self.algorithm.stop()
+
+    def _actor(self) -> Any:
+        module = self.algorithm.learner_group._learner.module[DEFAULT_MODULE_ID]
+        if not isinstance(module, PolicyModule):
+            name = type(self.algorithm).__name__
+            raise BadInput(
+                f"{name} learns a network of RLlib's own, which is no policy that can be kept",
+                "agent",
+                "use it to compare returns, or choose an agent with the policy's network",
+            )
+        return module.actor
+
+    def _weights(self) -> dict[str, Tensor]:
+        module = self.algorithm.learner_group._learner.module[DEFAULT_MODULE_ID]
+        return {name: tensor.detach().cpu().clone() for name, tensor in module.state_dict().items()}
+
+    def _count(self) -> int:
+        config = self.algorithm.config
+        return config.num_envs_per_env_runner * max(1, config.num_env_runners)
+
+    def _shares(self) -> list[Any]:
+        """The runners that have copies, in the order of these: actors, or this process's own."""
+        group = self.algorithm.env_runner_group
+        return [actor for _, actor in sorted(group._worker_manager.actors().items())] or [group.local_env_runner]
+
+    def _runners(self, method: str, each: list[Any] | None = None) -> list[Any]:
+        """Call a method of every runner, each with its own argument where `each` has one."""
+        runners = self._shares()
+        arguments = [()] * len(runners) if each is None else [(argument,) for argument in each]
+        calls = zip(runners, arguments, strict=True)
+        if isinstance(runners[0], ray.actor.ActorHandle):
+            return ray.get([getattr(runner, method).remote(*given) for runner, given in calls])
+        return [getattr(runner, method)(*given) for runner, given in calls]
+
+
+def one_thread_each(cpus: float) -> None:
+    """The last bits of a sum depend on how many threads share it: as many in this process as in any runner."""
+    torch.set_num_threads(max(1, int(cpus)))

@@ -1,0 +1,47 @@
+"""Learning from whole episodes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from rl.agents.agent import Agent, above
+from rl.algorithms.reinforce.config import ReinforceConfig
+
+
+class Reinforce(Agent):
+    """REINFORCE with a learned state value as baseline, updated after whole episodes (Williams 1992).
+
+    Args:
+        actor_lr, critic_lr: learning rates of the policy and of the baseline.
+        optimizer: adam or sgd.
+        entropy: weight of the policy's entropy.
+        episodes: that each copy finishes between two updates.
+        channels, hidden: of the network (`rl.networks.PolicyNetwork`).
+    """
+
+    def __init__(
+        self,
+        actor_lr: float = 1e-3,
+        critic_lr: float = 1e-3,
+        optimizer: Literal["adam", "sgd"] = "adam",
+        entropy: float = 0.0,
+        episodes: int = 1,
+        channels: int = 16,
+        hidden: int = 500,
+    ) -> None:
+        above(actor_lr, "actor_lr")
+        above(critic_lr, "critic_lr")
+        above(entropy, "entropy", strictly=False)
+        above(episodes, "episodes")
+        self.actor_lr, self.critic_lr, self.optimizer, self.entropy = actor_lr, critic_lr, optimizer, entropy
+        self.episodes, self.channels, self.hidden = episodes, channels, hidden
+
+    def config(self, copies: int) -> ReinforceConfig:
+        config = ReinforceConfig()
+        config.actor_lr, config.critic_lr = self.actor_lr, self.critic_lr
+        config.optimizer, config.entropy = self.optimizer, self.entropy
+        config.quota = {"episodes": self.episodes}
+        return config
+
+    def network(self) -> dict[str, Any]:
+        return {"channels": self.channels, "hidden": self.hidden}

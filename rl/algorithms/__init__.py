@@ -1,0 +1,1 @@
+"""What learns: RLlib's new API stack, stepped in lockstep so that a seed gives one result."""

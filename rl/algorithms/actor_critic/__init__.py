@@ -1,0 +1,1 @@
+"""One-step actor-critic (Cohen et al. 2019, equations 9–11)."""

@@ -1,0 +1,251 @@
+"""An RLlib env runner whose result depends on neither the number of runners nor interrupts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
+from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
+from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
+
+from rl.algorithms.actions import best, draw
+from rl.copies import IDLE, Observations
+
+Summary = dict[str, Any]
+"""What is kept of a finished episode: copy, episode, return, length, actions, lost, and the environment's summary."""
+
+
+class LockstepRunner(SingleAgentEnvRunner):
+    """Steps its share of the copies together, a quota of steps or of whole episodes for each.
+
+    RLlib's own runner spends a vector step on each reset, returns whichever episodes are done first, and draws actions
+    from torch's global generator, so that what it samples depends on how copies are shared out. Here every copy gives
+    the same number of steps (or of episodes), in the order of the copies, and every draw is named by (seed, copy,
+    decision).
+
+    `config.env_config["make"](first, count)` makes the copies first … first + count − 1 (`rl.copies.Copies`). Modules
+    see batches of observations; connectors of one's own and recurrent modules are not supported.
+    """
+
+    def make_env(self) -> None:
+        """Make this runner's share of the copies."""
+        count = self.config.num_envs_per_env_runner
+        self.first = max(0, self.worker_index - 1) * count
+        self.env = self.config.env_config["make"](self.first, count)
+        self.num_envs = self.env.num_envs
+        space = self.env.single_action_space
+        self._plain = isinstance(space, gymnasium.spaces.Discrete)
+        self._sizes = [int(space.n)] if self._plain else space.nvec.tolist()
+        self._tallies = [Tally() for _ in range(self.num_envs)]
+        self._summaries: list[Summary] = []
+        self._steps = 0
+        self._latest: tuple[Observations, list[dict[str, Any]]] = ({}, [])
+        self._needs_initial_reset = True
+        if not hasattr(self.env, "observation_space"):  # RLlib asks for it and then takes a single copy's
+            self.env.observation_space, self.env.action_space = self.get_spaces()[INPUT_ENV_SPACES]
+
+    def get_spaces(self) -> dict[str, Any]:
+        """The spaces of one copy and of all; copies that live elsewhere need only say the former."""
+        if self.env is None:
+            return self.spaces
+        single = self.env.single_observation_space, self.env.single_action_space
+        together = tuple(batch_space(space, self.num_envs) for space in single)
+        return {INPUT_ENV_SPACES: together, INPUT_ENV_SINGLE_SPACES: single, DEFAULT_MODULE_ID: single}
+
+    def make_module(self) -> None:
+        """The module, or what of it chooses actions."""
+        spec = self.config.get_rl_module_spec(spaces=self.get_spaces(), inference_only=True)
+        self.module = spec.build()
+        self.module.to(self._device)
+
+    def collect(
+        self, weights: dict[str, Any], steps: int | None = None, episodes: int | None = None
+    ) -> tuple[list[SingleAgentEpisode], list[Summary], int]:
+        """Take the weights, then a quota of steps or of whole episodes from each copy.
+
+        Returns:
+            The episodes by copy and time, and `progress`.
+        """
+        self.module.set_state(weights)
+        sampled = self._sample(
+            num_timesteps=None if steps is None else steps * self.num_envs,
+            num_episodes=None if episodes is None else episodes * self.num_envs,
+            explore=True,
+        )
+        self._done_episodes_for_metrics.clear()
+        self._ongoing_episodes_for_metrics.clear()
+        return sampled, *self.progress()
+
+    def progress(self) -> tuple[list[Summary], int]:
+        """Since the last call: summaries of the episodes that ended, by copy, and the steps of all copies."""
+        ended, steps = sorted(self._summaries, key=lambda row: (row["copy"], row["episode"])), self._steps
+        self._summaries, self._steps = [], 0
+        return ended, steps
+
+    def _sample(
+        self,
+        *,
+        num_timesteps: int | None = None,
+        num_episodes: int | None = None,
+        explore: bool,
+        random_actions: bool = False,
+        force_reset: bool = False,
+    ) -> list[SingleAgentEpisode]:
+        if force_reset or self._needs_initial_reset:
+            self._begin()
+        by_steps = num_timesteps is not None
+        quota = np.full(self.num_envs, -(-(num_timesteps or num_episodes or 0) // self.num_envs))
+        finished: list[list[SingleAgentEpisode]] = [[] for _ in range(self.num_envs)]
+        sampled = 0
+        while quota.any():
+            active = np.flatnonzero(quota)
+            chosen, extras = self._act(active, explore, random_actions, sampled)
+            sent = np.full((self.num_envs, *chosen.shape[1:]), IDLE)
+            sent[active] = chosen
+            observations, rewards, terminated, truncated, infos = self.env.step(sent)
+            self._latest = observations, infos
+            sampled += len(active)
+            for row, copy in enumerate(active):
+                over = bool(terminated[copy] or truncated[copy])
+                ended = infos[copy]["final_info"] if over else infos[copy]
+                self._ongoing_episodes[copy].add_env_step(
+                    observation=infos[copy]["final_observation"] if over else _row(observations, copy),
+                    action=chosen[row],
+                    reward=rewards[copy],
+                    infos=ended,
+                    terminated=bool(terminated[copy]),
+                    truncated=bool(truncated[copy]),
+                    extra_model_outputs={name: values[row] for name, values in extras.items()},
+                )
+                self._tallies[copy].add(chosen[row], float(rewards[copy]))
+                if over:
+                    finished[copy].append(self._end(copy, ended))
+                quota[copy] -= by_steps or over
+        self._steps += sampled
+        self._increase_sampled_metrics(sampled, sum(map(len, finished)))
+        return [episode for copy in range(self.num_envs) for episode in finished[copy] + self._cut(copy, by_steps)]
+
+    def _begin(self) -> None:
+        """Reset the copies; what was tallied of an episode that goes on is kept."""
+        self._latest = self.env.reset()
+        self._ongoing_episodes = [None] * self.num_envs
+        for copy in range(self.num_envs):
+            self._open(copy)
+        self._needs_initial_reset = False
+
+    def _open(self, copy: int) -> None:
+        observations, infos = self._latest
+        info = {key: value for key, value in infos[copy].items() if not key.startswith("final_")}
+        self._ongoing_episodes[copy] = SingleAgentEpisode(
+            observation_space=self.env.single_observation_space, action_space=self.env.single_action_space
+        )
+        self._ongoing_episodes[copy].add_env_reset(observation=_row(observations, copy), infos=info)
+
+    def _end(self, copy: int, info: Mapping[str, Any]) -> SingleAgentEpisode:
+        """Close a copy's episode, keep its summary and open the next."""
+        episode = self._ongoing_episodes[copy]
+        self._done_episodes_for_metrics.append(episode)
+        self._summaries.append(
+            {"copy": int(info["copy"])}
+            | self._tallies[copy].close()
+            | {"lost": bool(info.get("lost", False)), "summary": dict(info.get("summary", {}))}
+        )
+        self._open(copy)
+        return episode.to_numpy() if self.episodes_to_numpy else episode
+
+    def _cut(self, copy: int, by_steps: bool) -> list[SingleAgentEpisode]:
+        """What a copy's unfinished episode has so far; it goes on in the next sample."""
+        episode = self._ongoing_episodes[copy]
+        if not by_steps or not len(episode):
+            return []
+        self._ongoing_episodes[copy] = episode.cut(len_lookback_buffer=self.config.episode_lookback_horizon)
+        self._ongoing_episodes_for_metrics[episode.id_].append(episode)
+        return [episode.to_numpy() if self.episodes_to_numpy else episode]
+
+    def _act(
+        self, active: NDArray[np.int64], explore: bool, random_actions: bool, sampled: int
+    ) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
+        """Actions of the active copies, and what else the episodes keep of the module's answer."""
+        observations, infos = self._latest
+        sequence = np.full(len(active), self._weights_seq_no)
+        if random_actions:
+            logits = np.zeros((len(active), sum(self._sizes)), np.float32)
+            extras = {WEIGHTS_SEQ_NO: sequence}
+        else:
+            batch = {Columns.OBS: self._tensors(observations, active)}
+            runners = self.config.num_env_runners or 1
+            steps = (self.num_env_steps_sampled_lifetime // runners + sampled) * runners
+            asked = self.module.forward_exploration(batch, t=steps) if explore else self.module.forward_inference(batch)
+            answer = {name: np.asarray(value.detach().cpu()) for name, value in asked.items()}
+            extras = answer | {WEIGHTS_SEQ_NO: sequence}
+            if Columns.ACTIONS in answer:
+                return extras.pop(Columns.ACTIONS), extras
+            logits = answer[Columns.ACTION_DIST_INPUTS]
+        drawn = [
+            draw(logits[row], self._sizes, self.config.seed, infos[copy]["copy"], infos[copy]["decision"])
+            if explore or random_actions
+            else best(logits[row], self._sizes)
+            for row, copy in enumerate(active)
+        ]
+        extras[Columns.ACTION_LOGP] = np.array([chance for _, chance in drawn], np.float32)
+        actions = np.stack([picks for picks, _ in drawn])
+        return actions[:, 0] if self._plain else actions, extras
+
+    def _tensors(self, observations: Any, active: NDArray[np.int64]) -> Any:
+        if isinstance(observations, dict):
+            return {name: self._tensors(part, active) for name, part in observations.items()}
+        return torch.from_numpy(np.ascontiguousarray(observations[active])).to(self._device)
+
+    def runner_state(self) -> dict[str, Any]:
+        """The state of the copies and of their unfinished episodes, one entry a copy."""
+        return {
+            "copies": self.env.state_dict()["copies"] if not self._needs_initial_reset else None,
+            "tallies": [vars(tally).copy() for tally in self._tallies],
+        }
+
+    def load_runner_state(self, state: Mapping[str, Any]) -> None:
+        """Go on where the state was taken."""
+        if state["copies"] is not None:
+            self.env.load_state_dict({"copies": state["copies"]})
+        self.module.set_state(state["weights"])
+        self._tallies = [Tally(**tally) for tally in state["tallies"]]
+        self._needs_initial_reset = True
+
+
+class Tally:
+    """What is counted of a copy's unfinished episode.
+
+    Args:
+        episode: episodes that the copy ended before it.
+        total: rewards so far.
+        actions: so far.
+    """
+
+    def __init__(self, episode: int = 0, total: float = 0.0, actions: list[Any] | None = None) -> None:
+        self.episode, self.total, self.actions = episode, total, list(actions or [])
+
+    def add(self, action: NDArray[np.int64], reward: float) -> None:
+        """Count one step."""
+        self.total += reward
+        self.actions.append(action.tolist())
+
+    def close(self) -> Summary:
+        """The finished episode; the next one begins."""
+        row = {"episode": self.episode, "return": self.total, "length": len(self.actions), "actions": self.actions}
+        self.episode, self.total, self.actions = self.episode + 1, 0.0, []
+        return row
+
+
+def _row(observations: Any, copy: int) -> Any:
+    if isinstance(observations, dict):
+        return {name: part[copy] for name, part in observations.items()}
+    return observations[copy]

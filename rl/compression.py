@@ -1,0 +1,65 @@
+"""φ: queries and relevant documents as one vector each, made once for all copies of the environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.training import Batch
+from ranking.vectors import WordVectors, directions
+
+WEIGHTINGS = ("tf", "idf")
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """φ of every query and of every relevant document (Cohen et al. 2019, section 3.1.2).
+
+    Args:
+        queries: float32 [queries, d], unit vectors; zero where no word has a vector.
+        documents: float32 [relevant documents, d], likewise.
+        relevant: int32, the document of each row of `documents`, ascending.
+    """
+
+    queries: NDArray[np.float32]
+    documents: NDArray[np.float32]
+    relevant: NDArray[np.int32]
+
+    @property
+    def dimension(self) -> int:
+        """d, of the word vectors."""
+        return self.queries.shape[1]
+
+    def matrix(self, batch: Batch, pairs: int) -> NDArray[np.float32]:
+        """B: the rows φ(q_1), φ(d_1), φ(q_2), φ(d_2), … of a batch, zero behind its end. Shape [2·pairs, d]."""
+        rows = np.zeros((2 * pairs, self.dimension), np.float32)
+        rows[0 : 2 * len(batch) : 2] = self.queries[batch.queries]
+        rows[1 : 2 * len(batch) : 2] = self.documents[np.searchsorted(self.relevant, batch.positives)]
+        return rows
+
+
+def compress(encoded: EncodedCollection, vectors: WordVectors, weighting: str) -> Compressed:
+    """φ(w_1 … w_n) = Σ weight(w_i)·f_e(w_i), scaled to length 1 so that a long document is no larger than a short one.
+
+    Args:
+        encoded: the collection.
+        vectors: f_e, the word vectors that rankers start from; a word without one adds nothing.
+        weighting: `tf` counts every occurrence as 1, `idf` by the word's idf.
+    """
+    weights = _weights(encoded, weighting)
+    relevant = np.unique(encoded.judgements.relevant().documents)
+    return Compressed(
+        directions(encoded.queries, vectors.table, weights),
+        directions(encoded.documents.take(relevant), vectors.table, weights),
+        relevant,
+    )
+
+
+def _weights(encoded: EncodedCollection, weighting: str) -> NDArray[np.float32]:
+    if weighting not in WEIGHTINGS:
+        raise BadInput(f"no weighting {weighting!r}", "state.weighting", f"choose {' or '.join(WEIGHTINGS)}")
+    return encoded.idf if weighting == "idf" else np.ones_like(encoded.idf)

@@ -1,0 +1,150 @@
+"""Many copies of the environment, stepped in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+IDLE = -1
+"""The action that leaves a copy alone."""
+
+Observations = dict[str, NDArray[np.float32]]
+Infos = list[dict[str, Any]]
+Transition = tuple[Observations, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Infos]
+
+
+class Copies(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
+    """Environments one after the other in this process, each at its own point of its own episode.
+
+    A copy whose episode ends starts the next one in the same step: what is returned for it is the new episode's first
+    observation, and `infos[i]["final_observation"]` and `infos[i]["final_info"]` hold the end of the old one.
+
+    Args:
+        environments: whose observation spaces are equal `Dict`s, and their action spaces equal.
+    """
+
+    metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
+
+    def __init__(self, environments: Sequence[gymnasium.Env]) -> None:  # type: ignore[type-arg]
+        self.environments = list(environments)
+        self.num_envs = len(self.environments)
+        first = self.environments[0]
+        self.single_observation_space, self.single_action_space = first.observation_space, first.action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._latest: list[tuple[dict[str, Any], dict[str, Any]]] = []
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Observations, Infos]:  # type: ignore[override]
+        """Start an episode in every copy; after `load_state_dict`, go on where the state was taken.
+
+        Args:
+            seed: unused; environments are seeded when they are made, each with a seed of its own.
+            options: unused.
+        """
+        self._latest = [environment.reset() for environment in self.environments]
+        return self._observations(), [info for _, info in self._latest]
+
+    def step(self, actions: NDArray[np.int64]) -> Transition:  # type: ignore[override]
+        """Step every copy whose action isn't `IDLE`.
+
+        Args:
+            actions: int64 [n], or [n, picks] where one action is several picks.
+
+        Returns:
+            Observations, rewards float32 [n], terminated and truncated bool [n], a dict for each copy.
+        """
+        rewards = np.zeros(self.num_envs, np.float32)
+        terminated, truncated = np.zeros((2, self.num_envs), bool)
+        infos = [info for _, info in self._latest]
+        active = [index for index, action in enumerate(actions) if not np.any(action == IDLE)]
+        chosen = [int(actions[index]) if np.ndim(actions[index]) == 0 else actions[index] for index in active]
+        stepped = self.advance([self.environments[index] for index in active], chosen)
+        for index, (observation, reward, over, cut, info) in zip(active, stepped, strict=True):
+            environment = self.environments[index]
+            rewards[index], terminated[index], truncated[index] = reward, over, cut
+            final = {}
+            if over or cut:
+                final = {"final_observation": observation, "final_info": info}
+                observation, info = environment.reset()
+            self._latest[index] = observation, info
+            infos[index] = info | final
+        return self._observations(), rewards, terminated, truncated, infos
+
+    def advance(self, active: list[Any], actions: list[Any]) -> list[tuple[Any, Any, bool, bool, dict[str, Any]]]:
+        """What `step` of each active environment returns."""
+        return [environment.step(action) for environment, action in zip(active, actions, strict=True)]
+
+    def _observations(self) -> Observations:
+        first = self._latest[0][0]
+        return {name: np.stack([observation[name] for observation, _ in self._latest]) for name in first}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of each copy, in their order under `copies`, so that they can be shared out anew."""
+        return {"copies": [environment.state_dict() for environment in self.environments]}  # type: ignore[attr-defined]
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take the state of as many copies; `reset` then returns their present observations."""
+        for environment, own in zip(self.environments, state["copies"], strict=True):
+            environment.load_state_dict(own)  # type: ignore[attr-defined]
+
+    def close(self, **arguments: Any) -> None:
+        """Close every copy."""
+        for environment in self.environments:
+            environment.close()
+
+
+class Flattened:
+    """Copies whose observations are one row of numbers, for networks that take nothing else.
+
+    Args:
+        copies: whose observations are dicts.
+    """
+
+    def __init__(self, copies: Any) -> None:
+        self.copies, self.num_envs = copies, copies.num_envs
+        self.single_action_space = copies.single_action_space
+        self.single_observation_space = self.space_of(copies.single_observation_space)
+
+    @staticmethod
+    def space_of(space: gymnasium.Space[Any]) -> gymnasium.spaces.Box:
+        """The space of a flattened observation."""
+        flat = gymnasium.spaces.flatten_space(space)
+        assert isinstance(flat, gymnasium.spaces.Box)
+        return flat
+
+    def reset(self) -> tuple[NDArray[np.float32], Infos]:
+        """As `Copies.reset`, float32 [n, numbers]."""
+        observations, infos = self.copies.reset()
+        return self._flat(observations), infos
+
+    def step(
+        self, actions: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Infos]:
+        """As `Copies.step`."""
+        observations, rewards, terminated, truncated, infos = self.copies.step(actions)
+        for info in infos:
+            if "final_observation" in info:
+                final = {name: part[None] for name, part in info["final_observation"].items()}
+                info["final_observation"] = self._flat(final)[0]
+        return self._flat(observations), rewards, terminated, truncated, infos
+
+    def _flat(self, observations: Observations) -> NDArray[np.float32]:
+        names = self.copies.single_observation_space.spaces
+        return np.concatenate([observations[name].reshape(len(observations[name]), -1) for name in names], 1)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The copies' own."""
+        return self.copies.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Load the copies' own."""
+        self.copies.load_state_dict(state)
+
+    def close(self) -> None:
+        """Close the copies."""
+        self.copies.close()

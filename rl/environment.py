@@ -1,0 +1,257 @@
+"""The training of a ranker as an environment: what the agent's choices do to it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ranking.errors import BadInput
+from ranking.training import Batch, RankerTraining, Step
+from rl.rewards import Panel, PanelOptions, Reward
+from rl.state import Observation, State, Surroundings
+from sampling.policies.policy import SamplingPolicy
+from sampling.sampler import Sampler
+
+Start = Callable[[np.random.SeedSequence], tuple[RankerTraining, Sampler]]
+"""Makes a fresh ranker's training and the sampler of its negatives from a seed."""
+
+
+class Told(SamplingPolicy):
+    """Chooses what it was told: the agent's hand inside the sampler."""
+
+    def __init__(self) -> None:
+        self.action = 0
+
+    def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
+        return np.full(len(batch), self.action, np.int64)
+
+
+class Actions(ABC):
+    """What the agent can do, and how it is done to a sampler."""
+
+    space: spaces.Space[Any]
+
+    @abstractmethod
+    def tell(self, sampler: Sampler, action: Any) -> None:
+        """Make the sampler act so until it is told again."""
+
+    def shares(self, taken: Sequence[Any]) -> dict[str, float]:
+        """What the actions of an episode were, as shares."""
+        return {}
+
+
+class FunctionActions(Actions):
+    """An action is a retrieval function (section 3.1.1).
+
+    Args:
+        names: of the functions, in the sampler's order.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
+        self.space = spaces.Discrete(len(self.names))
+
+    def tell(self, sampler: Sampler, action: Any) -> None:
+        assert isinstance(sampler.policy, Told)
+        sampler.policy.action = int(action)
+
+    def shares(self, taken: Sequence[Any]) -> dict[str, float]:
+        counts = np.bincount(np.asarray(taken, np.int64), minlength=len(self.names))
+        return {name: float(count / max(len(taken), 1)) for name, count in zip(self.names, counts, strict=True)}
+
+
+def check_hold(hold: int | str) -> None:
+    """Refuse a `hold` that is neither a number of batches nor `epoch`."""
+    if hold != "epoch" and (not isinstance(hold, int) or hold < 1):
+        raise BadInput(f"hold is {hold!r}", "hold", "choose a number of batches from 1 up, or epoch")
+
+
+class SamplingEnvironment(gymnasium.Env[Observation, Any]):
+    """One copy of the environment: an episode trains a fresh ranker until early stopping or the epoch limit.
+
+    It steps the one `RankerTraining` there is. The seed of a copy's n-th episode is
+    `SeedSequence(seed, spawn_key=(1, copy, n))`: no two copies share one, whichever worker they are on, and none
+    is a seed of a run that is evaluated (those have no spawn key that begins so).
+
+    Args:
+        start: makes an episode's training and sampler.
+        surroundings: what states look up.
+        actions: what the agent can do.
+        reward: what it gets.
+        panel: how the ranker is measured for that.
+        seed: of the whole learning.
+        copy: index of this copy among all of them.
+        gamma: γ, for rewards that discount.
+        hold: batches that an action is held for, or `epoch` for one decision an epoch. 1 is the paper's.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}
+
+    def __init__(
+        self,
+        start: Start,
+        surroundings: Surroundings,
+        actions: Actions,
+        reward: Reward,
+        panel: PanelOptions,
+        seed: int,
+        copy: int = 0,
+        gamma: float = 1.0,
+        hold: int | str = 1,
+    ) -> None:
+        check_hold(hold)
+        self.start, self.surroundings, self.actions = start, surroundings, actions
+        self.reward, self.options, self.gamma, self.hold = reward, panel, gamma, hold
+        self.seed, self.copy = seed, copy
+        self.observation_space, self.action_space = surroundings.space, actions.space
+        self.episode, self.decision = -1, 0
+        self.panel: Panel | None = None
+        self._resumed = False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin the copy's next episode; with `seed` its first one under that seed.
+
+        After `load_state_dict` it goes on in the middle of the episode that was saved.
+        """
+        super().reset(seed=seed)
+        if seed is not None:
+            self.seed, self.episode, self.decision, self._resumed = seed, -1, 0, False
+        if self._resumed:
+            self._resumed = False
+        else:
+            self.episode += 1
+            self._begin()
+            assert self.panel is not None
+            self.value = self.panel(self.training)
+        return self._observe(), self._info()
+
+    def _begin(self) -> None:
+        """A fresh ranker, as this episode's seed makes it."""
+        sequence = np.random.SeedSequence(self.seed, spawn_key=(1, self.copy, self.episode))
+        self.training, self.sampler = self.start(sequence)
+        self.state = State(self.surroundings)
+        self.unmeasured, self.taken = 0, list[Any]()
+        if self.panel is None:
+            self.panel = Panel(self.training, self.options.size, self.options.depth)
+            self.ceiling = self.panel.ceiling
+
+    def begin_at(self, episode: int, decision: int) -> None:
+        """Let the next `reset` begin a certain episode, over again where its host was lost.
+
+        Args:
+            episode: its number.
+            decision: decisions that the copy has taken before.
+        """
+        self.episode, self.decision = episode - 1, decision
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Train on the batches that the action is held for.
+
+        An episode ends (`terminated`) where the training does; then the info's `summary` says how it went.
+        """
+        self.act(action)
+        while self.acting:
+            batch, negatives = self.propose()
+            self.absorb(negatives, self.training.update(batch, negatives))
+        return self.finish()
+
+    # A step in its parts, so that many copies can share each update (`rl.together`).
+
+    def act(self, action: Any) -> None:
+        """Begin a decision."""
+        self.actions.tell(self.sampler, action)
+        self.taken.append(np.asarray(action).tolist())
+        self.decision += 1
+        self._batches = 0
+
+    @property
+    def acting(self) -> bool:
+        """Whether the decision asks for another batch."""
+        if self.training.done or (self.hold == "epoch" and self._batches and not self.training.position):
+            return False
+        return self.hold == "epoch" or self._batches < int(self.hold)
+
+    def propose(self) -> tuple[Batch, NDArray[np.int32]]:
+        """The next batch and its negatives."""
+        batch = self.training.next_batch()
+        return batch, self.sampler.negatives(batch, self.training)
+
+    def absorb(self, negatives: NDArray[np.int32], step: Step) -> None:
+        """What the update showed, and the validation where it ended the epoch: as `RankerTraining.fit` has it."""
+        self.sampler.observe(negatives, step)
+        self.state.note(step, first=self.training.step == 1)
+        self.unmeasured += 1
+        self._batches += 1
+        if self.training.epoch_over:
+            self.training.validate()
+
+    def finish(self) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """End the decision: its reward and what there is to see."""
+        done = self.training.done
+        before, self.value = self.value, self._measured(done)
+        reward = self.reward(before, self.value, self.ceiling, self.gamma)
+        info = self._info()
+        if done:
+            info["summary"] = self._summary()
+        return self._observe(), reward, done, False, info
+
+    def _measured(self, done: bool) -> float:
+        """The panel's value: measured now if it is time, or the last one."""
+        if not done and self.unmeasured < self.options.every:
+            return self.value
+        self.unmeasured = 0
+        assert self.panel is not None
+        return self.panel(self.training)
+
+    def _observe(self) -> Observation:
+        return self.state.observe(self.training.next_batch(), self.training)
+
+    def _info(self) -> dict[str, Any]:
+        return {"copy": self.copy, "decision": self.decision, "episode": self.episode}
+
+    def _summary(self) -> dict[str, float]:
+        """How the episode went: what people watch and what agents are compared by."""
+        training = self.training
+        known = [value for value in training.validations if value == value]
+        shares = {f"share:{name}": share for name, share in self.actions.shares(self.taken).items()}
+        return {
+            "validation": max(known, default=0.0),
+            "last_validation": known[-1] if known else 0.0,
+            "panel": self.value,
+            "epochs": float(training.epoch),
+            "steps": float(training.step),
+            "diverged": float(training.diverged),
+            **shares,
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that goes on with the episode in another process, to the last bit."""
+        return {
+            "seed": self.seed,
+            "episode": self.episode,
+            "decision": self.decision,
+            "value": self.value,
+            "unmeasured": self.unmeasured,
+            "taken": self.taken,
+            "training": self.training.state_dict(),
+            "sampler": self.sampler.state_dict(),
+            "state": self.state.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from `state_dict`: the next `reset` goes on in mid-episode."""
+        self.seed, self.episode, self.decision = state["seed"], state["episode"], state["decision"]
+        self._begin()
+        self.value, self.unmeasured, self.taken = state["value"], state["unmeasured"], list(state["taken"])
+        self.training.load_state_dict(state["training"])
+        self.sampler.load_state_dict(state["sampler"])
+        self.state.load_state_dict(state["state"])
+        self._resumed = True

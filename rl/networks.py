@@ -1,0 +1,167 @@
+"""The network of actor and critic: plain torch, so that a frozen policy needs no Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ranking.rankers.ranker import drawn, linear
+
+NEAR_ZERO = 0.01
+"""What the last layer's weights are multiplied by: a fresh policy is near uniform, a fresh critic says about 0."""
+DOCUMENT_WIDTH = 32
+"""Width of the layer that joins a candidate document's features with the state."""
+
+Shapes = Mapping[str, Sequence[int]]
+
+
+def shapes_of(space: gymnasium.spaces.Dict) -> dict[str, list[int]]:
+    """The shape of each part of an observation, by name."""
+    return {name: [int(size) for size in part.shape or ()] for name, part in space.spaces.items()}
+
+
+class PolicyNetwork(nn.Module):
+    """Reads an observation: the actor gives logits of the actions, the critic one value (Cohen et al. 2019, 4.1).
+
+    A kernel of two rows goes over the pairs φ(q_i), φ(d_i) of the batch, a kernel half a batch long over the pairs,
+    zeros around; the maximum over the pairs that are there is joined by the model's features and the mean similarity
+    over the queries; affine layers of 500, |A| and |A| (the critic: 1) units end it. Parts that an observation lacks
+    are left out; `model` must be there.
+
+    Every activation is tanh. A layer of |A| = 2 rectified units is dead, with no gradient ever again, as soon as one
+    large step makes both negative for all states; tanh has a gradient everywhere, and nothing here is deep enough for
+    it to vanish.
+
+    Where the observation has `candidates`, outputs are chances of documents: each candidate's five features are read
+    together with the state by one small layer that is the same for all, so that a document is judged by what it is and
+    not by its place in the list. Several picks for one query are drawn from the same chances.
+
+    Args:
+        space: of one observation, or the shapes of its parts by name (`shapes`).
+        outputs: numbers it gives for an observation; with candidates a multiple of queries · documents, query by query.
+        generator: draws the weights.
+        channels: of both kernels.
+        hidden: units of the first affine layer.
+        width: units of the second, |A|; None takes `outputs`.
+        last: what the last layer's weights are multiplied by.
+        per_document: False for a critic, which judges the state even where there are candidates.
+    """
+
+    def __init__(
+        self,
+        space: gymnasium.spaces.Dict | Shapes,
+        outputs: int,
+        generator: torch.Generator,
+        channels: int = 16,
+        hidden: int = 500,
+        width: int | None = None,
+        last: float = NEAR_ZERO,
+        per_document: bool = True,
+    ) -> None:
+        super().__init__()
+        shapes = shapes_of(space) if isinstance(space, gymnasium.spaces.Dict) else space
+        self.shapes = {name: list(shape) for name, shape in shapes.items()}
+        self.outputs, self.channels, self.hidden, self.width = outputs, channels, hidden, width or outputs
+        self.per_document = per_document and "candidates" in shapes
+        joined = int(np.prod(shapes["model"]))
+        if "batch" in shapes:
+            rows, width = shapes["batch"]
+            self.pairs = rows // 2
+            self.length = max(1, self.pairs // 2)
+            self.match = linear(2 * width, channels, generator)
+            with torch.random.fork_rng(devices=[]):  # torch draws weights of its own, which `drawn` replaces
+                self.difficulty = nn.Conv1d(channels, channels, self.length)
+            drawn(self.difficulty, channels * self.length, generator)
+            joined += channels
+        if "similarity" in shapes:
+            joined += int(np.prod(shapes["similarity"][1:]))
+        if "candidates" in shapes:
+            joined += shapes["candidates"][-1]
+        self.state = linear(joined, hidden, generator)
+        if self.per_document:
+            queries, documents, features = shapes["candidates"]
+            self.picks, rest = divmod(outputs, queries * documents)
+            if rest:
+                raise ValueError(f"{outputs} outputs for {queries} queries of {documents} documents")
+            self.document = linear(features, DOCUMENT_WIDTH, generator)
+            self.context = linear(hidden, DOCUMENT_WIDTH, generator, bias=False)
+            self.output = linear(DOCUMENT_WIDTH, 1, generator)
+        else:
+            self.actions = linear(hidden, self.width, generator)
+            self.output = linear(self.width, outputs, generator)
+        with torch.no_grad():
+            self.output.weight.mul_(last)
+            self.output.bias.zero_()
+
+    def forward(self, observation: Mapping[str, Tensor]) -> Tensor:
+        """Logits or a value for each observation.
+
+        Args:
+            observation: float32, each part with a first dimension of n.
+
+        Returns:
+            Shape [n, outputs].
+        """
+        present = self._present(observation)
+        parts = [observation["model"].flatten(1)]
+        if "batch" in self.shapes:
+            parts.append(self._difficulty(observation["batch"], present))
+        if "similarity" in self.shapes:
+            parts.append(_mean(observation["similarity"].flatten(2), present))
+        if "candidates" in self.shapes:
+            parts.append(_mean(observation["candidates"].mean(2), present))
+        state = torch.tanh(self.state(torch.cat(parts, 1)))
+        if not self.per_document:
+            return self.output(torch.tanh(self.actions(state)))
+        # A query that isn't there has logits of 0: its pick means nothing and must not move any weight.
+        joined = self.document(observation["candidates"]) + self.context(state)[:, None, None]
+        logits = self.output(torch.tanh(joined)).squeeze(-1) * present[..., None]
+        return logits.repeat_interleave(self.picks, 1).flatten(1)
+
+    def _present(self, observation: Mapping[str, Tensor]) -> Tensor:
+        """Float [n, b], 1 where a pair is there."""
+        if "present" in observation:
+            return observation["present"]
+        named = next((observation[name] for name in ("similarity", "candidates") if name in self.shapes), None)
+        count = self.pairs if "batch" in self.shapes else 1 if named is None else named.shape[1]
+        return observation["model"].new_ones(len(observation["model"]), count)
+
+    def _difficulty(self, batch: Tensor, present: Tensor) -> Tensor:
+        """How difficult the incoming batch is: float [n, channels]."""
+        # Two neighbouring rows under a kernel of 2 × d with stride 2 are one affine map of the pair's rows in a line.
+        pairs = torch.tanh(self.match(batch.flatten(1).unflatten(1, (self.pairs, -1)))) * present[..., None]
+        before = (self.length - 1) // 2
+        padded = functional.pad(pairs.transpose(1, 2), (before, self.length - 1 - before))
+        found = torch.tanh(self.difficulty(padded))
+        # −1 is below every tanh, and is what an empty batch (after an episode's end) is given.
+        return torch.where(present[:, None] > 0, found, -1.0).amax(2)
+
+    def description(self) -> dict[str, Any]:
+        """What `described` needs to make it anew: numbers, strings and lists."""
+        return {
+            "shapes": self.shapes,
+            "outputs": self.outputs,
+            "channels": self.channels,
+            "hidden": self.hidden,
+            "width": self.width,
+            "per_document": self.per_document,
+        }
+
+
+def described(description: Mapping[str, Any], weights: Mapping[str, Tensor]) -> PolicyNetwork:
+    """The network that `PolicyNetwork.description` describes, with these weights, ready to be asked."""
+    sizes = {name: value for name, value in description.items() if name != "shapes"}
+    network = PolicyNetwork(description["shapes"], generator=torch.Generator(), **sizes)
+    network.load_state_dict(dict(weights))
+    return network.eval().requires_grad_(False)
+
+
+def _mean(values: Tensor, present: Tensor) -> Tensor:
+    """Mean [n, k] of values [n, b, k] over the queries that are there; 0 where none is."""
+    return (values * present[..., None]).sum(1) / present.sum(1, keepdim=True).clamp(min=1)

@@ -1,0 +1,151 @@
+"""What the agent sees of a ranker's training before it chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ranking.errors import BadInput
+from ranking.training import Batch, RankerTraining, Step
+from rl.compression import WEIGHTINGS, Compressed
+from rl.similarity import STATISTICS
+
+FEATURES = ("loss", "gradient", "step", "epoch", "validation")
+Observation = dict[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class StateOptions:
+    """How a state is described (`state` of the configuration).
+
+    Args:
+        features: of the model and its training: any of loss, gradient, step, epoch (the paper's four) and
+            validation (the last epoch's measure, 0 before the first).
+        beta: β, the scale of the gradient's norm.
+        weighting: of φ: `tf` counts each occurrence of a word, `idf` weighs it by its idf.
+
+    Raises:
+        BadInput: where a feature or weighting is unknown, or β is not above 0.
+    """
+
+    features: Sequence[str] = FEATURES[:4]
+    beta: float = 1.0
+    weighting: str = "tf"
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.features if name not in FEATURES]
+        if unknown or not self.features:
+            raise BadInput(f"features are {list(self.features)}", "state.features", f"choose of {', '.join(FEATURES)}")
+        if not self.beta > 0:
+            raise BadInput(f"β is {self.beta}", "state.beta", "choose a number above 0")
+        if self.weighting not in WEIGHTINGS:
+            raise BadInput(f"no weighting {self.weighting!r}", "state.weighting", f"choose {' or '.join(WEIGHTINGS)}")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What states look up and never change: shared by all copies of a host.
+
+    Args:
+        options: how a state is described.
+        compressed: φ of queries and relevant documents.
+        similarity: by function, float32 [queries, 4] (`rl.similarity`).
+        pairs: |b|, pairs of a full batch.
+    """
+
+    options: StateOptions
+    compressed: Compressed
+    similarity: dict[str, NDArray[np.float32]]
+    pairs: int
+
+    @property
+    def space(self) -> spaces.Dict:
+        """The observation space: every feature is bounded."""
+        low, high = np.float32(-1), np.float32(1)
+        shapes = {
+            "batch": (2 * self.pairs, self.compressed.dimension),
+            "similarity": (self.pairs, len(self.similarity), len(STATISTICS)),
+        }
+        return spaces.Dict(
+            {
+                "model": spaces.Box(0, 1, (len(self.options.features),), np.float32),
+                "present": spaces.Box(0, 1, (self.pairs,), np.float32),
+                **{name: spaces.Box(low, high, shape, np.float32) for name, shape in shapes.items()},
+            }
+        )
+
+
+class State:
+    """One training as the agent sees it (Cohen et al. 2019, section 3.1.2 and figure 1).
+
+    The model's features are the loss of the last batch over the largest loss so far (1 before the first),
+    β‖∇L‖₂ / (1 + β‖∇L‖₂) of the top layers, t/T_e, and e over the epoch limit. With them come the matrix B of the
+    incoming batch and the similarity statistics of its queries for each function. Whatever is not a number is
+    taken for the bound it left by, so that no NaN or infinity reaches the agent.
+
+    Args:
+        surroundings: what it looks up.
+    """
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.surroundings = surroundings
+        self.loss, self.largest, self.gradient = 1.0, 1.0, 0.0
+
+    def note(self, step: Step, first: bool) -> None:
+        """Remember what an update showed.
+
+        Args:
+            step: of the training.
+            first: whether it was the first of the episode, whose loss sets the scale.
+        """
+        loss = _bounded(abs(step.loss), 1e6)
+        self.largest = max(loss, 1e-6) if first else max(self.largest, loss)
+        self.loss, self.gradient = loss, _bounded(step.gradient_norm, 1e6)
+
+    def observe(self, batch: Batch, training: RankerTraining) -> Observation:
+        """The state before `batch` is trained on."""
+        pairs, queries = self.surroundings.pairs, batch.queries
+        if len(batch) > pairs:
+            raise BadInput(f"a batch has {len(batch)} pairs and the agent reads {pairs}", "training.batch_size")
+        present = np.zeros(pairs, np.float32)
+        present[: len(batch)] = 1
+        tables = self.surroundings.similarity.values()
+        similarity = np.zeros((pairs, len(tables), len(STATISTICS)), np.float32)
+        for index, table in enumerate(tables):
+            similarity[: len(batch), index] = table[queries]
+        return {
+            "model": self._model(training),
+            "present": present,
+            "batch": np.nan_to_num(np.clip(self.surroundings.compressed.matrix(batch, pairs), -1, 1)),
+            "similarity": np.nan_to_num(np.clip(similarity, -1, 1)),
+        }
+
+    def _model(self, training: RankerTraining) -> NDArray[np.float32]:
+        scaled = self.surroundings.options.beta * self.gradient
+        validation = training.validations[-1] if training.validations else 0.0
+        features = {
+            "loss": self.loss / self.largest,
+            "gradient": scaled / (1 + scaled),
+            "step": training.position / max(len(training.examples), 1),
+            "epoch": training.epoch / training.max_epochs,
+            "validation": _bounded(validation, 1.0) if validation == validation else 0.0,
+        }
+        return np.array([_bounded(features[name], 1.0) for name in self.surroundings.options.features], np.float32)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a continued training's state needs."""
+        return {"loss": self.loss, "largest": self.largest, "gradient": self.gradient}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from `state_dict`."""
+        self.loss, self.largest, self.gradient = state["loss"], state["largest"], state["gradient"]
+
+
+def _bounded(value: float, highest: float) -> float:
+    """The value within 0 … `highest`; NaN and infinity are `highest`."""
+    return min(max(value, 0.0), highest) if value == value else highest

@@ -1,0 +1,62 @@
+"""A learned agent as it is kept: its network's weights, and what it must be shown to act as it was trained."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from torch import Tensor
+
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.errors import BadInput
+from rl.networks import PolicyNetwork, described
+from rl.state import StateOptions
+
+FORMAT = "pyrite-agent-1"
+
+
+@dataclass(frozen=True)
+class TrainedAgent:
+    """What `pyrite learn` leaves of an agent, and `policy=learned` takes.
+
+    Args:
+        functions: names of the actions, in their order.
+        state: how its states were described.
+        hold: batches an action was held for, or `epoch`.
+        pairs: |b| of its observations.
+        dimension: d of φ.
+        network: how its network is made (`rl.networks.described`).
+        weights: of the actor.
+        documents: s_d, candidates of each query where its actions are documents; None where they are functions.
+        facts: how it was learned, for reports.
+    """
+
+    functions: list[str]
+    state: StateOptions
+    hold: int | str
+    pairs: int
+    dimension: int
+    network: dict[str, Any]
+    weights: dict[str, Tensor]
+    documents: int | None
+    facts: dict[str, Any]
+
+    def actor(self) -> PolicyNetwork:
+        """The frozen network."""
+        return described(self.network, self.weights)
+
+    def to_bytes(self) -> bytes:
+        """As a safetensors file."""
+        return to_bytes({"agent": FORMAT, **vars(self) | {"state": asdict(self.state)}})
+
+    @classmethod
+    def from_bytes(cls, content: bytes, where: str) -> TrainedAgent:
+        """What `to_bytes` wrote.
+
+        Raises:
+            BadInput: where it is something else.
+        """
+        state = from_bytes(content, where)
+        if not isinstance(state, dict) or state.pop("agent", None) != FORMAT:
+            raise BadInput("is not a learned agent", where, "name the folder of a `pyrite learn`")
+        return cls(**state | {"state": StateOptions(**state["state"])})

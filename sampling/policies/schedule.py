@@ -1,0 +1,70 @@
+"""From easy to hard by a fixed schedule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.errors import BadInput
+from sampling.policies.mixture import Mixture
+
+if TYPE_CHECKING:
+    from ranking.training import Batch, RankerTraining
+
+
+class Schedule(Mixture):
+    """A mixture that moves from the first functions to the last, the hard one, while the ranker learns.
+
+    The last function's share of the batches goes from `start` to `end`, and stays there; the others share the rest
+    equally. Easy examples before hard ones is curriculum learning (Bengio et al. 2009).
+
+    Args:
+        start: the last function's share at the first batch, 0 to 1.
+        end: its share from the end of the schedule on, 0 to 1.
+        epochs: how long the schedule takes, from 0 up; parts of an epoch are fine.
+        steps: the same in batches, in place of `epochs` where it is not None.
+        shape: `linear` moves with every batch, `switch` stays at `start` and changes to `end` at once.
+        per: `batch` draws once for all its queries, `query` for each query by itself.
+
+    Raises:
+        BadInput: where an option is out of its range.
+    """
+
+    def __init__(
+        self,
+        start: float = 0.0,
+        end: float = 1.0,
+        epochs: float = 2.0,
+        steps: int | None = None,
+        shape: str = "linear",
+        per: str = "batch",
+    ) -> None:
+        super().__init__(per=per)
+        for name, share in (("start", start), ("end", end)):
+            if not 0 <= share <= 1:
+                raise BadInput(f"{name} is {share}", f"policy.{name}", "choose a share from 0 to 1")
+        for name, length in (("epochs", epochs), ("steps", 0 if steps is None else steps)):
+            if not 0 <= length < np.inf:
+                raise BadInput(f"{name} is {length}", f"policy.{name}", "choose a number from 0 up")
+        if shape not in ("linear", "switch"):
+            raise BadInput(f"no shape {shape!r}", "policy.shape", "choose linear or switch")
+        self.start, self.end, self.epochs, self.steps, self.shape = start, end, epochs, steps, shape
+
+    def share(self, step: int, steps_per_epoch: int) -> float:
+        """The last function's share at a batch.
+
+        Args:
+            step: batches before it, from the start of the training.
+            steps_per_epoch: batches of an epoch.
+        """
+        length = self.epochs * steps_per_epoch if self.steps is None else self.steps
+        if step >= length:
+            return self.end
+        return self.start + (self.end - self.start) * step / length if self.shape == "linear" else self.start
+
+    def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
+        easy = len(self.functions) - 1
+        self.edges = (1 - self.share(training.step, training.steps_per_epoch)) * np.arange(1, easy + 1) / easy
+        return super().choose(batch, training, rng)

@@ -1,0 +1,138 @@
+"""Negatives from a generator that learns what deceives the ranker."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from ranking.errors import BadInput
+from ranking.rankers.ranker import Ranker
+from ranking.scoring import score_candidates
+from ranking.training import gradient_norm
+from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.selection.selector import Selector, pick
+
+if TYPE_CHECKING:
+    from ranking.training import Batch, RankerTraining, Step
+
+
+@dataclass(frozen=True)
+class Drawn(Offer):
+    """What the generator drew, and what it drew from.
+
+    Args:
+        candidates: int32 [b, m], −1 where the function had fewer.
+    """
+
+    candidates: NDArray[np.int32]
+
+
+class Adversarial(Selector):
+    """IRGAN's generator, with the ranker as its discriminator (Wang et al. 2017, section 2).
+
+    The generator is a second model of the ranker's form, g_φ: a copy at the start, with its own weights from then on.
+    It draws the negatives of a query from the candidates, one after the other without replacement, by
+    p_φ(d|q) = softmax of g_φ(q, d)/τ over those that are left. After the ranker's update f_θ pays for each draw, and
+    one step of Adam follows REINFORCE,
+
+        ∇_φ J ≈ mean over the draws of ∇_φ log p_φ(d|q) · (r(d) − E_{d′~p_φ}[r(d′)]),  r(d) = log(1 + e^{f_θ(d, q)})
+
+    which is the paper's equation 5 with the baseline that it names there. Cohen et al. 2019, section 5.2, use it so:
+    the generator supplies negatives and never ranks.
+
+    Differs from the paper: both models start together and untrained, and take a step each a batch, in place of
+    pre-training and rounds of several steps.
+
+    Args:
+        candidates: how many are drawn uniformly from the list for the generator to choose from, for each query.
+        temperature: τ, above 0; the lower, the more surely it draws what it scores high.
+        lr: learning rate of the generator's Adam.
+        reward: `softplus`, the paper's log(1 + e^f), or `sigmoid`, 2·(σ(f) − ½), which is bounded.
+
+    Raises:
+        BadInput: where an option is out of its range.
+    """
+
+    def __init__(
+        self, candidates: int = 8, temperature: float = 1.0, lr: float = 0.001, reward: str = "softplus"
+    ) -> None:
+        if not 0 < temperature < math.inf:
+            raise BadInput(f"temperature is {temperature}", "selector.temperature", "choose a number above 0")
+        if not 0 < lr < math.inf:
+            raise BadInput(f"learning rate is {lr}", "selector.lr", "choose a number above 0")
+        if reward not in ("softplus", "sigmoid"):
+            raise BadInput(f"no reward {reward!r}", "selector.reward", "choose softplus or sigmoid")
+        self.candidates, self.temperature, self.lr, self.reward = candidates, temperature, lr, reward
+
+    def begin(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
+        self.generator: Ranker = copy.deepcopy(training.ranker)
+        # Fused: one pass over all weights, as for the ranker.
+        self.optimizer = torch.optim.Adam(self.generator.parameters(), self.lr, fused=True)
+
+    def select(
+        self,
+        batch: Batch,
+        function: RetrievalFunction,
+        count: int,
+        training: RankerTraining,
+        rng: np.random.Generator,
+    ) -> Drawn:
+        offer = function.sample(batch.queries, max(self.candidates, count), rng)
+        logits = score_candidates(self.generator, training.encoded, batch.queries, offer.documents) / self.temperature
+        # The largest of logits plus Gumbel noise are draws one after the other without replacement (Gumbel-top-k).
+        drawn = pick(offer, logits + rng.gumbel(size=logits.shape), count)
+        return Drawn(drawn.documents, drawn.scores, offer.documents)
+
+    def observe(
+        self, batch: Batch, offer: Offer, step: Step, training: RankerTraining, rng: np.random.Generator
+    ) -> None:
+        if not isinstance(offer, Drawn):
+            raise TypeError(f"{type(offer).__name__} is not what select returned")
+        self.optimizer.zero_grad(set_to_none=True)
+        self.surrogate(batch, offer, training).backward()
+        # Where ranker or generator has diverged, its weights stay.
+        if math.isfinite(gradient_norm(self.generator.parameters())):
+            self.optimizer.step()
+
+    def surrogate(self, batch: Batch, offer: Drawn, training: RankerTraining) -> Tensor:
+        """A scalar whose gradient is −1 times the REINFORCE estimate of ∇_φ J.
+
+        Args:
+            batch: whose negatives were drawn.
+            offer: the draws.
+            training: of the ranker that pays for them.
+        """
+        documents = training.encoded.documents.take(np.maximum(offer.candidates, 0).ravel())
+        logits = self.generator(training.encoded.queries.take(batch.queries), documents) / self.temperature
+        rewards = self._rewards(torch.from_numpy(training.score(batch.queries, offer.candidates)).to(logits))
+        left = torch.from_numpy(offer.candidates >= 0).to(logits.device)
+        places = torch.from_numpy((offer.candidates[:, None] == offer.documents[:, :, None]).argmax(-1))
+        gains = []
+        for draw, place in enumerate(places.to(logits.device).T):
+            rows = torch.from_numpy(np.flatnonzero(offer.documents[:, draw] >= 0)).to(logits.device)
+            log_shares = torch.log_softmax(logits[rows].masked_fill(~left[rows], -torch.inf), 1)
+            expected = (log_shares.detach().exp() * rewards[rows]).sum(1)
+            chosen = place[rows, None]
+            gains.append(log_shares.gather(1, chosen)[:, 0] * (rewards[rows].gather(1, chosen)[:, 0] - expected))
+            left = left.scatter(1, place[:, None], False)
+        together = torch.cat(gains)
+        return -together.sum() / max(len(together), 1)
+
+    def _rewards(self, scores: Tensor) -> Tensor:
+        """r of the ranker's scores; finite where there is no document (−inf) too."""
+        return F.softplus(scores) if self.reward == "softplus" else 2 * (torch.sigmoid(scores) - 0.5)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"generator": dict(self.generator.state_dict()), "optimizer": self.optimizer.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.generator.load_state_dict(state["generator"])
+        self.optimizer.load_state_dict(state["optimizer"])

@@ -1,0 +1,176 @@
+"""Every experiment of `conf/experiment`, expanded and held against what its runs and its paper need."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from cluster.configuration import compose, group_options
+from cluster.run import check
+from cluster.schema import Published
+from cluster.studies import results
+from cluster.studies.methods import items_of
+from cluster.studies.published import matches, printed
+from cluster.studies.ranking import Study, read_arguments
+from cluster.studies.sweep import Planned, identity, plan
+from ranking.errors import BadInput
+from tests.cluster.commands import command
+
+EXPERIMENTS = group_options()["experiment"]
+COHEN = [name for name in EXPERIMENTS if name.startswith("cohen2019")]
+
+
+def study(name: str, *arguments: str) -> Study:
+    return read_arguments([f"experiment={name}", "data=somewhere", "out=nowhere", *arguments])
+
+
+def planned(of: Study) -> list[Planned]:
+    """The runs of the first seed and the first agent."""
+    others = re.compile(r"(policy|selector)\.agent=[1-9]")
+    points = [point for point in of.points() if not any(map(others.match, point.overrides))]
+    return [run for point in points for run in plan(point, [], of.seeds[:1])]
+
+
+def as_trials(runs: list[Planned]) -> pl.DataFrame:
+    """The frame that a study of these runs would leave, had all of them failed."""
+    rows = []
+    for run in runs:
+        name = Path(str(run.config["collection"].get("path", "pydocs"))).name
+        collection: Any = SimpleNamespace(name=name, fingerprint=f"of {name}")
+        rows.append(results.trial_row(run, collection, None, "not run"))
+    return results.trials_table(rows)
+
+
+@pytest.fixture(scope="module")
+def tiny() -> dict[str, list[Planned]]:
+    """The runs of each experiment at scale=tiny."""
+    return {name: planned(study(name, "scale=tiny")) for name in EXPERIMENTS}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_each_run_of_each_experiment_is_sound(name: str, tiny: dict[str, list[Planned]]) -> None:
+    runs = tiny[name]
+    assert len({identity(run.config) for run in runs}) == len(runs) > 1
+    for run in runs:
+        check(run.config)
+        assert run.config["ranker"]["preset"] == "tiny"
+
+
+@pytest.mark.parametrize("name", COHEN)
+def test_what_is_to_be_learned_composes(name: str, tiny: dict[str, list[Planned]]) -> None:
+    learned = {tuple(run.config["policy"].get("learn", ())) for run in tiny[name]} - {()}
+    assert learned
+    for overrides in learned:
+        compose([*overrides, "scale=tiny"], "learn")
+
+
+@pytest.mark.parametrize("name", COHEN)
+def test_a_smaller_scale_has_fewer_seeds_and_agents(name: str) -> None:
+    def size(scale: str) -> int:
+        whole = study(name, f"scale={scale}")
+        return len(whole.points()) * len(whole.seeds)
+
+    sizes = [size(scale) for scale in ("paper", "medium", "small", "tiny")]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) == 4
+    assert size("paper") == len(study(name).points()) * len(study(name).seeds)
+
+
+def test_a_scale_gives_way_to_what_the_user_asks_for() -> None:
+    assert study("cohen2019_table2", "scale=small", "seeds=7").seeds == list(range(7))
+    assert study("cohen2019_table2", "scale=small", "seed=4,5").seeds == [4, 5]
+    agents = {
+        text for p in study("cohen2019_table2", "scale=small", "policy.agent=8,9").points() for text in p.overrides
+    }
+    assert {text for text in agents if text.startswith("policy.agent")} == {"policy.agent=8", "policy.agent=9"}
+
+
+@pytest.mark.parametrize("name", COHEN)
+def test_every_figure_of_the_paper_has_a_run_beside_it(name: str, tiny: dict[str, list[Planned]]) -> None:
+    published = Published.model_validate(study(name).design["published"])
+    trials = as_trials(tiny[name])
+    found = matches(published, trials)
+    assert all(found.values()), "each of the paper's methods has one of ours"
+    ours = [method for methods in found.values() for method in methods]
+    assert len(set(ours)) == len(ours), "none of ours stands for two of the paper's"
+    assert set(published.collections.values()) == set(trials["collection"])
+    assert set(published.rankers.values()) == set(trials["ranker"])
+    for laid_out in (published.figures, published.convergence):
+        for collection, methods in laid_out.items():
+            assert collection in published.collections
+            assert set(methods) <= set(published.methods)
+            assert all(set(rankers) <= set(published.rankers) for rankers in methods.values())
+    assert published.differs, "what differs from the paper is said"
+
+
+def test_table_1_is_two_rankers_by_eleven_methods_on_two_collections(tiny: dict[str, list[Planned]]) -> None:
+    trials = as_trials(tiny["cohen2019_table1"])
+    methods = trials.group_by("collection", "ranker").agg(pl.struct("policy", "function", "selector").n_unique())
+    assert methods["policy"].to_list() == [11] * 4
+    assert len(trials) == 44
+    published = Published.model_validate(study("cohen2019_table1").design["published"])
+    assert sum(len(rankers) for rows in published.figures.values() for rankers in rows.values()) == 36
+    best = max(rows["f_FF"] for rows in published.figures["Webscope L4"].values())
+    assert printed(best) == (".1239", ".011", "*†")
+
+
+def test_each_collection_has_the_papers_discount(tiny: dict[str, list[Planned]]) -> None:
+    found = {
+        (Path(run.config["collection"]["path"]).name, item)
+        for run in tiny["cohen2019_table1"]
+        for item in map(str, run.config["policy"].get("learn", ()))
+        if "gamma" in item
+    }
+    assert found == {("medquad", "gamma=0.995"), ("cranfield", "gamma=0.999")}
+
+
+def test_table_2_differs_by_reward_alone(tiny: dict[str, list[Planned]]) -> None:
+    learned = [run for run in tiny["cohen2019_table2"] if run.config["policy"].get("learn")]
+    rewards = {item for run in learned for text in run.config["policy"]["learn"] for item in items_of(text)}
+    assert {item for item in rewards if "reward" in item} == {"reward=diff", "reward=raw", "reward=ceil"}
+    assert len({identity(run.config | {"policy": {}}) for run in learned}) == 1
+
+
+def test_the_limits_of_section_6_4() -> None:
+    for name, option, value in (
+        ("cohen2019_epoch_limit", "max_epochs", 4),
+        ("cohen2019_patience", "patience", 10),
+    ):
+        assert {run.config["training"][option] for run in planned(study(name, "scale=small"))} == {value}
+
+
+@pytest.mark.parametrize("name", COHEN)
+def test_another_collection_takes_the_place_of_the_papers(name: str) -> None:
+    of = study(name, "scale=tiny", "collection=pydocs")
+    paths = [text for point in of.points() for text in point.overrides if "path" in text]
+    assert not paths
+    assert "nowhere/at/all" in str(study(name, "data=nowhere/at/all").design)
+
+
+def test_data_that_is_absent_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command("study", "experiment=cohen2019_patience", "scale=tiny") == 2
+    said = capsys.readouterr().err.strip()
+    assert len(said.splitlines()) == 1
+    assert re.search(
+        r"data/medquad: there is no such folder; put the collection medquad there.*data=.*PYRITE_DATA", said
+    )
+    monkeypatch.setenv("PYRITE_DATA", "elsewhere")
+    assert command("study", "experiment=cohen2019_patience", "scale=tiny") == 2
+    assert "elsewhere/medquad" in capsys.readouterr().err
+
+
+def test_an_unknown_key_of_an_experiment_is_refused() -> None:
+    with pytest.raises(BadInput, match="colour"):
+        compose(["experiment=cohen2019_table2", "+experiment.published.colour=red"], "study")
+    with pytest.raises(BadInput, match=r"figures\.Webscope"):
+        compose(
+            ["experiment=cohen2019_table2", "experiment.published.figures={Webscope L4:{R_diff:{f_FF:much}}}"], "study"
+        )

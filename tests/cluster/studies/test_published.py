@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import polars as pl
+import pytest
+
+from cluster.schema import Published
+from cluster.studies.analysis import summarise
+from cluster.studies.convergence import convergence
+from cluster.studies.published import beside, matches, printed, read_published, stand_ins
+from cluster.studies.report import render
+from ranking.errors import BadInput
+
+PAPER: dict[str, Any] = {
+    "source": "Somebody 2001, table 3",
+    "collections": {"News": "medquad", "Mail": "cranfield"},
+    "rankers": {"f": "feed_forward"},
+    "methods": {
+        "BM25": "policy=fixed function=bm25",
+        "AC": "policy=learned policy.learn=[reward=diff]",
+        "IRGAN": "selector=adversarial",
+    },
+    "figures": {
+        "News": {"BM25": {"f": ".25 ± .029"}, "AC": {"f": ".5 ± .011 *†"}, "IRGAN": {"f": ".0557"}},
+        "Mail": {"BM25": {"f": ".125"}},
+    },
+    "convergence": {"News": {"AC": {"f": 0.31}}},
+    "says": ["AC is <best>."],
+    "differs": ["MedQuAD for News & more."],
+}
+RUNS: list[tuple[str, float | None]] = [
+    ("policy=fixed function=bm25", 0.20),
+    ("policy=fixed function=bm25", 0.30),
+    ("policy=random", 0.10),
+    ("policy=learned policy.agent=0 policy.learn=['agent=ac','reward=diff']", 0.40),
+    ("policy=learned policy.agent=1 policy.learn=['agent=ac','reward=diff']", 0.05),
+    ("policy=learned policy.agent=0 policy.learn=['agent=ac','reward=raw']", 0.15),
+]
+
+
+def cells(html: str) -> list[list[str]]:
+    """The text of each row of the first table, a cell an item."""
+    table = html[html.index("<table") : html.index("</table")]
+    return [
+        [re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", cell)).strip() for cell in re.findall(r"<t[dh].*?</t[dh]>", row)]
+        for row in re.findall(r"<tr>.*?</tr>", table)
+    ]
+
+
+def section(trials: pl.DataFrame, paper: dict[str, Any] | None = None, given: tuple[str, ...] = ()) -> str:
+    published = Published.model_validate(paper or PAPER)
+    return "".join(beside(published, trials, summarise(trials), convergence(trials), given))
+
+
+def test_the_papers_figures_stand_beside_ours(written_trials: Any) -> None:
+    rows = cells(section(written_trials(RUNS)))
+    assert rows == [
+        ["method", "f, paper", "f, here", "f rate, paper", "f rate, here", "runs"],
+        ["News; here medquad"],
+        ["BM25 bm25 · uniform", ".25 ± .029", ".2500 ± .0707", "–", "–", "2"],
+        ["AC learned(random+bm25) · uniform · reward=diff", ".5 ± .011 *†", ".2250 ± .2475", "31%", "50%", "2"],
+        ["IRGAN", ".0557", "–", "–", "–", "–"],
+        ["learned(random+bm25) · uniform · reward=raw", "–", ".1500", "–", "100%", "1"],
+        ["random(random+bm25) · uniform", "–", ".1000", "–", "–", "1"],
+    ]
+
+
+def test_the_best_figure_of_either_is_bold(written_trials: Any) -> None:
+    html = section(written_trials(RUNS))
+    assert re.findall(r"<b>(.*?)</b>", html) == [".2500", ".5"]  # here BM25, in the paper AC
+
+
+def test_findings_and_differences_are_said_and_escaped(written_trials: Any) -> None:
+    html = section(written_trials(RUNS), given=("scale=small", "collection.path='my data'"))
+    assert "AC is &lt;best&gt;." in html
+    assert "MedQuAD for News &amp; more." in html
+    assert "This study was run with scale=small" in html
+    assert "Beside Somebody 2001, table 3" in html
+
+
+def test_a_collection_is_a_section(written_trials: Any) -> None:
+    both = pl.concat([written_trials(RUNS), written_trials(RUNS[:3], collection="cranfield")])
+    rows = cells(section(both))
+    titles = [row[0] for row in rows if len(row) == 1]
+    assert titles == ["News; here medquad", "Mail; here cranfield"]
+    assert ["BM25 bm25 · uniform", ".125", ".2500 ± .0707", "–", "–", "2"] in rows
+
+
+def test_stand_ins() -> None:
+    published = Published.model_validate(PAPER)
+    assert stand_ins(published, ["cranfield", "pydocs"]) == [("Mail", "cranfield")]
+    assert stand_ins(published, ["pydocs"]) == [("News", "pydocs"), ("Mail", "pydocs")]
+    twice = ["medquad (01234567)", "medquad (89abcdef)"]
+    assert stand_ins(published, twice) == [("News", twice[0]), ("News", twice[1])]
+
+
+def test_matching_by_hand(written_trials: Any) -> None:
+    trials = written_trials([*RUNS, ("selector=adversarial function=random selector.lr=0.1", 0.1)])
+    assert matches(Published.model_validate(PAPER), trials) == {
+        "BM25": ["bm25 · uniform"],
+        "AC": ["learned(random+bm25) · uniform · reward=diff"],
+        "IRGAN": ["random · adversarial"],
+    }
+    other = PAPER | {"methods": {"any": "policy=learned", "rate": "selector.lr=0.1", "none": "selector.lr=0.2"}}
+    found = matches(Published.model_validate(other), trials)
+    assert [len(found[name]) for name in other["methods"]] == [2, 1, 0]
+
+
+def test_one_learning_that_nothing_sweeps_is_told_by_its_overrides(written_trials: Any) -> None:
+    trials = written_trials(RUNS[3:4], swept=())
+    assert matches(Published.model_validate(PAPER), trials)["AC"] == ["learned(random+bm25) · uniform"]
+    raw = written_trials(RUNS[5:], swept=())
+    assert matches(Published.model_validate(PAPER), raw)["AC"] == []
+
+
+def test_printed_figures() -> None:
+    assert printed(".1239 ± .011 *†") == (".1239", ".011", "*†")
+    assert printed("0.107 ± 0.046") == ("0.107", "0.046", "")
+    assert printed(".0603") == (".0603", "", "")
+    with pytest.raises(ValueError, match="a lot"):
+        printed("a lot")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"figures": {"News": {"BM25": {"f": "a lot"}}}}, "figures.News.BM25.f"),
+        ({"convergence": {"News": {"AC": {"f": 31}}}}, "convergence.News.AC.f"),
+        ({"methods": "all"}, "methods"),
+        ({"colour": "red"}, "there is no option colour"),
+    ],
+)
+def test_a_damaged_description_is_bad_input(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        read_published({"published": PAPER | change})
+
+
+def test_an_experiment_without_a_paper_has_no_such_section(written_trials: Any) -> None:
+    assert read_published(None) is None
+    assert read_published({"title": "mine", "published": None}) is None
+
+
+def test_the_report_has_both_sections(made_up_study: Any) -> None:
+    trials, queries = made_up_study(swept=[("policy.agent", ["0", "1"])])
+    study = {"design": {"published": PAPER}, "overrides": ["scale=small"]}
+    summary = summarise(trials)
+    html = render(trials, queries, summary, "", study=study).html
+    assert "Beside Somebody 2001, table 3" in html
+    assert "How reliably it is learned" in html
+    assert "News; here pydocs" in html
+    assert "100% (2 of 2)" in html
+    fixed = trials.filter(pl.col("policy") == "fixed")
+    plain = render(fixed, queries, summarise(fixed), "").html
+    assert "Beside" not in plain
+    assert "How reliably" not in plain
+
+
+def test_a_failed_study_has_a_report_all_the_same(written_trials: Any) -> None:
+    trials = written_trials([(text, None if "bm25" in text else value) for text, value in RUNS])
+    assert ["BM25 bm25 · uniform", ".25 ± .029", "–", "–", "–", "0"] in cells(section(trials))

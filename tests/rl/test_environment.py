@@ -1,0 +1,194 @@
+"""The training of a ranker as an environment."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.errors import BadInput
+from ranking.sources import Sources
+from rl.copies import Copies
+from rl.rewards import Raw
+from rl.together import TogetherCopies
+from sampling.policies.policy import SamplingPolicy
+from tests.rl.trainings import environment_of, starts
+
+
+def play(environment, actions) -> tuple[list, list, dict]:
+    """An episode: observations, rewards, the last info."""
+    observation, _ = environment.reset()
+    observations, rewards, done = [observation], [], False
+    actions = iter(actions)
+    while not done:
+        observation, reward, done, cut, info = environment.step(next(actions))
+        assert not cut
+        observations.append(observation)
+        rewards.append(reward)
+    return observations, rewards, info
+
+
+def same(one: list, other: list) -> bool:
+    return len(one) == len(other) and all(
+        np.array_equal(a[name], b[name]) for a, b in zip(one, other, strict=True) for name in a
+    )
+
+
+def alternating():
+    while True:
+        yield 0
+        yield 1
+
+
+def test_gymnasium_accepts_it(tiny_sources: Sources) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*not wrapped.*|.*spec.*|.*Render.*|.*render.*")
+        check_env(environment_of(tiny_sources), skip_render_check=True)
+
+
+def test_rllib_accepts_it(tiny_sources: Sources) -> None:
+    """RLlib's own checker knows environments of several agents: here each has one copy."""
+    from ray.rllib.env.multi_agent_env import make_multi_agent
+    from ray.rllib.utils.pre_checks.env import check_multiagent_environments
+
+    several = make_multi_agent(lambda config: environment_of(tiny_sources, copy=1))
+    check_multiagent_environments(several({"num_agents": 2}))
+
+
+def test_an_episode_is_a_training(tiny_sources: Sources) -> None:
+    environment = environment_of(tiny_sources)
+    observations, rewards, info = play(environment, alternating())
+    assert environment.training.done
+    assert len(rewards) == 9  # three epochs of three batches
+    assert info["summary"]["epochs"] == 3
+    assert info["summary"]["steps"] == 9
+    assert info["summary"]["share:bm25"] == pytest.approx(5 / 9)
+    assert info["summary"]["validation"] == max(environment.training.validations)
+    assert all(environment.observation_space.contains(observation) for observation in observations)
+    assert [row["batches"] for row in environment.sampler.report()] == [5, 4]
+
+
+def test_it_trains_as_a_run_with_the_same_choices_does(tiny_sources: Sources) -> None:
+    """There is no second training loop: `fit` under a policy that repeats the actions gives the same weights."""
+
+    class Repeats(SamplingPolicy):
+        def choose(self, batch, training, rng):  # type: ignore[no-untyped-def]
+            return np.full(len(batch), training.step % 2)
+
+    environment = environment_of(tiny_sources)
+    play(environment, alternating())
+    training, sampler = starts(tiny_sources, Repeats)(np.random.SeedSequence(0, spawn_key=(1, 0, 0)))
+    training.fit(sampler)
+    environment.training.restore_best()
+    for name, weights in environment.training.ranker.state_dict().items():
+        assert weights.equal(training.ranker.state_dict()[name])
+
+
+def test_an_action_is_held(tiny_sources: Sources) -> None:
+    environment = environment_of(tiny_sources, hold=2)
+    _, rewards, info = play(environment, alternating())
+    assert len(rewards) == 5  # of two batches each, the last of one
+    assert info["decision"] == 5
+    assert [row["batches"] for row in environment.sampler.report()] == [5, 4]
+
+
+def test_one_decision_an_epoch(tiny_sources: Sources) -> None:
+    environment = environment_of(tiny_sources, hold="epoch")
+    _, rewards, _ = play(environment, alternating())
+    assert len(rewards) == 3
+    assert [row["batches"] for row in environment.sampler.report()] == [6, 3]
+
+
+@pytest.mark.parametrize("hold", [0, -1, "batch"])
+def test_hold_is_a_number_or_epoch(tiny_sources: Sources, hold: int | str) -> None:
+    with pytest.raises(BadInput, match="hold"):
+        environment_of(tiny_sources, hold=hold)
+
+
+def test_the_same_seeds_give_the_same_episodes(tiny_sources: Sources) -> None:
+    one, other = environment_of(tiny_sources), environment_of(tiny_sources)
+    for _ in range(2):  # the second episode too
+        a, b = play(one, alternating()), play(other, alternating())
+        assert same(a[0], b[0])
+        assert a[1] == b[1]
+
+
+def test_no_two_copies_and_no_two_episodes_share_a_seed(tiny_sources: Sources) -> None:
+    copies = [environment_of(tiny_sources, copy=copy) for copy in range(3)]
+    first = [play(copy, alternating())[0] for copy in copies]
+    again = play(copies[0], alternating())[0]
+    every = [*first, again]
+    assert not any(same(every[i], every[j]) for i in range(4) for j in range(i))
+    assert not same(first[0], play(environment_of(tiny_sources, seed=1), alternating())[0])
+
+
+def test_a_state_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:
+    whole = environment_of(tiny_sources, copy=2)
+    play(whole, alternating())
+    observations, rewards, info = play(whole, alternating())
+    interrupted = environment_of(tiny_sources, copy=2)
+    play(interrupted, alternating())
+    observation, _ = interrupted.reset()
+    before = [observation]
+    for action in (0, 1, 0, 1):
+        before.append(interrupted.step(action)[0])
+    resumed = environment_of(tiny_sources)
+    resumed.copy = 2
+    resumed.load_state_dict(from_bytes(to_bytes(interrupted.state_dict())))
+    behind, more, last = play(resumed, alternating())
+    assert same(before + behind[1:], observations)
+    assert same([before[-1]], [behind[0]])
+    assert more == rewards[4:]
+    assert last == info
+
+
+@pytest.mark.parametrize("kind", [Copies, TogetherCopies])
+def test_many_copies_are_each_as_one_alone(tiny_sources: Sources, kind: type[Copies]) -> None:
+    """The vectorised form and the single one go the same way."""
+    together = kind([environment_of(tiny_sources, copy=copy) for copy in range(3)])
+    observed, _ = together.reset()
+    alone = [environment_of(tiny_sources, copy=copy) for copy in range(3)]
+    for copy, environment in enumerate(alone):
+        observation, _ = environment.reset()
+        assert all(np.array_equal(observed[name][copy], observation[name]) for name in observation)
+    for number in range(14):  # beyond the end of the episodes, at nine
+        actions = np.array([number % 2, 1, 0])
+        observed, rewards, ended, _, infos = together.step(actions)
+        for copy, environment in enumerate(alone):
+            observation, reward, done, _, info = environment.step(int(actions[copy]))
+            assert (reward, done) == (rewards[copy], ended[copy])
+            if done:
+                assert infos[copy]["final_info"]["summary"] == info["summary"]
+                observation, info = environment.reset()
+            assert all(np.array_equal(observed[name][copy], observation[name]) for name in observation)
+
+
+def test_copies_on_a_gpu_share_each_update(tiny_sources: Sources) -> None:
+    """Stacked weights, forced onto the CPU here: the same steps, up to rounding (which Adam's first steps enlarge)."""
+    each = [TogetherCopies([environment_of(tiny_sources, copy=copy, hold=2) for copy in range(3)], forced=forced)
+            for forced in (False, True)]  # fmt: skip
+    for copies in each:
+        copies.reset()
+        for environment in copies.environments:
+            environment.training.ranker.double()
+    for number in range(4):  # the last decision is of one batch
+        actions = np.array([number % 2, 1, 0])
+        # Not the rewards: two documents of the collection are alike, and rounding decides which comes first.
+        (alone, _, ended, _, _), (stacked, _, ended_together, _, _) = (copies.step(actions) for copies in each)
+        assert (ended == ended_together).all()
+        np.testing.assert_allclose(alone["model"], stacked["model"], atol=1e-6)
+
+
+def test_a_ranker_that_diverges_ends_the_episode(tiny_sources: Sources) -> None:
+    environment = environment_of(tiny_sources, reward=Raw())
+    environment.reset()
+    next(environment.training.ranker.parameters()).data.fill_(np.nan)
+    observation, reward, done, _, info = environment.step(0)
+    assert done
+    assert reward == 0
+    assert info["summary"]["diverged"] == 1
+    assert environment.observation_space.contains(observation)

@@ -1,0 +1,97 @@
+"""Environments over the tiny collection, for tests of what agents see and do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.origins import RandomCandidates
+from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.rankers.feed_forward import FeedForward
+from ranking.sources import Sources
+from ranking.training import RankerTraining
+from rl.compression import compress
+from rl.environment import FunctionActions, SamplingEnvironment, Told
+from rl.rewards import Diff, PanelOptions, Reward
+from rl.similarity import similarity_table
+from rl.state import StateOptions, Surroundings
+from sampling.policies.policy import SamplingPolicy
+from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.function import RetrievalFunction
+from sampling.retrieval.random import RandomFunction
+from sampling.sampler import Sampler
+from sampling.selection.uniform import Uniform
+
+
+def functions_of(sources: Sources) -> dict[str, RetrievalFunction]:
+    """BM25 and random, ready."""
+    bm25, random = Bm25Function(depth=4), RandomFunction()
+    bm25.ready(sources.encoded, bm25.rank(sources).without_relevant(sources.encoded.judgements))
+    random.ready(sources.encoded, None)
+    return {"bm25": bm25, "random": random}
+
+
+def surroundings_of(sources: Sources, pairs: int = 2, **options: Any) -> Surroundings:
+    """What states look up."""
+    state = StateOptions(**options)
+    functions = functions_of(sources)
+    lists = {"bm25": functions["bm25"].lists, "random": None}  # type: ignore[attr-defined]
+    tables = {name: similarity_table(function, lists[name], sources) for name, function in functions.items()}
+    return Surroundings(state, compress(sources.encoded, sources.vectors, state.weighting), tables, pairs)
+
+
+def starts(
+    sources: Sources, policy: Callable[[], SamplingPolicy] = Told, max_epochs: int = 3, patience: int = 3
+) -> Callable[[np.random.SeedSequence], tuple[RankerTraining, Sampler]]:
+    """Makes trainings of a tiny f_FF: five examples, three batches an epoch, the last of them short."""
+    candidates = RandomCandidates(8).candidates(sources, np.array([4, 5]))
+
+    def start(sequence: np.random.SeedSequence) -> tuple[RankerTraining, Sampler]:
+        weights, order, sampling = sequence.spawn(3)
+        rng = np.random.default_rng(weights)
+        generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
+        training = RankerTraining(
+            FeedForward(sources.vectors.filled(rng), generator, preset="tiny"),
+            SoftmaxLikelihood(),
+            sources.encoded,
+            np.arange(4),
+            Evaluation(sources.encoded, candidates, ["AP@8"]),
+            partial(torch.optim.Adam, lr=0.01),
+            np.random.default_rng(order),
+            batch_size=2,
+            max_epochs=max_epochs,
+            patience=patience,
+        )
+        sampler = Sampler(policy(), functions_of(sources), Uniform(), 2, np.random.default_rng(sampling))
+        return training, sampler
+
+    return start
+
+
+def environment_of(
+    sources: Sources,
+    copy: int = 0,
+    seed: int = 0,
+    hold: int | str = 1,
+    reward: Reward | None = None,
+    every: int = 1,
+    gamma: float = 1.0,
+    **options: Any,
+) -> SamplingEnvironment:
+    """One copy."""
+    return SamplingEnvironment(
+        starts(sources),
+        surroundings_of(sources, **options),
+        FunctionActions(["bm25", "random"]),
+        reward or Diff(),
+        PanelOptions(size=2, every=every),
+        seed,
+        copy,
+        gamma,
+        hold,
+    )

@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+from torch import Tensor, nn
+
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.ranked_lists import stack_lists
+from ranking.rankers.ranker import Ranker
+from ranking.texts import Texts
+from ranking.training import Batch, RankerTraining, Step
+from sampling.retrieval.bm25 import Bm25Function
+from sampling.selection.adversarial import Adversarial, Drawn
+
+STEP = Step(0.0, 0.0, np.zeros((1, 1), np.float32))
+LIST = [1, 2, 3, 4]
+PAYS = np.array([0.0, -2.0, 0.5, 3.0, 1.0], np.float32)
+"""The discriminator's score of each document."""
+
+
+class Table(Ranker):
+    """One score a document, whatever the query."""
+
+    def __init__(self, scores: list[float]) -> None:
+        super().__init__()
+        self.scores = nn.Parameter(torch.tensor(scores))
+
+    def represent_queries(self, queries: Texts) -> Tensor:
+        return self.scores.new_zeros(len(queries))
+
+    def represent_documents(self, documents: Texts) -> Tensor:
+        return self.scores[torch.from_numpy(documents.tokens.astype(np.int64))]
+
+    def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
+        return queries + documents
+
+    def layers(self) -> list[nn.Module]:
+        return [self]
+
+
+Make = Callable[..., tuple[Adversarial, Any, Any, Batch]]
+
+
+@pytest.fixture
+def make(encoded_of: Callable[..., EncodedCollection]) -> Make:
+    """A selector whose generator is a `Table`, a training that scores by `PAYS`, a function and a batch.
+
+    Document d is the word d. The first query's list is `LIST`, the second's has one document, the third's none.
+    """
+
+    def start(
+        generator: list[float] | None = None, rows: list[int] | None = None, **options: Any
+    ) -> tuple[Adversarial, Any, Any, Batch]:
+        encoded = encoded_of([[d] for d in range(5)], [[1]] * 3, {})
+        training = SimpleNamespace(
+            ranker=Table(generator or [0.0] * 5),
+            encoded=encoded,
+            score=lambda queries, documents: np.where(documents < 0, -np.inf, PAYS[documents]).astype(np.float32),
+        )
+        selector = Adversarial(**options)
+        selector.begin({}, training)  # type: ignore[arg-type]
+        function = Bm25Function()
+        lists = [(np.array(found, int), -np.arange(len(found), dtype=float)) for found in (LIST, [3], [])]
+        function.ready(None, stack_lists(lists, 4))  # type: ignore[arg-type]
+        queries = np.array(rows or [0])
+        return selector, training, function, Batch(queries, np.zeros(len(queries), np.int32))
+
+    return start
+
+
+def drawn(documents: list[list[int]], candidates: list[list[int]]) -> Drawn:
+    array = np.array(documents, np.int32)
+    return Drawn(array, np.zeros(array.shape, np.float32), np.array(candidates, np.int32))
+
+
+def gradient(selector: Adversarial, batch: Batch, offer: Drawn, training: Any) -> np.ndarray:
+    selector.generator.zero_grad()
+    selector.surrogate(batch, offer, training).backward()
+    (scores,) = selector.generator.parameters()
+    assert scores.grad is not None
+    return -scores.grad.numpy().copy()
+
+
+def by_hand(scores: np.ndarray, left: list[int], chosen: int, rewards: np.ndarray, temperature: float) -> np.ndarray:
+    """∇ log p(chosen)·(r(chosen) − E r) for p = softmax of scores/τ over those left."""
+    shares = np.zeros(5)
+    shares[left] = np.exp(scores[left] / temperature)
+    shares /= shares.sum()
+    return ((np.arange(5) == chosen) - shares) / temperature * (rewards[chosen] - shares @ rewards)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+@pytest.mark.parametrize("reward", ["softplus", "sigmoid"])
+def test_the_gradient_is_reinforces_by_hand(make: Make, temperature: float, reward: str) -> None:
+    scores = np.array([9.0, 0.3, -0.2, 0.5, 0.0])
+    selector, training, _, batch = make(scores.tolist(), temperature=temperature, reward=reward)
+    pays = PAYS.astype(float)
+    rewards = np.log1p(np.exp(pays)) if reward == "softplus" else 2 / (1 + np.exp(-pays)) - 1
+    found = gradient(selector, batch, drawn([[3, 1]], [[4, 1, 3, 2]]), training)
+    first = by_hand(scores, [1, 2, 3, 4], 3, rewards, temperature)
+    second = by_hand(scores, [1, 2, 4], 1, rewards, temperature)
+    assert found == pytest.approx((first + second) / 2, abs=1e-6)
+    assert found[3] > 0 > found[1]  # better than expected, and worse
+    assert found[0] == 0  # no candidate
+
+
+def test_draws_of_all_queries_weigh_the_same_and_empty_places_nothing(make: Make) -> None:
+    scores = np.array([0.0, 0.3, -0.2, 0.5, 0.0])
+    selector, training, _, batch = make(scores.tolist(), rows=[0, 1, 2])
+    offer = drawn([[3, 1], [3, -1], [-1, -1]], [[4, 1, 3, 2], [3, -1, -1, -1], [-1, -1, -1, -1]])
+    rewards = np.log1p(np.exp(PAYS.astype(float)))
+    first = by_hand(scores, [1, 2, 3, 4], 3, rewards, 1.0)
+    second = by_hand(scores, [1, 2, 4], 1, rewards, 1.0)
+    # The second query's only document had to be drawn, which says nothing but counts as a draw.
+    assert gradient(selector, batch, offer, training) == pytest.approx((first + second) / 3, abs=1e-6)
+
+
+def test_the_estimate_is_unbiased(make: Make) -> None:
+    """Over all first draws by their probability it is the gradient of the expected reward."""
+    scores = [0.0, 0.3, -0.2, 0.5, 0.9]
+    selector, training, _, batch = make(scores)
+    exact = torch.tensor(scores, requires_grad=True)
+    shares = torch.softmax(exact[1:], 0)
+    (shares * nn.functional.softplus(torch.from_numpy(PAYS[1:]))).sum().backward()
+    estimates = [gradient(selector, batch, drawn([[document]], [LIST]), training) for document in LIST]
+    assert exact.grad is not None
+    assert shares.detach().numpy() @ np.array(estimates) == pytest.approx(exact.grad.numpy(), abs=1e-6)
+
+
+@pytest.mark.parametrize("reward", ["softplus", "sigmoid"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_generator_moves_towards_what_the_discriminator_scores_high(make: Make, reward: str, seed: int) -> None:
+    selector, training, function, batch = make(lr=0.05, reward=reward, rows=[0] * 8)
+    rng, masses = np.random.default_rng(seed), []
+    for _ in range(120):
+        (scores,) = selector.generator.parameters()
+        masses.append(torch.softmax(scores.detach()[1:], 0).numpy())
+        offer = selector.select(batch, function, 2, training, rng)
+        selector.observe(batch, offer, STEP, training, rng)
+    of_best, of_worst = np.array(masses)[:, [2, 0]].T
+    assert of_best[0] == of_worst[0] == 0.25
+    assert of_best[40] > 0.4
+    assert of_best[-1] > of_best[40]
+    assert of_best[-1] > 0.7
+    assert of_worst[-1] < 0.05
+    (untouched,) = training.ranker.parameters()  # the copy learns, not the ranker
+    assert not untouched.any()
+
+
+def test_draws_follow_the_generator_and_its_temperature(make: Make) -> None:
+    logits = np.log([1.0, 1.0, 2.0, 3.0, 4.0])
+    for temperature in (1.0, 0.5):
+        selector, training, function, batch = make(logits.tolist(), temperature=temperature, rows=[0] * 8000)
+        offer = selector.select(batch, function, 2, training, np.random.default_rng(0))
+        share = np.exp(logits[1:] / temperature)
+        share /= share.sum()
+        counts = np.bincount(offer.documents[:, 0], minlength=5)[1:]
+        assert chisquare(counts, share * 8000).pvalue > 0.01
+        second = [sum(share[a] * share[b] / (1 - share[a]) for a in range(4) if a != b) for b in range(4)]
+        counts = np.bincount(offer.documents[:, 1], minlength=5)[1:]
+        assert chisquare(counts, np.array(second) * 8000).pvalue > 0.01
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 6])
+def test_distinct_documents_of_the_lists_and_as_many_as_there_are(make: Make, count: int) -> None:
+    selector, training, function, batch = make(rows=[0, 1, 2] * 10)
+    offer = selector.select(batch, function, count, training, np.random.default_rng(0))
+    assert offer.documents.dtype == np.int32
+    assert offer.documents.shape == offer.scores.shape
+    for query, row in zip(batch.queries, offer.documents[:, :count].tolist(), strict=True):
+        there = [document for document in row if document >= 0]
+        assert len(set(there)) == len(there) == min(count, [4, 1, 0][query])
+        assert set(there) <= {0: set(LIST), 1: {3}, 2: set()}[query]
+        assert row[: len(there)] == there
+    selector.observe(batch, offer, STEP, training, np.random.default_rng(0))
+    assert all(torch.isfinite(parameter).all() for parameter in selector.generator.parameters())
+
+
+def test_no_candidate_at_all_changes_nothing(make: Make) -> None:
+    selector, training, function, batch = make(rows=[2, 2])
+    offer = selector.select(batch, function, 3, training, np.random.default_rng(0))
+    assert (offer.documents == -1).all()
+    selector.observe(batch, offer, STEP, training, np.random.default_rng(0))
+    (scores,) = selector.generator.parameters()
+    assert not scores.any()
+
+
+def test_a_ranker_that_diverged_does_not_touch_the_generator(make: Make) -> None:
+    selector, training, function, batch = make()
+    offer = selector.select(batch, function, 2, training, np.random.default_rng(0))
+    training.score = lambda queries, documents: np.full(documents.shape, np.nan, np.float32)
+    selector.observe(batch, offer, STEP, training, np.random.default_rng(0))
+    (scores,) = selector.generator.parameters()
+    assert not scores.any()
+
+
+def test_it_starts_as_a_copy_of_the_ranker(tiny_training: Callable[..., RankerTraining]) -> None:
+    training = tiny_training()
+    selector = Adversarial()
+    selector.begin({}, training)
+    for name, tensor in training.ranker.state_dict().items():
+        assert torch.equal(tensor, selector.generator.state_dict()[name])
+    shared = {id(parameter) for parameter in training.ranker.parameters()}
+    assert not shared & {id(parameter) for parameter in selector.generator.parameters()}
+
+
+def test_saved_and_restored_it_goes_on_to_the_bit(make: Make) -> None:
+    def go(selector: Adversarial, training: Any, function: Any, batch: Batch, rng: np.random.Generator) -> list[Any]:
+        seen = []
+        for _ in range(5):
+            offer = selector.select(batch, function, 2, training, rng)
+            selector.observe(batch, offer, STEP, training, rng)
+            seen.append(offer.documents.tolist())
+        return seen
+
+    one, rng = make(rows=[0, 1, 0]), np.random.default_rng(0)
+    go(*one, rng)
+    other, again = make(rows=[0, 1, 0]), np.random.default_rng()
+    other[0].load_state_dict(from_bytes(to_bytes(one[0].state_dict())))
+    again.bit_generator.state = rng.bit_generator.state
+    assert go(*one, rng) == go(*other, again)
+    for mine, theirs in zip(one[0].generator.parameters(), other[0].generator.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"temperature": 0.0}, "temperature"),
+        ({"temperature": math.inf}, "temperature"),
+        ({"lr": -0.1}, "learning rate"),
+        ({"lr": math.nan}, "learning rate"),
+        ({"reward": "log"}, "'log'"),
+    ],
+)
+def test_options_out_of_range_are_bad_input(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        Adversarial(**options)

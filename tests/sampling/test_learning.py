@@ -1,0 +1,206 @@
+"""Policies and selectors that learn while a ranker does, in a sampler and a real training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.ranked_lists import stack_lists
+from ranking.training import Batch, RankerTraining, Step
+from sampling.policies.curriculum import Curriculum
+from sampling.policies.fixed import Fixed
+from sampling.policies.mixture import Mixture
+from sampling.policies.policy import SamplingPolicy
+from sampling.policies.schedule import Schedule
+from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.retrieval.random import RandomFunction
+from sampling.sampler import Sampler
+from sampling.selection.adversarial import Adversarial
+from sampling.selection.selector import Selector
+from sampling.selection.uniform import Uniform
+
+WAYS: dict[str, Callable[[], tuple[SamplingPolicy, Selector]]] = {
+    "curriculum": lambda: (Curriculum(history=4), Uniform()),
+    "schedule": lambda: (Schedule(), Uniform()),
+    "adversarial": lambda: (Fixed(), Adversarial(4)),
+    "curriculum with adversarial": lambda: (Curriculum(), Adversarial(4, reward="sigmoid")),
+    "two functions a batch with adversarial": lambda: (Mixture(per="query"), Adversarial(4)),
+}
+
+
+def sampler(training: RankerTraining, policy: SamplingPolicy, selector: Selector, seed: int = 0) -> Sampler:
+    functions: dict[str, RetrievalFunction] = {"bm25": Bm25Function()}
+    lists = [
+        (np.array([10, 11, 3, 4, 6][: 5 - query % 3]), -np.arange(5 - query % 3, dtype=float)) for query in range(8)
+    ]
+    functions["bm25"].ready(training.encoded, stack_lists(lists, 5))
+    if policy.chooses:
+        functions = {"random": RandomFunction(), **functions}
+        functions["random"].ready(training.encoded, None)
+    return Sampler(policy, functions, selector, 2, np.random.default_rng(seed))
+
+
+def advance(training: RankerTraining, source: Sampler, updates: int) -> list[Any]:
+    """What each update was shown and cost, with the validations between them as `fit` does them."""
+    seen = []
+    for _ in range(updates):
+        batch = training.next_batch()
+        negatives = source.negatives(batch, training)
+        step = training.update(batch, negatives)
+        source.observe(negatives, step)
+        seen.append((negatives.tolist(), step.loss))
+        if training.epoch_over:
+            training.validate()
+    return seen
+
+
+def tensors(state: Any) -> list[torch.Tensor]:
+    if isinstance(state, dict):
+        return [tensor for value in state.values() for tensor in tensors(value)]
+    return [torch.as_tensor(state)] if isinstance(state, torch.Tensor | np.ndarray) else []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_seed_gives_one_training_and_another_seed_another(
+    way: str, tiny_training: Callable[..., RankerTraining]
+) -> None:
+    def go(seed: int) -> list[Any]:
+        training = tiny_training()
+        source = sampler(training, *WAYS[way](), seed)
+        torch.manual_seed(np.random.default_rng().integers(1000))  # nothing may depend on it
+        return advance(training, source, 8)
+
+    assert go(0) == go(0)
+    assert go(0) != go(1)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("at", [0, 1, 5])
+def test_interrupted_it_goes_on_to_the_bit(way: str, at: int, tiny_training: Callable[..., RankerTraining]) -> None:
+    whole = tiny_training()
+    of_whole = sampler(whole, *WAYS[way]())
+    expected = advance(whole, of_whole, 10)
+    first = tiny_training()
+    of_first = sampler(first, *WAYS[way]())
+    assert advance(first, of_first, at) == expected[:at]
+    saved = to_bytes({"training": first.state_dict(), "sampler": of_first.state_dict()})
+    # Saved again before it went on: what was loaded is still there.
+    for seed in (1, 2):
+        state = from_bytes(saved)
+        other = tiny_training(seed)
+        of_other = sampler(other, *WAYS[way](), seed)
+        other.load_state_dict(state["training"])
+        of_other.load_state_dict(state["sampler"])
+        saved = to_bytes({"training": other.state_dict(), "sampler": of_other.state_dict()})
+    if not at and "adversarial" in way:  # a generator that has not begun copies the ranker that it finds
+        assert not of_other.state_dict().get("selector")
+    assert advance(other, of_other, 10 - at) == expected[at:]
+    ends = [tensors(from_bytes(to_bytes(source.state_dict()))) for source in (of_whole, of_other)]
+    assert len(ends[0]) == len(ends[1])
+    assert all(torch.equal(one, two) for one, two in zip(*ends, strict=True))
+    assert of_other.report() == of_whole.report()
+
+
+def test_a_sampler_goes_back_to_a_loaded_state(tiny_training: Callable[..., RankerTraining]) -> None:
+    training = tiny_training()
+    source = sampler(training, *WAYS["curriculum with adversarial"]())
+    advance(training, source, 2)
+    saved = from_bytes(to_bytes({"training": training.state_dict(), "sampler": source.state_dict()}))
+    once = advance(training, source, 4)
+    training.load_state_dict(saved["training"])
+    source.load_state_dict(saved["sampler"])
+    assert advance(training, source, 4) == once
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_state_without_what_was_learned_still_loads(way: str, tiny_training: Callable[..., RankerTraining]) -> None:
+    training = tiny_training()
+    source = sampler(training, *WAYS[way]())
+    advance(training, source, 2)
+    state = {key: value for key, value in source.state_dict().items() if key in ("rng", "tallies")}
+    again = sampler(training, *WAYS[way]())
+    again.load_state_dict(from_bytes(to_bytes(state)))
+    assert again.report() == source.report()
+    advance(training, again, 2)
+
+
+class Noting:
+    """Writes down what a sampler asks of it."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def begin(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
+        self.calls.append(("begin", list(functions), training.step))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"calls": len(self.calls)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.calls.append(("load", state))
+
+
+class NotingPolicy(Noting, SamplingPolicy):
+    def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> np.ndarray:
+        self.calls.append("choose")
+        return np.arange(len(batch)) % 2
+
+    def observe(self, batch: Batch, negatives: Any, step: Step, training: RankerTraining, rng: Any) -> None:
+        self.calls.append(("observe", batch.queries.tolist(), negatives.tolist(), step.loss, training.step))
+
+
+class NotingSelector(Noting, Selector):
+    def select(
+        self, batch: Batch, function: RetrievalFunction, count: int, training: RankerTraining, rng: np.random.Generator
+    ) -> Offer:
+        self.offers = [*getattr(self, "offers", []), function.top(batch.queries, 1, rng)]
+        self.calls.append(("select", batch.queries.tolist()))
+        return self.offers[-1]
+
+    def observe(self, batch: Batch, offer: Offer, step: Step, training: RankerTraining, rng: Any) -> None:
+        place = next(place for place, mine in enumerate(self.offers) if mine is offer)
+        self.calls.append(("observe", place, batch.queries.tolist(), step.scores.tolist(), training.step))
+
+
+def test_policy_and_selector_begin_once_and_hear_of_each_update(tiny_training: Callable[..., RankerTraining]) -> None:
+    training, policy, selector = tiny_training(), NotingPolicy(), NotingSelector()
+    source = sampler(training, policy, selector)
+    batch = training.next_batch()
+    one, other = batch.queries.tolist()
+    negatives = source.negatives(batch, training)
+    step = training.update(batch, negatives)
+    source.observe(negatives, step)
+    source.observe(negatives, step)  # what was learned from already is not learned from again
+    assert policy.calls == [
+        ("begin", ["random", "bm25"], 0),
+        "choose",
+        ("observe", [one, other], negatives.tolist(), step.loss, 1),
+    ]
+    scores = step.scores.tolist()
+    assert selector.calls == [
+        ("begin", ["random", "bm25"], 0),
+        ("select", [one]),
+        ("select", [other]),
+        ("observe", 0, [one], [scores[0]], 1),
+        ("observe", 1, [other], [scores[1]], 1),
+    ]
+    source.negatives(training.next_batch(), training)
+    assert [call[0] for call in policy.calls].count("begin") == 1
+
+
+def test_a_loaded_state_is_put_back_behind_begin(tiny_training: Callable[..., RankerTraining]) -> None:
+    training, policy, selector = tiny_training(), NotingPolicy(), NotingSelector()
+    source = sampler(training, policy, selector)
+    advance(training, source, 1)
+    state = source.state_dict()
+    assert (state["policy"], state["selector"]) == ({"calls": 3}, {"calls": 5})
+    source.load_state_dict(state)
+    source.negatives(training.next_batch(), training)
+    assert policy.calls[3:] == [("begin", ["random", "bm25"], 1), ("load", {"calls": 3}), "choose"]
+    assert selector.calls[5:7] == [("begin", ["random", "bm25"], 1), ("load", {"calls": 5})]
