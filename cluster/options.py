@@ -19,7 +19,7 @@ def show(overrides: Sequence[str], console: Console, primary: str = "config") ->
     Args:
         overrides: what differs from the defaults.
         console: to print on.
-        primary: `config` (of a run), `pool` or `judge`.
+        primary: `config` (of a run), `learn`, `pool` or `judge`.
 
     Raises:
         BadInput: where the overrides name what is not there.
@@ -30,8 +30,9 @@ def show(overrides: Sequence[str], console: Console, primary: str = "config") ->
         Syntax(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), "yaml", background_color="default")
     )
     there = group_options()
-    for option, text in re.findall(r"^(\w+):.*?  # (.+)$", (CONF / f"{primary}.yaml").read_text(), re.MULTILINE):
-        console.print(f"  {option}  [dim]{escape(text)}[/]", soft_wrap=True)
+    for file in ("config", primary) if primary == "learn" else (primary,):
+        for option, text in re.findall(r"^(\w+):.*?  # (.+)$", (CONF / f"{file}.yaml").read_text(), re.MULTILINE):
+            console.print(f"  {option}  [dim]{escape(text)}[/]", soft_wrap=True)
     for group in groups_of(primary):
         names = there[group]
         chosen = choices.get(group)

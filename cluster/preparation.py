@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.configuration import build, digest, option
-from cluster.learning.agent_file import agent_content, checkpoint_of, read_agent
+from cluster.learning.agent_file import agent_content, checkpoint_of, documents_of, read_agent
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
@@ -30,6 +30,7 @@ from ranking.sources import Sources
 from ranking.splits import Split, split_queries
 from ranking.texts import Texts
 from ranking.vectors import WordVectors
+from rl.candidates import candidate_table
 from rl.compression import Compressed, compress
 from rl.similarity import similarity_table
 from rl.state import StateOptions
@@ -63,6 +64,7 @@ SAID = {
     "validation": "ranking for validation",
     "compressed": "compressing texts for the agent",
     "similarity": "measuring the candidates for the agent",
+    "candidates": "describing the candidates for the agent",
 }
 """What is being made, for people who wait; lists say what they rank."""
 
@@ -125,6 +127,8 @@ class Preparation:
         found["compressed"] = digest([keys["base"], weighting])
         for name in config["function"]:
             found[f"similarity:{name}"] = digest([keys[f"function:{name}"], "similarity"])
+        if documents := documents_of(config):
+            found["candidates"] = digest([keys[_nearest(config)], "candidates", documents])
         return found
 
     def _state(self, config: dict[str, Any]) -> StateOptions:
@@ -164,6 +168,12 @@ class Preparation:
         sources = self._sources.setdefault(
             self.keys(config)["base"], Sources(self.collection(config), base.encoded, base.vectors)
         )
+        if kind == "candidates":
+            nearest, documents = self.part(config, _nearest(config)), documents_of(config)
+            assert isinstance(nearest, Lists)
+            assert nearest.lists is not None
+            assert documents is not None
+            return candidate_table(nearest.lists, sources, documents)
         if kind == "similarity":
             lists = self.part(config, f"function:{which}")
             assert isinstance(lists, Lists)
@@ -190,6 +200,12 @@ class Preparation:
 
     def _cache(self, config: dict[str, Any]) -> Path:
         return Path(config["cache"]) if config["cache"] else default_cache()
+
+
+def _nearest(config: dict[str, Any]) -> str:
+    """The part whose lists an agent picks documents from: those of the one function."""
+    (name,) = config["function"]
+    return f"function:{name}"
 
 
 def _files(node: dict[str, Any]) -> list[tuple[str, int, int]]:
@@ -237,4 +253,5 @@ def _lists(state: dict[str, Any]) -> Lists:
 _RESTORE: dict[str, Callable[[Any], Part]] = {
     "base": _base, "origin": _candidates, "validation": _candidates, "function": _lists,
     "compressed": lambda state: Compressed(**state), "similarity": lambda table: table,
+    "candidates": lambda table: table,
 }  # fmt: skip

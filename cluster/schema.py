@@ -89,9 +89,17 @@ class Run(Shape):
     weights: bool
 
 
+class Actions(Shape):
+    """A file of conf/actions."""
+
+    documents: Annotated[int, Field(ge=2)] | None
+    imitate: Part | None
+
+
 class Learning(Run):
     """conf/learn.yaml."""
 
+    actions: Actions
     agent: Part
     reward: Part
     state: Part

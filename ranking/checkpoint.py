@@ -43,7 +43,9 @@ def to_bytes(state: Any) -> bytes:
 
     plan = json.dumps(pack(state))
     # A safetensors file needs a tensor; states without one are legal here.
-    return save(tensors or {"none": torch.zeros(0)}, {"format": FORMAT, "state": plan})
+    content = save(tensors or {"none": torch.zeros(0)}, {"format": FORMAT, "state": plan})
+    tensors.clear()  # `pack` refers to itself, so that the copies would stay until the garbage collector comes
+    return content
 
 
 def from_bytes(data: bytes, where: str = "checkpoint") -> Any:
@@ -79,4 +81,6 @@ def from_bytes(data: bytes, where: str = "checkpoint") -> Any:
             return tensors[value["array"]].numpy()
         return {key: unpack(item) for key, item in value["dict"]}
 
-    return unpack(plan)
+    state = unpack(plan)
+    tensors.clear()  # as above
+    return state

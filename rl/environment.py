@@ -33,17 +33,33 @@ class Told(SamplingPolicy):
 
 
 class Actions(ABC):
-    """What the agent can do, and how it is done to a sampler."""
+    """What the agent can do, and how it is done to a sampler.
+
+    Attributes:
+        space: of an action.
+        names: what `shares` counts, in order.
+        lasting: whether an action can be held beyond the batch that it was chosen for.
+    """
 
     space: spaces.Space[Any]
+    names: list[str]
+    lasting = True
+
+    def policy(self) -> SamplingPolicy | None:
+        """What takes the place of a sampler's policy, to be told; None leaves the configured one."""
+        return None
 
     @abstractmethod
     def tell(self, sampler: Sampler, action: Any) -> None:
         """Make the sampler act so until it is told again."""
 
+    @abstractmethod
+    def kept(self, action: Any, batch: Batch, surroundings: Surroundings) -> Any:
+        """What an episode remembers of an action on a batch: numbers or lists of them."""
+
+    @abstractmethod
     def shares(self, taken: Sequence[Any]) -> dict[str, float]:
-        """What the actions of an episode were, as shares."""
-        return {}
+        """What the actions of an episode were, as shares, from what was kept of each."""
 
 
 class FunctionActions(Actions):
@@ -57,19 +73,29 @@ class FunctionActions(Actions):
         self.names = list(names)
         self.space = spaces.Discrete(len(self.names))
 
+    def policy(self) -> SamplingPolicy:
+        return Told()
+
     def tell(self, sampler: Sampler, action: Any) -> None:
         assert isinstance(sampler.policy, Told)
         sampler.policy.action = int(action)
+
+    def kept(self, action: Any, batch: Batch, surroundings: Surroundings) -> int:
+        return int(action)
 
     def shares(self, taken: Sequence[Any]) -> dict[str, float]:
         counts = np.bincount(np.asarray(taken, np.int64), minlength=len(self.names))
         return {name: float(count / max(len(taken), 1)) for name, count in zip(self.names, counts, strict=True)}
 
 
-def check_hold(hold: int | str) -> None:
-    """Refuse a `hold` that is neither a number of batches nor `epoch`."""
+def check_hold(hold: int | str, actions: Actions) -> None:
+    """Refuse a `hold` that is neither a number of batches nor `epoch`, or longer than the actions last."""
     if hold != "epoch" and (not isinstance(hold, int) or hold < 1):
         raise BadInput(f"hold is {hold!r}", "hold", "choose a number of batches from 1 up, or epoch")
+    if hold != 1 and not actions.lasting:
+        raise BadInput(
+            f"hold is {hold}, and documents are picked for one batch", "hold", "leave it at 1 with actions=documents"
+        )
 
 
 class SamplingEnvironment(gymnasium.Env[Observation, Any]):
@@ -105,7 +131,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         gamma: float = 1.0,
         hold: int | str = 1,
     ) -> None:
-        check_hold(hold)
+        check_hold(hold, actions)
         self.start, self.surroundings, self.actions = start, surroundings, actions
         self.reward, self.options, self.gamma, self.hold = reward, panel, gamma, hold
         self.seed, self.copy = seed, copy
@@ -168,7 +194,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
     def act(self, action: Any) -> None:
         """Begin a decision."""
         self.actions.tell(self.sampler, action)
-        self.taken.append(np.asarray(action).tolist())
+        self.taken.append(self.actions.kept(action, self.training.next_batch(), self.surroundings))
         self.decision += 1
         self._batches = 0
 

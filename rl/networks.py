@@ -15,6 +15,8 @@ from ranking.rankers.ranker import drawn, linear
 
 NEAR_ZERO = 0.01
 """What the last layer's weights are multiplied by: a fresh policy is near uniform, a fresh critic says about 0."""
+SLOPE = 0.2
+"""Of the narrow layer's activation, below zero."""
 DOCUMENT_WIDTH = 32
 """Width of the layer that joins a candidate document's features with the state."""
 
@@ -118,7 +120,7 @@ class PolicyNetwork(nn.Module):
             parts.append(_mean(observation["candidates"].mean(2), present))
         state = torch.tanh(self.state(torch.cat(parts, 1)))
         if not self.per_document:
-            return self.output(torch.tanh(self.actions(state)))
+            return self.output(functional.leaky_relu(self.actions(state), SLOPE))
         # A query that isn't there has logits of 0: its pick means nothing and must not move any weight.
         joined = self.document(observation["candidates"]) + self.context(state)[:, None, None]
         logits = self.output(torch.tanh(joined)).squeeze(-1) * present[..., None]

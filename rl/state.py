@@ -38,6 +38,7 @@ class StateOptions:
     weighting: str = "tf"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "features", tuple(self.features))
         unknown = [name for name in self.features if name not in FEATURES]
         if unknown or not self.features:
             raise BadInput(f"features are {list(self.features)}", "state.features", f"choose of {', '.join(FEATURES)}")
@@ -56,12 +57,14 @@ class Surroundings:
         compressed: φ of queries and relevant documents.
         similarity: by function, float32 [queries, 4] (`rl.similarity`).
         pairs: |b|, pairs of a full batch.
+        candidates: M of each query, float32 [queries, s_d, 5] (`rl.candidates`); None unless the agent picks documents.
     """
 
     options: StateOptions
     compressed: Compressed
     similarity: dict[str, NDArray[np.float32]]
     pairs: int
+    candidates: NDArray[np.float32] | None = None
 
     @property
     def space(self) -> spaces.Dict:
@@ -71,6 +74,8 @@ class Surroundings:
             "batch": (2 * self.pairs, self.compressed.dimension),
             "similarity": (self.pairs, len(self.similarity), len(STATISTICS)),
         }
+        if self.candidates is not None:
+            shapes["candidates"] = (self.pairs, *self.candidates.shape[1:])
         return spaces.Dict(
             {
                 "model": spaces.Box(0, 1, (len(self.options.features),), np.float32),
@@ -118,12 +123,17 @@ class State:
         similarity = np.zeros((pairs, len(tables), len(STATISTICS)), np.float32)
         for index, table in enumerate(tables):
             similarity[: len(batch), index] = table[queries]
-        return {
+        observation = {
             "model": self._model(training),
             "present": present,
             "batch": np.nan_to_num(np.clip(self.surroundings.compressed.matrix(batch, pairs), -1, 1)),
             "similarity": np.nan_to_num(np.clip(similarity, -1, 1)),
         }
+        if self.surroundings.candidates is not None:
+            candidates = np.zeros((pairs, *self.surroundings.candidates.shape[1:]), np.float32)
+            candidates[: len(batch)] = self.surroundings.candidates[queries]
+            observation["candidates"] = np.nan_to_num(np.clip(candidates, -1, 1))
+        return observation
 
     def _model(self, training: RankerTraining) -> NDArray[np.float32]:
         scaled = self.surroundings.options.beta * self.gradient

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from cluster.configuration import build
 from cluster.storage import Storage
 from ranking.errors import BadInput
 from rl.trained import TrainedAgent
+from sampling.retrieval.tfidf import TfIdf
 
 FILE = "agent.safetensors"
 
@@ -25,6 +27,14 @@ def learner_of(config: dict[str, Any]) -> str | None:
         if "checkpoint" in config[part] and not config[part]["checkpoint"]:
             return part
     return None
+
+
+def documents_of(config: dict[str, Any]) -> int | None:
+    """s_d, where a configuration's agent picks documents; None where it chooses functions, or there is no agent."""
+    if checkpoint := checkpoint_of(config):
+        return read_agent(checkpoint).documents
+    documents: int | None = config.get("actions", {}).get("documents")
+    return documents
 
 
 def agent_content(checkpoint: str) -> bytes:
@@ -64,9 +74,33 @@ def check_agent(config: dict[str, Any]) -> None:
             checkpoint,
             f"give function=[{','.join(agent.functions)}]",
         )
+    if agent.documents:
+        check_candidates(config, agent.documents)
     if config["training"]["batch_size"] > agent.pairs:
         raise BadInput(
             f"the agent reads batches of up to {agent.pairs} pairs",
             "training.batch_size",
             f"give training.batch_size={agent.pairs}",
+        )
+
+
+def check_candidates(config: dict[str, Any], documents: int) -> None:
+    """See that there are documents to pick from: those nearest to each query in tf·idf space.
+
+    Raises:
+        BadInput: where the functions are others, or their lists too short.
+    """
+    functions = config["function"]
+    if len(functions) != 1 or not isinstance(build(next(iter(functions.values()))), TfIdf):
+        raise BadInput(
+            f"documents are picked from the lists of tfidf, not of {', '.join(functions)}",
+            "function",
+            "give policy=fixed function=tfidf",
+        )
+    name, node = next(iter(functions.items()))
+    if node["depth"] < documents:
+        raise BadInput(
+            f"the agent picks from {documents} documents and the lists have {node['depth']}",
+            f"function.{name}.depth",
+            f"give function.{name}.depth={documents} or more",
         )

@@ -16,7 +16,8 @@ from cluster.preparation import Preparation
 from cluster.run import assemble
 from ranking.training import RankerTraining
 from rl.copies import Copies
-from rl.environment import Actions, FunctionActions, SamplingEnvironment, Told
+from rl.document_actions import DocumentActions
+from rl.environment import Actions, FunctionActions, SamplingEnvironment
 from rl.state import Surroundings
 from rl.together import TogetherCopies
 from sampling.sampler import Sampler
@@ -55,7 +56,7 @@ class Environments:
 
         def start(sequence: np.random.SeedSequence) -> tuple[RankerTraining, Sampler]:
             # Cross-validated collections are learned on their first fold.
-            return assemble(config, dict(parts), 0, sequence, Told())
+            return assemble(config, dict(parts), 0, sequence, actions.policy())
 
         return TogetherCopies(
             [
@@ -82,7 +83,10 @@ def around_of(config: dict[str, Any], parts: Mapping[str, Any]) -> Surroundings:
 
 def actions_of(config: dict[str, Any]) -> Actions:
     """What the agent of a learning can do."""
-    return FunctionActions(list(config["function"]))
+    documents = config["actions"]["documents"]
+    if documents is None:
+        return FunctionActions(list(config["function"]))
+    return DocumentActions(documents, config["training"]["batch_size"], config["sampling"]["negatives"])
 
 
 def spaces_of(config: dict[str, Any], parts: Mapping[str, Any]) -> tuple[spaces.Dict, spaces.Space[Any]]:

@@ -8,17 +8,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from cluster.configuration import build
 from cluster.learning.agent_file import FILE
-from cluster.learning.environments import spaces_of
+from cluster.learning.environments import Environments, spaces_of
 from cluster.learning.record import LEARNED, RANDOM, row, table
 from cluster.storage import Storage
 from cluster.studies.results import parquet
 from ranking.checkpoint import from_bytes, to_bytes
 from rl.agents.agent import Agent, Learning
 from rl.agents.random import RandomAgent
+from rl.environment import SamplingEnvironment
+from rl.imitation import imitate, states_of
+from rl.networks import described
 from rl.trained import TrainedAgent
 
 STATE, EPISODES = "state.safetensors", "episodes.parquet"
@@ -92,9 +96,10 @@ def learn(
     try:
         if saved:
             learning.restore(saved["learning"])
-        lost = _learn(config, learning, rows, storage, tell, saved["lost"] if saved else 0)
+        imitation = saved["imitation"] if saved else _imitate(config, learning, parts)
+        lost = _learn(config, learning, rows, storage, tell, saved["lost"] if saved else 0, imitation)
         if learning.kept:
-            agent = _agent(config, learning, parts, {**(facts or {}), "lost": lost})
+            agent = _agent(config, learning, parts, {**(facts or {}), "lost": lost, "imitation": imitation})
             storage.write(FILE, agent.to_bytes())
     finally:
         learning.close()
@@ -111,6 +116,7 @@ def _learn(
     storage: Storage,
     tell: Tell,
     lost: int,
+    imitation: dict[str, float] | None,
 ) -> int:
     """Learn until enough episodes have ended; return how many were lost with their host, `lost` before it included."""
     kept = time.perf_counter()
@@ -122,9 +128,27 @@ def _learn(
         count, lost = count + len(whole), lost + len(ended) - len(whole)
         tell(Told(rows, count, config["episodes"], lost))
         if time.perf_counter() - kept >= config["save_every"]:
-            storage.write(STATE, to_bytes({"rows": rows, "lost": lost, "learning": learning.state()}))
+            state = {"rows": rows, "lost": lost, "imitation": imitation, "learning": learning.state()}
+            storage.write(STATE, to_bytes(state))
             kept = time.perf_counter()
     return lost
+
+
+def _imitate(config: dict[str, Any], learning: Learning, parts: Mapping[str, Any]) -> dict[str, float] | None:
+    """Supervised pre-training, where it is asked for; what it came to (`rl.imitation.Imitated`)."""
+    node = config["actions"]["imitate"]
+    if not node or not node["epochs"]:
+        return None
+    options = build(node)
+    rng = np.random.default_rng(np.random.SeedSequence(config["seed"], spawn_key=(2,)))
+    # A copy that neither the agent nor the yardstick has, in this process wherever theirs are.
+    copies = Environments(config).copies(parts, 2 * config["copies"], 1)
+    (environment,) = copies.environments
+    assert isinstance(environment, SamplingEnvironment)
+    states = states_of(environment, options.states, rng)
+    imitated = imitate(described(learning.network, learning.policy_weights()), states, options, rng)
+    learning.begin_with(imitated.weights)
+    return imitated.figures
 
 
 def _yardstick(config: dict[str, Any], place: Place, parts: Mapping[str, Any], tell: Tell) -> list[dict[str, Any]]:
@@ -167,6 +191,6 @@ def _agent(
         dimension=parts["compressed"].dimension,
         network=learning.network,
         weights=learning.policy_weights(),
-        documents=None,
+        documents=config["actions"]["documents"],
         facts={**facts, **learning.counters},
     )

@@ -27,7 +27,10 @@ def row(agent: str, summary: Mapping[str, Any]) -> dict[str, Any]:
     """
     known = {"agent": agent, "decisions": summary["length"], **summary, **summary["summary"]}
     columns = [*SCHEMA, *(key for key in known if key.startswith("share:"))]
-    return {name: known[name] for name in columns if name in known}
+    kept = {name: known[name] for name in columns if name in known}
+    if any(isinstance(action, list) for action in kept["actions"]):
+        kept["actions"] = []  # documents: of hundreds of picks a decision only the shares are kept
+    return kept
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

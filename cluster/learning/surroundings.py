@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ranking.errors import BadInput
+from rl.document_selector import LearnedSelector
 from rl.policy import LearnedPolicy
 from rl.state import StateOptions, Surroundings
 from rl.trained import TrainedAgent
@@ -21,7 +22,7 @@ def surroundings(parts: dict[str, Any], options: StateOptions, pairs: int, funct
         functions: names of the actions, in their order.
     """
     tables = {name: parts[f"similarity:{name}"] for name in functions}
-    return Surroundings(options, parts["compressed"], tables, pairs)
+    return Surroundings(options, parts["compressed"], tables, pairs, parts.get("candidates"))
 
 
 def equip(policy: Any, selector: Any, parts: dict[str, Any]) -> None:
@@ -39,5 +40,5 @@ def equip(policy: Any, selector: Any, parts: dict[str, Any]) -> None:
             "choose those that it was learned with",
         )
     for part in (policy, selector):
-        if isinstance(part, LearnedPolicy):
+        if isinstance(part, LearnedPolicy | LearnedSelector):
             part.equip(agent, around)

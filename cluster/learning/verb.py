@@ -16,6 +16,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from cluster.configuration import CHOICES, build, compose, digest
+from cluster.learning.agent_file import check_candidates, learner_of, read_agent
+from cluster.learning.environments import actions_of
 from cluster.preparation import Preparation
 from cluster.run import check
 from cluster.schema import SHAPES
@@ -23,6 +25,7 @@ from cluster.storage import Storage
 from cluster.studies.conclusion import CONFIG, read_config
 from cluster.studies.sweep import key_of, values_of
 from ranking.errors import BadInput
+from rl.environment import check_hold
 
 MAY_CHANGE = ("workers", "hosts", "save_every", "address", "dashboard")
 """Options that a learning may be resumed with: its result does not depend on them."""
@@ -75,12 +78,18 @@ def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
         if "=" in text and len(values_of(text)) != 1:
             raise BadInput(f"{text} sweeps", remedy="learn one agent at a time, or several in a `pyrite study`")
     config = compose(overrides, "learn")
-    if config[CHOICES]["policy"] != "learned":
-        raise BadInput("policy is what is learned", "policy", "leave it out")
+    documents = config["actions"]["documents"]
+    part = "policy" if documents is None else "selector"
+    if learner_of(config) != part:
+        raise BadInput(f"{part} is what is learned", part, "leave it out")
     check(config)
     for key in ("agent", "reward", "state", "panel"):
         build(config[key])
-    if len(config["function"]) < 2:
+    check_hold(config["hold"], actions_of(config))
+    if documents is not None:
+        build(config["actions"]["imitate"])
+        check_candidates(config, documents)
+    elif len(config["function"]) < 2:
         raise BadInput(
             f"there is nothing to choose among but {', '.join(config['function'])}",
             "function",
@@ -116,7 +125,8 @@ def conduct(lesson: Lesson, console: Console) -> int:
 
     config, storage = lesson.config, lesson.storage
     if storage.read(FILE) is not None:
-        console.print(f"{storage} has learned already: give policy=learned policy.checkpoint={storage}")
+        part = learner_of(config)
+        console.print(f"{storage} has learned already: give {part}=learned {part}.checkpoint={storage}")
         return 0
     preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]"))
     collection = preparation.collection(config)
@@ -164,16 +174,18 @@ def show(
 
     measure = config["validation"]["measure"]
     storage.write("figures/learning.png", learning_curves(episodes, measure))
-    storage.write("figures/policy.png", policy_picture(episodes, list(config["function"])))
+    names = actions_of(config).names
+    if config["actions"]["documents"] is None:
+        storage.write("figures/policy.png", policy_picture(episodes, names))
     title = f"the last episodes (of {measure} the best epoch's, on validation queries)"
     table = Table(title=title, title_justify="left")
-    for column in ("agent", "episodes", "return", measure, "epochs", *config["function"]):
+    for column in ("agent", "episodes", "return", measure, "epochs", *names):
         table.add_column(column, justify="left" if column == "agent" else "right")
     for agent, last in ((LEARNED, 32), (RANDOM, 1 << 30)):
         means = recent(episodes, agent, last)
         count = min(last, episodes.filter(pl.col("agent") == agent).height)
         if means:
-            shares = [f"{means.get(f'share:{name}', 0):.0%}" for name in config["function"]]
+            shares = [f"{means.get(f'share:{name}', 0):.0%}" for name in names]
             figures = [f"{means['return']:.3f}", f"{means['validation']:.4f}", f"{means['epochs']:.1f}"]
             table.add_row(agent, str(count), *figures, *shares)
     console.print(table)
@@ -186,5 +198,15 @@ def show(
     where = os.path.relpath(storage.path("")) if storage.local else storage.place
     console.print(escape(f"agent, episodes and figures: {where}"), soft_wrap=True)
     own = [text for text in overrides if key_of(text).split(".")[0] in SHAPES["config"].model_fields | {"scale": None}]
-    again = ["pyrite", "study", *own, "policy=learned,random", f"policy.checkpoint={where}", "seeds=20"]
+    against = ["policy=learned,random", f"policy.checkpoint={where}"]
+    if config["actions"]["documents"] is not None:
+        against = ["policy=fixed", "function=tfidf", "selector=learned,uniform", f"selector.checkpoint={where}"]
+        imitation = read_agent(storage.place).facts["imitation"]
+        if imitation:
+            console.print(
+                "imitation of BM25: share of the picks that were its documents, of queries that were held out, "
+                f"{imitation['before']:.0%} before and {imitation['after']:.0%} after; "
+                f"{imitation['learned']:.0%} of those learned from"
+            )
+    again = ["pyrite", "study", *own, *against, "seeds=20"]
     console.print(escape(f"compare it over fresh seeds: {shlex.join(again)}"), soft_wrap=True)

@@ -127,22 +127,26 @@ def _of_family(place: dict[str, str], family: pl.DataFrame, keys: list[str]) -> 
 
 
 def _random(method: Mapping[str, str], methods: list[dict[str, str]], keys: list[str]) -> str | None:
-    """The random policy that a learned method is held against: all alike but the part that is learned.
+    """The method that chooses at random what a learned method has learned to choose, all else alike.
 
-    Where there is none of the same functions and selector, one of others serves, first of all with selector uniform.
+    For a learned policy that is the random policy; where there is none of the same functions and selector, one of
+    others serves, first of all with selector uniform. For a learned selector it is the uniform one over the same
+    function, or else a random policy.
     """
     alike = [key for key in keys if key.split(".")[0] not in ("policy", "selector")]
+    others = [other for other in methods if not is_learned(other) and all(other[key] == method[key] for key in alike)]
+    if method["selector"] == "learned":
+        uniform = {**method, "selector": "uniform"}
+        for other in others:
+            if all(other[part] == uniform[part] for part in METHOD):
+                return other["method"]
 
     def distance(other: Mapping[str, str]) -> tuple[bool, bool, bool, str]:
         functions, own = (set(each["function"].split("+")) for each in (other, method))
         selectors = other["selector"] != method["selector"], other["selector"] != "uniform"
         return (functions != own, *selectors, other["method"])
 
-    random = [
-        other
-        for other in methods
-        if other["policy"] == "random" and not is_learned(other) and all(other[key] == method[key] for key in alike)
-    ]
+    random = [other for other in others if other["policy"] == "random"]
     return min(random, key=distance)["method"] if random else None
 
 

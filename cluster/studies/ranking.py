@@ -128,8 +128,8 @@ def conduct(study: Study, console: Console) -> int:
     Returns:
         How many runs failed in the end.
     """
-    from cluster.session import session
     from cluster.learning.agent_file import learner_of
+    from cluster.session import session
     from cluster.studies.agents import learn_agents, with_agents
     from cluster.studies.optuna_runs import OptunaRuns
     from cluster.studies.tuning import spread

@@ -119,7 +119,7 @@ def _how_to_read() -> Iterator[Markup]:
         "seed and by swept numbers. The column “runs” says how many there are. Bold is the best mean of a ranker.",
         "* and † say that a method differs from the best baseline, by Student's two-tailed t-test and by the "
         "two-sample Kolmogorov-Smirnov test, with p < .05. The best baseline is the highest mean among the other "
-        "methods whose policy is not learned, of the same ranker and over the same candidates; the best baseline "
+        "methods that are not learned, of the same ranker and over the same candidates; the best baseline "
         "itself is compared with the runner-up. A mark says different, not better: the means say which way.",
         "p values are adjusted by Holm's method for all comparisons of one ranker, origin and measure. Three runs "
         "a method cannot reach p < .05 by the Kolmogorov-Smirnov test at all, and four only without any overlap "
@@ -145,8 +145,9 @@ def _convergence(trials: pl.DataFrame, measure: str) -> Iterator[Markup]:
     yield tag(
         "p",
         "The convergence rate is the share of agents whose rankers reach a higher mean than those of the random "
-        "policy (Cohen et al. 2019, table 2). With few runs an agent that learned nothing is above that mean about "
-        "half of the time: the tests compare all runs of all agents with the random policy's.",
+        "policy (Cohen et al. 2019, table 2). All agents meet the same seeds, so with few of them they stand above "
+        "that mean or below it together, whether or not they learned anything: the tests, which compare all runs of "
+        "all agents with the random policy's, say how much that is worth.",
     )
     yield convergence_rates(rates, measure)
     rows = [

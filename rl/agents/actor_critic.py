@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from rl.agents.agent import Agent, above
+from rl.agents.agent import Agent, check, check_optimizer, check_rate
 from rl.algorithms.actor_critic.config import ActorCriticConfig
 
 
@@ -15,6 +15,8 @@ class ActorCritic(Agent):
         actor_lr: α_θ.
         critic_lr: α_v.
         optimizer: adam, or sgd for the equations as they are printed.
+        normalize: divide δ by its running root mean square for the actor, so that `entropy` weighs the same whatever the
+            size of rewards.
         entropy: weight of the policy's entropy beside δ.
         fragment: steps that each copy takes between two updates.
         channels, hidden: of the network (`rl.networks.PolicyNetwork`).
@@ -25,22 +27,26 @@ class ActorCritic(Agent):
         actor_lr: float = 1e-3,
         critic_lr: float = 1e-3,
         optimizer: Literal["adam", "sgd"] = "adam",
+        normalize: bool = True,
         entropy: float = 0.0,
         fragment: int = 1,
         channels: int = 16,
         hidden: int = 500,
     ) -> None:
-        above(actor_lr, "actor_lr")
-        above(critic_lr, "critic_lr")
-        above(entropy, "entropy", strictly=False)
-        above(fragment, "fragment")
-        self.actor_lr, self.critic_lr, self.optimizer, self.entropy = actor_lr, critic_lr, optimizer, entropy
+        check_rate("actor_lr", actor_lr)
+        check_rate("critic_lr", critic_lr)
+        check_optimizer(optimizer)
+        check("entropy", entropy)
+        for name, value in {"fragment": fragment, "channels": channels, "hidden": hidden}.items():
+            check(name, value, 1)
+        self.actor_lr, self.critic_lr, self.optimizer = actor_lr, critic_lr, optimizer
+        self.normalize, self.entropy = normalize, entropy
         self.fragment, self.channels, self.hidden = fragment, channels, hidden
 
     def config(self, copies: int) -> ActorCriticConfig:
         config = ActorCriticConfig()
         config.actor_lr, config.critic_lr = self.actor_lr, self.critic_lr
-        config.optimizer, config.entropy = self.optimizer, self.entropy
+        config.optimizer, config.normalize, config.entropy = self.optimizer, self.normalize, self.entropy
         config.quota = {"steps": self.fragment}
         return config
 

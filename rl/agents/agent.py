@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ranking.errors import BadInput
 from rl.agents.learning import Learning, one_thread_each
 from rl.algorithms.module import PolicyModule
+from rl.algorithms.policy_gradient import OPTIMIZERS
 from rl.algorithms.runner import LockstepRunner
 
 Make = Callable[[int, int], Any]
@@ -104,7 +106,24 @@ class Agent(ABC):
     """Whether `PolicyModule` chooses the actions."""
 
 
-def above(value: float, name: str, least: float = 0.0, *, strictly: bool = True) -> None:
-    """Refuse an option below what it must be."""
-    if not (value > least if strictly else value >= least):
-        raise BadInput(f"{name} is {value}", f"agent.{name}", f"give more than {least:g}" if strictly else None)
+def check(name: str, value: float, least: float = 0.0, most: float = math.inf) -> None:
+    """Refuse an option outside its bounds, both included.
+
+    Raises:
+        BadInput: saying so.
+    """
+    if not least <= value <= most:
+        bounds = f"from {least:g} up" if most == math.inf else f"from {least:g} to {most:g}"
+        raise BadInput(f"{name} is {value}", f"agent.{name}", f"give a number {bounds}")
+
+
+def check_rate(name: str, value: float) -> None:
+    """Refuse a learning rate that isn't above 0."""
+    if not 0 < value < math.inf:
+        raise BadInput(f"{name} is {value}", f"agent.{name}", "give a number above 0")
+
+
+def check_optimizer(name: str) -> None:
+    """Refuse an optimizer that policy gradients don't know."""
+    if name not in OPTIMIZERS:
+        raise BadInput(f"no optimizer {name!r}", "agent.optimizer", f"choose {' or '.join(OPTIMIZERS)}")

@@ -103,6 +103,13 @@ class Learning:
         ]
         self._runners("load_runner_state", states)
 
+    def begin_with(self, weights: Mapping[str, Tensor]) -> None:
+        """Give the actor these weights before the first update: what it learned elsewhere."""
+        self._actor().load_state_dict(dict(weights))
+        self.algorithm.env_runner_group.sync_weights(
+            from_worker_or_learner_group=self.algorithm.learner_group, inference_only=True
+        )
+
     @property
     def kept(self) -> bool:
         """Whether its policy can be kept: it is a `PolicyNetwork`, and no network of RLlib's own."""

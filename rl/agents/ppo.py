@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rl.agents.agent import Agent, above
+from rl.agents.agent import Agent, check, check_rate
 from rl.algorithms.ppo import LockstepPPOConfig
 
 
@@ -36,11 +36,13 @@ class PPO(Agent):
         channels: int = 16,
         hidden: int = 500,
     ) -> None:
-        for name, value in {"lr": lr, "fragment": fragment, "epochs": epochs, "minibatch": minibatch}.items():
-            above(value, name)
-        above(clip, "clip")
-        above(entropy, "entropy", strictly=False)
-        above(value_weight, "value_weight", strictly=False)
+        check_rate("lr", lr)
+        sizes = {"fragment": fragment, "epochs": epochs, "minibatch": minibatch, "channels": channels, "hidden": hidden}
+        for name, value in sizes.items():
+            check(name, value, 1)
+        for name, value in {"clip": clip, "value_weight": value_weight, "entropy": entropy}.items():
+            check(name, value)
+        check("lam", lam, 0, 1)
         self.lr, self.fragment, self.epochs, self.minibatch = lr, fragment, epochs, minibatch
         self.clip, self.lam, self.value_weight, self.entropy = clip, lam, value_weight, entropy
         self.channels, self.hidden = channels, hidden

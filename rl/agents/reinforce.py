@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from rl.agents.agent import Agent, above
+from rl.agents.agent import Agent, check, check_optimizer, check_rate
 from rl.algorithms.reinforce.config import ReinforceConfig
 
 
@@ -14,6 +14,8 @@ class Reinforce(Agent):
     Args:
         actor_lr, critic_lr: learning rates of the policy and of the baseline.
         optimizer: adam or sgd.
+        normalize: divide advantages by their running root mean square for the actor, so that `entropy` weighs the same whatever the
+            size of rewards.
         entropy: weight of the policy's entropy.
         episodes: that each copy finishes between two updates.
         channels, hidden: of the network (`rl.networks.PolicyNetwork`).
@@ -24,22 +26,26 @@ class Reinforce(Agent):
         actor_lr: float = 1e-3,
         critic_lr: float = 1e-3,
         optimizer: Literal["adam", "sgd"] = "adam",
+        normalize: bool = True,
         entropy: float = 0.0,
         episodes: int = 1,
         channels: int = 16,
         hidden: int = 500,
     ) -> None:
-        above(actor_lr, "actor_lr")
-        above(critic_lr, "critic_lr")
-        above(entropy, "entropy", strictly=False)
-        above(episodes, "episodes")
-        self.actor_lr, self.critic_lr, self.optimizer, self.entropy = actor_lr, critic_lr, optimizer, entropy
+        check_rate("actor_lr", actor_lr)
+        check_rate("critic_lr", critic_lr)
+        check_optimizer(optimizer)
+        check("entropy", entropy)
+        for name, value in {"episodes": episodes, "channels": channels, "hidden": hidden}.items():
+            check(name, value, 1)
+        self.actor_lr, self.critic_lr, self.optimizer = actor_lr, critic_lr, optimizer
+        self.normalize, self.entropy = normalize, entropy
         self.episodes, self.channels, self.hidden = episodes, channels, hidden
 
     def config(self, copies: int) -> ReinforceConfig:
         config = ReinforceConfig()
         config.actor_lr, config.critic_lr = self.actor_lr, self.critic_lr
-        config.optimizer, config.entropy = self.optimizer, self.entropy
+        config.optimizer, config.normalize, config.entropy = self.optimizer, self.normalize, self.entropy
         config.quota = {"episodes": self.episodes}
         return config
 

@@ -31,6 +31,8 @@ class PolicyModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):
             self.action_dist_cls = TorchMultiCategorical.get_partial_dist_cls(input_lens=space.nvec.tolist())
         else:
             outputs = width = int(space.n)
+        # What the learner knows of the size of advantages; here so that it is kept with the weights.
+        self.register_buffer("spread", torch.zeros(2))
         self.actor = PolicyNetwork(self.observation_space, outputs, generator, **options)
         self.critic = PolicyNetwork(
             self.observation_space, 1, generator, **options | {"width": width, "per_document": False}

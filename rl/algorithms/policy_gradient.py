@@ -21,6 +21,8 @@ from rl.algorithms.module import PolicyModule
 
 ENDS = "ends"
 """Column: the last step that a chunk of an episode has."""
+MEMORY = 0.99
+"""What remains of an advantage's weight in their running size after one more update."""
 OPTIMIZERS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
 
 
@@ -30,6 +32,8 @@ class PolicyGradientConfig(AlgorithmConfig):
     Args (attributes, as RLlib has them):
         actor_lr, critic_lr: α_θ and α_v, each above 0.
         optimizer: of both networks.
+        normalize: divide advantages by their running root mean square before the actor sees them, so that `entropy`
+            weighs the same whatever the size of rewards. False is the equations as they are printed.
         entropy: weight of the policy's entropy, added to what the actor maximises.
         quota: what each copy gives for an update (`Lockstep`).
     """
@@ -38,6 +42,7 @@ class PolicyGradientConfig(AlgorithmConfig):
         super().__init__(algo_class=algo_class)
         self.actor_lr = self.critic_lr = 1e-3
         self.optimizer: Literal["adam", "sgd"] = "adam"
+        self.normalize = True
         self.entropy = 0.0
         self.quota: dict[str, int] = {"steps": 1}
 
@@ -88,10 +93,23 @@ class PolicyGradientLearner(TorchLearner):
             targets = self.targets(batch, following * (1 - batch[Columns.TERMINATEDS].float()))
         values = module.compute_values(batch)
         advantages = (targets - values).detach()
+        if config.normalize:
+            advantages = advantages / _spread(module.spread, advantages)
         policy = module.get_train_action_dist_cls().from_logits(fwd_out[Columns.ACTION_DIST_INPUTS])
         actor = -(advantages * policy.logp(batch[Columns.ACTIONS])).mean() - config.entropy * policy.entropy().mean()
         # ½(target − v)² with the target held has the gradient −(target − v)·∂v.
         return actor + 0.5 * (targets - values).square().mean()
+
+
+def _spread(moment: Tensor, advantages: Tensor) -> Tensor:
+    """The running root mean square of advantages.
+
+    Args:
+        moment: float32 [2], the weighted sum of mean squares and of weights; both are brought up to date.
+        advantages: of one more batch.
+    """
+    moment.mul_(MEMORY).add_((1 - MEMORY) * torch.stack([advantages.square().mean(), moment.new_ones(())]))
+    return (moment[0] / moment[1]).sqrt().clamp(min=1e-8)
 
 
 def transitions(episodes: list[SingleAgentEpisode]) -> MultiAgentBatch:

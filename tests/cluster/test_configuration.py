@@ -15,7 +15,7 @@ from ranking.errors import BadInput
 FILES = sorted(path for path in CONF.rglob("*.yaml") if path.parent != CONF)
 LISTED = ("origin", "stopping")
 """Groups of which several options are chosen together."""
-ASKED = {"path": "file", "ids": "id"}
+ASKED = {"path": "file", "ids": "id", "algorithm": "ray.rllib.algorithms.dqn.DQN"}
 """Values for options that have no default."""
 
 
@@ -49,11 +49,12 @@ def test_every_option_explains_itself_and_composes(path: Path) -> None:
         assert option(group, name)["overrides"] == compose([f"preset={name}"], "pool")["preset"]["overrides"]
         return
     node = option(group, name)
-    inner = node.get(name, node)
+    named = isinstance(node.get(name), dict)  # a part that is chosen together with others stands under its name
+    inner = node[name] if named else node
     asked = [key for key, value in inner.items() if value == "???"]
-    dotted = f"{group}.{name}" if name in node else group
+    dotted = f"{group}.{name}" if named else group
     chosen = f"{group}=[{name}]" if group in LISTED else f"{group}={name}"
-    primary = "pool" if group in groups_of("pool") else "config"
+    primary = next((name for name in ("pool", "learn") if group in groups_of(name)), "config")
     config = compose([chosen, *(f"{dotted}.{key}={ASKED[key]}" for key in asked)], primary)
     assert config[CHOICES][group] == name if group not in LISTED else name in config[group]
 

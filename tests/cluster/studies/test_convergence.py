@@ -103,6 +103,19 @@ def test_the_random_policy_most_like_it_is_taken(written_trials: Any) -> None:
     assert set(agents(trials)["agent"]) == {"-", "4"}
 
 
+def test_documents_are_held_against_any_of_the_same_documents(written_trials: Any) -> None:
+    trials = written_trials(
+        [
+            ("policy=random", 0.5),
+            ("policy=fixed function=bm25 selector=uniform", 0.4),
+            ("policy=fixed function=tfidf selector=uniform", 0.2),
+            ("policy=fixed function=tfidf selector=dynamic", 0.6),
+            ("policy=fixed function=tfidf selector=learned selector.agent=0", 0.3),
+        ]
+    )
+    assert convergence(trials).select("random", "random_mean", "rate").rows() == [("tfidf · uniform", 0.2, 1.0)]
+
+
 def test_other_settings_are_never_mixed(written_trials: Any) -> None:
     swept = ("objective", "policy.agent")
     trials = written_trials(

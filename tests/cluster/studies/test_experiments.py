@@ -63,10 +63,13 @@ def test_each_run_of_each_experiment_is_sound(name: str, tiny: dict[str, list[Pl
 
 @pytest.mark.parametrize("name", COHEN)
 def test_what_is_to_be_learned_composes(name: str, tiny: dict[str, list[Planned]]) -> None:
-    learned = {tuple(run.config["policy"].get("learn", ())) for run in tiny[name]} - {()}
+    actions = {"policy": "functions", "selector": "documents"}
+    learned = {
+        (part, *run.config[part]["learn"]) for run in tiny[name] for part in actions if run.config[part].get("learn")
+    }
     assert learned
-    for overrides in learned:
-        compose([*overrides, "scale=tiny"], "learn")
+    for part, *overrides in learned:
+        assert compose([f"actions={actions[part]}", *overrides, "scale=tiny"], "learn")["reward"]
 
 
 @pytest.mark.parametrize("name", COHEN)
@@ -174,3 +177,34 @@ def test_an_unknown_key_of_an_experiment_is_refused() -> None:
         compose(
             ["experiment=cohen2019_table2", "experiment.published.figures={Webscope L4:{R_diff:{f_FF:much}}}"], "study"
         )
+
+
+@pytest.fixture(scope="module")
+def table_2(base: list[str], ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two rewards of table 2, an agent each, on the made-up collection."""
+    out = tmp_path_factory.mktemp("studies") / "table_2"
+    learn = ",".join(f"['reward={reward}','episodes=2','copies=2','yardstick=0']" for reward in ("diff", "raw"))
+    mine = [text for text in base if not text.startswith("scale=")]
+    few = ["scale=tiny", "training.max_epochs=1", "policy.agent=3", f"policy.learn={learn}", "seeds=1"]
+    assert command("study", "experiment=cohen2019_table2", *mine, *few, f"out={out}") == 0
+    return out
+
+
+def test_a_study_learns_its_agents_and_says_how_reliably(table_2: Path) -> None:
+    assert len(list((table_2 / "agents").iterdir())) == 2
+    trials = pl.read_parquet(table_2 / "trials.parquet")
+    assert trials["status"].to_list() == ["done"] * 3
+    rates = pl.read_csv(table_2 / "convergence.csv")
+    assert rates["agents"].unique().to_list() == [1]
+    assert set(rates["rate"]) <= {0.0, 1.0}
+    chance = trials.filter(policy="random")["bm25:AP@10"].mean()
+    assert rates.filter(candidates="bm25", measure="AP@10")["random_mean"].to_list() == [pytest.approx(chance)] * 2
+
+
+def test_its_report_has_the_papers_figures(table_2: Path) -> None:
+    page = (table_2 / "report.html").read_text()
+    for part in ("Beside Cohen et al. 2019, table 2", "Webscope L4; here made_up", "31%", "How reliably it is learned"):
+        assert part in page
+    before = {name: (table_2 / name).read_bytes() for name in ("convergence.csv", "report.html")}
+    assert command("report", str(table_2)) == 0
+    assert {name: (table_2 / name).read_bytes() for name in before} == before

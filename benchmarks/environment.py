@@ -1,0 +1,170 @@
+"""What the environment costs: state and reward beside the bare training step, workers, hosts, copies.
+
+Run as `python -m benchmarks.environment FOLDER` with a BEIR folder (MedQuAD here), on a quiet machine.
+"""
+
+from __future__ import annotations
+
+import functools
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import cluster  # noqa: F401  before ray, which it tells how to authenticate
+from cluster.configuration import compose
+from cluster.learning.environments import Environments, spaces_of
+from cluster.learning.learner import Place
+from cluster.learning.places import LIGHT, Hosted, _hosts, in_workers
+from cluster.preparation import Preparation
+from cluster.session import session
+from rl.agents.random import RandomAgent
+from rl.environment import SamplingEnvironment
+
+BATCHES = 120
+
+
+def configuration(folder: str, *overrides: str) -> dict[str, Any]:
+    """A learning of f_FF small over a BEIR folder."""
+    given = ["collection=beir", f"collection.path={folder}", "ranker=feed_forward", "scale=small", *overrides]
+    return compose(given, "learn")
+
+
+def seconds(body: Callable[[], object], times: int) -> float:
+    """Seconds a call, the best of three rounds: what else the machine does can only add."""
+    rounds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        for _ in range(times):
+            body()
+        rounds.append((time.perf_counter() - started) / times)
+    return min(rounds)
+
+
+def one_copy(folder: str, parts: dict[str, Any]) -> None:
+    """A step of the environment against a bare training step, and rewards scored a pair at a time."""
+    config = configuration(folder)
+    environment: Any = Environments(config).copies(parts, 0, 1).environments[0]
+    assert isinstance(environment, SamplingEnvironment)
+    environment.reset()
+
+    def bare() -> None:
+        training, sampler = environment.training, environment.sampler
+        batch = training.next_batch()
+        negatives = sampler.negatives(batch, training)
+        sampler.observe(negatives, training.update(batch, negatives))
+        if training.epoch_over:  # without the validation, which both have
+            training.position = 0
+
+    every = config["panel"]["every"]
+    for _ in range(20):
+        bare()
+    step = seconds(bare, BATCHES)
+    state = seconds(environment._observe, BATCHES)
+    panel = seconds(lambda: environment.panel(environment.training), 20)
+    evaluation = environment.panel.evaluation
+    queries, documents = evaluation.candidates.queries, evaluation.candidates.documents
+    training = environment.training
+
+    def pair_by_pair() -> None:
+        scores = np.full(documents.shape, -np.inf, np.float32)
+        with torch.no_grad():
+            for row, query in enumerate(queries):
+                text = training.encoded.queries.take(np.array([query]))
+                for column in np.flatnonzero(documents[row] >= 0):
+                    one = training.encoded.documents.take(documents[row, column : column + 1])
+                    scores[row, column] = training.ranker(text, one).item()
+        evaluation.of_scores(scores)
+
+    slow = seconds(pair_by_pair, 1)
+    share = (state + panel / every) / step
+    print(f"bare training step {step * 1e3:.2f} ms; state {state * 1e3:.2f} ms")
+    print(
+        f"reward: panel of {len(queries)} queries {panel * 1e3:.1f} ms, every {every} batches: {panel / every * 1e3:.2f} ms"
+    )
+    print(f"state and reward on top of a bare step: {share:.0%} (goal: 50% at most)")
+    print(f"the same reward a pair at a time {slow * 1e3:.0f} ms: {slow / panel:.0f}x (goal: 8x)")
+
+
+def steps_a_second(place: Place, config: dict[str, Any], parts: dict[str, Any], updates: int) -> float:
+    """Environment steps a second of the random agent."""
+    observations, actions = spaces_of(config, parts)
+    learning = RandomAgent().build(
+        place.copies(0), observations, actions, workers=place.workers, copies=config["copies"], cpus=place.cpus
+    )
+    for _ in range(3):
+        learning.update()
+    before, started = learning.counters["decisions"], time.perf_counter()
+    for _ in range(updates):
+        learning.update()
+    speed = (learning.counters["decisions"] - before) / (time.perf_counter() - started)
+    learning.close()
+    return speed
+
+
+def workers(folder: str, parts: dict[str, Any]) -> None:
+    """One and two workers, and a host, at eight copies, taken in turn."""
+    import ray
+
+    shared = {name: ray.put(part) for name, part in parts.items()}
+    one, two, hosted = [], [], []
+    for _ in range(2):
+        for found, count in ((one, 1), (two, 2)):
+            config = configuration(folder, f"workers={count}", "copies=8")
+            found.append(steps_a_second(in_workers(config, shared), config, parts, 40))
+        config = configuration(folder, "workers=1", "copies=8", "hosts=1")
+        with _hosts(config, 1, f"benchmark-{len(hosted)}") as (_, names):
+            hosted.append(steps_a_second(Place(functools.partial(Hosted, names, 8), 1, LIGHT), config, parts, 40))
+    print(
+        f"8 copies, steps a second: 1 worker {max(one):.0f}, 2 workers {max(two):.0f}: {max(two) / max(one):.2f}x (goal 1.7x)"
+    )
+    print(f"a ranker host and one worker {max(hosted):.0f}: costs {max(one) / max(hosted) - 1:.0%} (goal: 10% at most)")
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def copies(folder: str, parts: dict[str, Any]) -> None:
+    """Steps a second and memory by the number of copies, in one process."""
+    config = configuration(folder)
+    print("copies   steps a second   MB a copy   of them weights, best weights and optimizer")
+    for count in (1, 2, 4, 8, 16, 32, 64):
+        before = resident()
+        made = Environments(config).copies(parts, 0, count)
+        made.reset()
+        rng = np.random.default_rng(0)
+        for _ in range(2):
+            made.step(rng.integers(2, size=count))
+        rounds = max(2, 64 // count)
+        started = time.perf_counter()
+        for _ in range(rounds):
+            made.step(rng.integers(2, size=count))
+        speed = rounds * count / (time.perf_counter() - started)
+        grown = (resident() - before) / count / 1e6
+        training: Any = made.environments[0].training  # type: ignore[attr-defined]
+        weights = sum(tensor.nbytes for tensor in training.ranker.state_dict().values()) / 1e6
+        print(f"{count:6d} {speed:16.0f} {grown:11.1f}   {weights:.1f} + {weights:.1f} + {2 * weights:.1f}")
+        del made, training
+
+
+def main() -> None:
+    """Print all figures."""
+    folder = sys.argv[1]
+    torch.set_num_threads(1)
+    config = configuration(folder)
+    parts = Preparation(lambda line: None).parts(config)
+    one_copy(folder, parts)
+    copies(folder, parts)
+    with session(dashboard=False):
+        workers(folder, parts)
+
+
+if __name__ == "__main__":
+    main()

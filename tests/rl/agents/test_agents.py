@@ -1,0 +1,215 @@
+"""Agents learn what there is to learn, and a seed gives one result."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.toys import EarlyLate, maker, policy_value, shares_of_first
+from cluster.configuration import build, group_options, option
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.errors import BadInput
+from rl.agents.actor_critic import ActorCritic
+from rl.agents.agent import Agent
+from rl.agents.learning import Learning
+from rl.agents.ppo import PPO
+from rl.agents.random import RandomAgent
+from rl.agents.reinforce import Reinforce
+from rl.agents.rllib import RLlib
+from rl.networks import described
+
+SMALL: dict[str, Callable[[], Agent]] = {
+    "actor_critic": lambda: ActorCritic(hidden=20),
+    "reinforce": lambda: Reinforce(hidden=20),
+    "ppo": lambda: PPO(hidden=20, fragment=9, minibatch=16, epochs=2),
+    "random": RandomAgent,
+}
+
+
+@pytest.fixture
+def start(ray_session: None) -> Any:
+    """Starts learnings, and closes them in the end."""
+    threads, learnings = torch.get_num_threads(), []
+
+    def build(agent: Agent, seed: int = 0, workers: int = 0, copies: int = 4, matter: bool = True) -> Learning:
+        spaces = EarlyLate().observation_space, EarlyLate().action_space
+        learning = agent.build(maker(seed, matter), *spaces, seed=seed, workers=workers, copies=copies, cpus=0.5)
+        learnings.append(learning)
+        return learning
+
+    yield build
+    for learning in learnings:
+        learning.close()
+    torch.set_num_threads(threads)
+
+
+def play(learning: Learning, updates: int) -> list[dict[str, Any]]:
+    return [row for _ in range(updates) for row in learning.update()]
+
+
+def equal(one: Learning, other: Learning) -> bool:
+    """Whether their states are the same to the last bit."""
+    return to_bytes(one.state()) == to_bytes(other.state())
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_same_weights_with_any_number_of_runners(name: str, start: Any) -> None:
+    updates = {"reinforce": 2, "ppo": 4}.get(name, 25)
+    learnings = [start(SMALL[name](), workers=workers) for workers in (0, 1, 2)]
+    rows = [play(learning, updates) for learning in learnings]
+    assert rows[0]
+    assert rows[0] == rows[1] == rows[2]
+    assert equal(learnings[0], learnings[1])
+    assert equal(learnings[0], learnings[2])
+
+
+@pytest.mark.parametrize("name", ["actor_critic", "ppo", "reinforce"])
+def test_a_restored_learning_goes_on_as_if_it_had_never_stopped(name: str, start: Any) -> None:
+    updates = {"reinforce": 2, "ppo": 3}.get(name, 27)  # in mid-episode for two of them
+    whole = start(SMALL[name]())
+    before = play(whole, updates)
+    state = to_bytes(whole.state())
+    after = play(whole, updates)
+    resumed = start(SMALL[name](), workers=2)
+    resumed.restore(from_bytes(state))
+    assert play(resumed, updates) == after
+    assert equal(whole, resumed)
+    assert resumed.counters == whole.counters
+    assert whole.counters["episodes"] == len(before + after)
+
+
+def test_another_seed_gives_other_weights_and_actions(start: Any) -> None:
+    one, other = start(SMALL["actor_critic"](), seed=0), start(SMALL["actor_critic"](), seed=1)
+    assert [row["actions"] for row in play(one, 20)] != [row["actions"] for row in play(other, 20)]
+    assert not equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("agent", "updates"),
+    [
+        (ActorCritic(actor_lr=0.003, critic_lr=0.003), 500),
+        (PPO(lr=0.005, fragment=40, epochs=8), 12),
+        (Reinforce(actor_lr=0.005, critic_lr=0.01), 50),
+    ],
+)
+def test_it_learns_which_function_is_better_when(agent: Agent, updates: int, start: Any) -> None:
+    learning = start(agent, copies=8)
+    policy = described(learning.network, learning.policy_weights())
+    assert abs(policy_value(policy) - 0.5) < 0.02
+    play(learning, updates)
+    assert policy_value(described(learning.network, learning.policy_weights())) > 0.8
+
+
+def test_where_nothing_matters_it_claims_nothing(start: Any) -> None:
+    learning = start(ActorCritic(), copies=8, matter=False)
+    play(learning, 300)
+    shares = shares_of_first(described(learning.network, learning.policy_weights()))
+    assert 0.2 < shares.mean() < 0.8
+
+
+def test_the_random_agent_learns_nothing_and_is_uniform(start: Any) -> None:
+    learning = start(RandomAgent())
+    before = learning.policy_weights()
+    rows = play(learning, 100)
+    assert all(torch.equal(before[name], value) for name, value in learning.policy_weights().items())
+    assert np.array_equal(shares_of_first(described(learning.network, before)), np.full(20, 0.5))
+    assert abs(np.mean([row["actions"] for row in rows]) - 0.5) < 0.06
+
+
+def test_counters_and_summaries(start: Any) -> None:
+    learning = start(ActorCritic(hidden=5, fragment=5))
+    rows = play(learning, 4)
+    assert learning.counters == {"updates": 4, "decisions": 80, "episodes": 4, "lost": 0}
+    assert [(row["copy"], row["episode"], row["length"]) for row in rows] == [(copy, 0, 20) for copy in range(4)]
+    for row in rows:
+        right = np.mean([action == (time >= 10) for time, action in enumerate(row["actions"])])
+        assert row["summary"] == {"right": right}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"copies": 5, "workers": 2}, "5 copies can't be shared out equally among 2 runners"),
+        ({"copies": 0}, "0 copies"),
+        ({"gamma": 1.1}, "γ is 1.1"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(options: dict[str, Any], says: str) -> None:
+    environment = EarlyLate()
+    with pytest.raises(BadInput, match=says):
+        ActorCritic().build(maker(0), environment.observation_space, environment.action_space, **options)
+
+
+@pytest.mark.parametrize(
+    ("agent", "options", "says"),
+    [
+        (ActorCritic, {"actor_lr": 0.0}, "agent.actor_lr: actor_lr is 0.0"),
+        (ActorCritic, {"critic_lr": -1.0}, "critic_lr"),
+        (ActorCritic, {"entropy": -0.1}, "entropy"),
+        (ActorCritic, {"fragment": 0}, "fragment"),
+        (ActorCritic, {"optimizer": "lion"}, "optimizer"),
+        (ActorCritic, {"hidden": 0}, "hidden"),
+        (Reinforce, {"episodes": 0}, "episodes"),
+        (Reinforce, {"critic_lr": float("nan")}, "critic_lr"),
+        (PPO, {"lr": 0.0}, "lr"),
+        (PPO, {"minibatch": 0}, "minibatch"),
+        (PPO, {"lam": 1.5}, "lam"),
+        (RLlib, {"algorithm": "ray.rllib.algorithms.nothing.Nothing"}, "there is no ray.rllib"),
+        (RLlib, {"algorithm": "ranking.training.Batch"}, "no algorithm of RLlib's"),
+        (RLlib, {"algorithm": "PPO"}, "there is no PPO"),
+        (RLlib, {"algorithm": "ray.rllib.algorithms.ppo.PPO", "options": {"learning": 1}}, "learning"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(agent: type[Agent], options: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        agent(**options)
+
+
+def test_the_state_of_another_agent_is_refused(start: Any) -> None:
+    state = from_bytes(to_bytes(start(SMALL["actor_critic"]()).state()))
+    with pytest.raises(BadInput, match="holds another agent"):
+        start(ActorCritic(hidden=21)).restore(state)
+    with pytest.raises(BadInput, match="holds another agent"):
+        start(SMALL["ppo"]()).restore(state)
+    with pytest.raises(BadInput, match="with 4 copies, not 2"):
+        start(SMALL["actor_critic"](), copies=2).restore(state)
+
+
+@pytest.mark.parametrize("name", sorted(group_options()["agent"]))
+def test_the_configuration_says_what_the_class_does_by_default(name: str) -> None:
+    node = option("agent", name)
+    node = {key: "ray.rllib.algorithms.ppo.PPO" if value == "???" else value for key, value in node.items()}
+    agent = build(node)
+    parameters = inspect.signature(type(agent)).parameters
+    assert set(node) - {"_target_"} == set(parameters)
+    for key, parameter in parameters.items():
+        if parameter.default not in (inspect.Parameter.empty, None):
+            assert node[key] == parameter.default
+
+
+class TestRLlib:
+    def test_algorithms_that_ask_for_values_alone_use_the_policy_s_network(self, start: Any) -> None:
+        options = {"train_batch_size_per_learner": 40, "minibatch_size": 20, "num_epochs": 1}
+        learning = start(RLlib("ray.rllib.algorithms.ppo.PPO", options))
+        assert len(play(learning, 2)) == 4
+        policy = described(learning.network, learning.policy_weights())
+        assert policy({"model": torch.zeros(1, 3)}).shape == (1, 2)
+
+    def test_q_learning_sees_flat_observations_and_keeps_its_own_network(self, start: Any) -> None:
+        learning = start(RLlib("ray.rllib.algorithms.dqn.DQN", {"num_steps_sampled_before_learning_starts": 40}))
+        while len(rows := play(learning, 1)) == 0:
+            assert learning.counters["decisions"] < 200
+        assert rows[0]["length"] == 20
+        with pytest.raises(BadInput, match="DQN learns a network of RLlib's own"):
+            learning.policy_weights()
+        state = from_bytes(to_bytes(learning.state()))
+        again = start(RLlib("ray.rllib.algorithms.dqn.DQN", {"num_steps_sampled_before_learning_starts": 40}))
+        again.restore(state)
+        assert to_bytes(again.state()["weights"]) == to_bytes(learning.state()["weights"])
+        assert again.counters == learning.counters

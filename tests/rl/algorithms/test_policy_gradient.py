@@ -1,0 +1,164 @@
+"""The updates of actor-critic and REINFORCE, against equations 9–11 by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+from torch import Tensor
+
+from rl.algorithms.actor_critic.config import ActorCriticConfig
+from rl.algorithms.module import PolicyModule
+from rl.algorithms.policy_gradient import ENDS, PolicyGradientConfig, transitions
+from rl.algorithms.reinforce.config import ReinforceConfig
+
+SPACE = Dict({"model": Box(-1.0, 1.0, (2,), np.float32)})
+GAMMA, ACTOR_LR, CRITIC_LR = 0.9, 0.3, 0.2
+
+
+def learner_of(config: PolicyGradientConfig, actions: Any = None, **options: Any) -> Any:
+    """A learner with plain gradient steps."""
+    actions = actions or Discrete(3)
+    config.actor_lr, config.critic_lr, config.optimizer = ACTOR_LR, CRITIC_LR, "sgd"
+    for name, value in options.items():
+        setattr(config, name, value)
+    config.environment(observation_space=SPACE, action_space=actions).training(gamma=GAMMA).debugging(seed=0)
+    options = {"seed": 1, "hidden": 4, "last": 1.0}
+    learner = config.get_default_learner_class()(
+        config=config, module_spec=RLModuleSpec(PolicyModule, SPACE, actions, model_config=options)
+    )
+    learner.build()
+    return learner
+
+
+def episode_of(length: int, terminated: bool, truncated: bool = False, seed: int = 0, picks: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    shape = (length, picks) if picks else length
+    return SingleAgentEpisode(
+        observations=[{"model": row} for row in rng.uniform(-1, 1, (length + 1, 2)).astype(np.float32)],
+        observation_space=SPACE,
+        actions=list(rng.integers(0, 3, shape)),
+        rewards=rng.normal(size=length).tolist(),
+        terminated=terminated,
+        truncated=truncated,
+        len_lookback_buffer=0,
+    ).to_numpy()
+
+
+def stepped(learner: Any, episodes: list[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor], Any]:
+    """Weights before and after an update, and the module as it was before."""
+    module = learner.module[DEFAULT_MODULE_ID]
+    before = {name: value.detach().clone() for name, value in module.named_parameters()}
+    learner.update(batch=transitions(episodes))
+    after = {name: value.detach().clone() for name, value in module.named_parameters()}
+    with torch.no_grad():
+        for name, value in module.named_parameters():
+            value.copy_(before[name])
+    return before, after, module
+
+
+def observation(episode: Any, step: int) -> dict[str, Tensor]:
+    return {"model": torch.from_numpy(episode.get_observations(step)["model"])[None]}
+
+
+def gradient(value: Tensor, module: Any) -> dict[str, Tensor]:
+    module.zero_grad()
+    value.backward()
+    return {name: p.grad.clone() for name, p in module.named_parameters() if p.grad is not None}
+
+
+@pytest.mark.parametrize(("terminated", "truncated"), [(True, False), (False, True), (False, False)])
+def test_one_step_follows_equations_9_to_11(terminated: bool, truncated: bool) -> None:
+    episode = episode_of(1, terminated, truncated)
+    before, after, module = stepped(learner_of(ActorCriticConfig()), [episode])
+    state, following = observation(episode, 0), observation(episode, 1)
+    value = module.critic(state).squeeze()
+    expected_next = 0.0 if terminated else float(module.critic(following))  # cut off is not over
+    delta = float(episode.get_rewards(0)) + GAMMA * expected_next - float(value)
+    moved = gradient(value, module)
+    log_chance = torch.log_softmax(module.actor(state), 1)[0, int(episode.get_actions(0))]
+    moved |= {name: part for name, part in gradient(log_chance, module).items() if name.startswith("actor")}
+    assert len(moved) == len(before)
+    for name, direction in moved.items():
+        rate = ACTOR_LR if name.startswith("actor") else CRITIC_LR
+        assert torch.allclose(after[name], before[name] + rate * delta * direction, atol=1e-6), name
+        assert direction.abs().max() > 0
+
+
+def test_copies_that_step_together_are_averaged() -> None:
+    episodes = [episode_of(1, False, seed=seed) for seed in range(3)]
+    _, together, _ = stepped(learner_of(ActorCriticConfig()), episodes)
+    moves = []
+    for episode in episodes:
+        before, after, _ = stepped(learner_of(ActorCriticConfig()), [episode])
+        moves.append({name: after[name] - before[name] for name in after})
+    for name in together:
+        mean = torch.stack([move[name] for move in moves]).mean(0)
+        assert torch.allclose(together[name] - before[name], mean, atol=1e-6)
+
+
+def test_entropy_is_maximised_beside_it() -> None:
+    episode = episode_of(4, True)
+    plain = stepped(learner_of(ActorCriticConfig()), [episode])[1]
+    learner = learner_of(ActorCriticConfig(), entropy=0.5)
+    _, after, module = stepped(learner, [episode])
+    seen = {"model": torch.from_numpy(episode.get_observations(slice(0, 4))["model"])}
+    entropy = torch.distributions.Categorical(logits=module.actor(seen)).entropy().mean()
+    for name, direction in gradient(entropy, module).items():
+        assert torch.allclose(after[name], plain[name] + ACTOR_LR * 0.5 * direction, atol=1e-6)
+
+
+def test_several_picks_are_one_action() -> None:
+    episode = episode_of(1, True, picks=2)
+    before, after, module = stepped(learner_of(ActorCriticConfig(), MultiDiscrete([3, 3])), [episode])
+    state = observation(episode, 0)
+    delta = float(episode.get_rewards(0)) - float(module.critic(state))
+    first, second = torch.log_softmax(module.actor(state).view(2, 3), 1)
+    picks = episode.get_actions(0)
+    for name, direction in gradient(first[picks[0]] + second[picks[1]], module).items():
+        assert torch.allclose(after[name], before[name] + ACTOR_LR * delta * direction, atol=1e-6)
+
+
+def test_returns_are_worked_out_backwards() -> None:
+    learner = learner_of(ReinforceConfig())
+    batch = {
+        Columns.REWARDS: torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0]),
+        ENDS: torch.tensor([False, False, True, False, True]),
+    }
+    # The first episode terminated, the second was cut off where the critic said 10.
+    returns = learner.targets(batch, torch.tensor([5.0, 5.0, 0.0, 5.0, 10.0]))
+    expected = [1 + 0.9 * (2 + 0.9 * 4), 2 + 0.9 * 4, 4, 8 + 0.9 * (16 + 0.9 * 10), 16 + 0.9 * 10]
+    assert torch.allclose(returns, torch.tensor(expected))
+
+
+def test_reinforce_weighs_each_step_by_its_return_above_the_baseline() -> None:
+    episode = episode_of(3, True)
+    before, after, module = stepped(learner_of(ReinforceConfig()), [episode])
+    rewards = [float(episode.get_rewards(step)) for step in range(3)]
+    returns = [sum(GAMMA**later * rewards[step + later] for later in range(3 - step)) for step in range(3)]
+    total = torch.zeros(())
+    for step in range(3):
+        state = observation(episode, step)
+        advantage = returns[step] - float(module.critic(state))
+        total = total + advantage * torch.log_softmax(module.actor(state), 1)[0, int(episode.get_actions(step))]
+    for name, direction in gradient(total / 3, module).items():
+        assert torch.allclose(after[name], before[name] + ACTOR_LR * direction, atol=1e-6)
+
+
+def test_transitions_keep_order_and_ends() -> None:
+    episodes = [episode_of(2, True, seed=1), episode_of(3, False, seed=2)]
+    rows = transitions(episodes).policy_batches[DEFAULT_MODULE_ID]
+    assert rows[Columns.TERMINATEDS].tolist() == [False, True, False, False, False]
+    assert rows[ENDS].tolist() == [False, True, False, False, True]
+    for row, (episode, step) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]):
+        own = episodes[episode]
+        assert np.array_equal(rows[Columns.OBS]["model"][row], own.get_observations(step)["model"])
+        assert np.array_equal(rows[Columns.NEXT_OBS]["model"][row], own.get_observations(step + 1)["model"])
+        assert rows[Columns.ACTIONS][row] == own.get_actions(step)

@@ -1,0 +1,72 @@
+"""Environments whose agents pick documents, over the tiny collection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ranking.sources import Sources
+from ranking.training import RankerTraining
+from rl.candidates import candidate_table
+from rl.compression import compress
+from rl.document_actions import DocumentActions
+from rl.environment import SamplingEnvironment
+from rl.rewards import Diff, PanelOptions
+from rl.similarity import similarity_table
+from rl.state import StateOptions, Surroundings
+from sampling.policies.fixed import Fixed
+from sampling.retrieval.tfidf import TfIdf
+from sampling.sampler import Sampler
+from sampling.selection.selector import Selector
+from sampling.selection.uniform import Uniform
+from tests.rl.trainings import starts
+
+DOCUMENTS, PAIRS, PICKS = 4, 2, 2
+"""s_d, pairs of a batch, and negatives of each query."""
+
+
+def nearest(sources: Sources) -> TfIdf:
+    """tf·idf, ready: six documents of each query, less those that are relevant."""
+    function = TfIdf(depth=6)
+    function.ready(sources.encoded, function.rank(sources).without_relevant(sources.encoded.judgements))
+    return function
+
+
+def document_surroundings(sources: Sources) -> Surroundings:
+    """What states look up."""
+    function, state = nearest(sources), StateOptions()
+    return Surroundings(
+        state,
+        compress(sources.encoded, sources.vectors, state.weighting),
+        {"tfidf": similarity_table(function, function.lists, sources)},
+        PAIRS,
+        candidate_table(function.lists, sources, DOCUMENTS),
+    )
+
+
+def start_with(
+    sources: Sources, selector: Selector | None = None
+) -> Callable[[np.random.SeedSequence], tuple[RankerTraining, Sampler]]:
+    """Makes trainings whose negatives the selector picks of the nearest documents."""
+
+    def start(sequence: np.random.SeedSequence) -> tuple[RankerTraining, Sampler]:
+        training, _ = starts(sources)(sequence)
+        rng = np.random.default_rng(sequence.spawn(1)[0])
+        return training, Sampler(Fixed(), {"tfidf": nearest(sources)}, selector or Uniform(), PICKS, rng)
+
+    return start
+
+
+def document_environment(sources: Sources, copy: int = 0, hold: int | str = 1) -> SamplingEnvironment:
+    """One copy."""
+    return SamplingEnvironment(
+        start_with(sources),
+        document_surroundings(sources),
+        DocumentActions(DOCUMENTS, PAIRS, PICKS),
+        Diff(),
+        PanelOptions(size=2, every=1),
+        0,
+        copy,
+        hold=hold,
+    )

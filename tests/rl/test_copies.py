@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.toys import STEPS, EarlyLate
+from ranking.checkpoint import from_bytes, to_bytes
+from rl.copies import IDLE, Copies, Flattened
+
+
+def copies_of(count: int = 3) -> Copies:
+    return Copies([EarlyLate(copy, seed=4) for copy in range(count)])
+
+
+def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_one_call_is_as_many_calls() -> None:
+    together, alone = copies_of(), [EarlyLate(copy, seed=4) for copy in range(3)]
+    seen, infos = together.reset()
+    for copy, environment in enumerate(alone):
+        own, info = environment.reset()
+        assert np.array_equal(seen["model"][copy], own["model"])
+        assert infos[copy] == info
+    actions = np.array([0, 1, 0])
+    seen, rewards, terminated, truncated, infos = together.step(actions)
+    for copy, environment in enumerate(alone):
+        own, reward, _, _, info = environment.step(actions[copy])
+        assert np.array_equal(seen["model"][copy], own["model"])
+        assert rewards[copy] == np.float32(reward)
+        assert infos[copy] == info
+    assert not terminated.any()
+    assert not truncated.any()
+    assert together.observation_space.contains(seen)
+
+
+def test_an_ended_episode_is_followed_by_the_next_in_the_same_step() -> None:
+    copies = copies_of(2)
+    copies.reset()
+    for _ in range(STEPS - 1):
+        copies.step(np.array([0, IDLE]))
+    seen, _, terminated, _, infos = copies.step(np.array([1, 1]))
+    assert terminated.tolist() == [True, False]
+    assert infos[0]["final_observation"]["model"][0] == 1
+    assert infos[0]["final_info"]["summary"] == {"right": 11 / STEPS}
+    assert infos[0]["decision"] == STEPS
+    assert seen["model"][:, 0].tolist() == [0, np.float32(1 / STEPS)]
+    assert not {"final_observation", "final_info"} & infos[1].keys()
+    *_, infos = copies.step(np.array([IDLE, IDLE]))
+    assert "final_observation" not in infos[0]
+
+
+def test_an_idle_copy_is_left_alone() -> None:
+    copies = copies_of()
+    before, _ = copies.reset()
+    after, rewards, *_, infos = copies.step(np.array([IDLE, 1, IDLE]))
+    assert np.array_equal(after["model"][[0, 2]], before["model"][[0, 2]])
+    assert not np.array_equal(after["model"][1], before["model"][1])
+    assert rewards[[0, 2]].tolist() == [0, 0]
+    assert [info["decision"] for info in infos] == [0, 1, 0]
+
+
+def test_copies_go_on_in_mid_episode() -> None:
+    copies, fresh = copies_of(), copies_of()
+    copies.reset()
+    for _ in range(STEPS + 3):
+        before, *_ = copies.step(np.array([0, 1, 0]))
+    fresh.load_state_dict(from_bytes(to_bytes(copies.state_dict())))
+    again, infos = fresh.reset()
+    assert same(before, again)
+    assert [info["decision"] for info in infos] == [STEPS + 3] * 3
+    for _ in range(STEPS):
+        one, other = copies.step(np.array([1, 1, 0])), fresh.step(np.array([1, 1, 0]))
+        assert same(one[0], other[0])
+        assert np.array_equal(one[1], other[1])
+    assert len(copies.state_dict()["copies"]) == 3
+
+
+def test_flattened_observations_hold_the_same_numbers() -> None:
+    plain, flat = copies_of(2), Flattened(copies_of(2))
+    seen, _ = plain.reset()
+    row, _ = flat.reset()
+    assert np.array_equal(row, seen["model"])
+    for _ in range(STEPS):
+        seen, *_, infos = plain.step(np.array([0, 1]))
+        row, *_, flat_infos = flat.step(np.array([0, 1]))
+        assert np.array_equal(row, seen["model"])
+        assert flat.single_observation_space.contains(row[0])
+    assert np.array_equal(flat_infos[1]["final_observation"], infos[1]["final_observation"]["model"])

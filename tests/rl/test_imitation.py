@@ -1,0 +1,152 @@
+"""Supervised pre-training of an agent that picks documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ranking.errors import BadInput
+from ranking.sources import Sources
+from rl.imitation import Imitated, Imitation, States, imitate, states_of
+from rl.networks import PolicyNetwork
+from tests.rl.documents import DOCUMENTS, PAIRS, PICKS, document_environment
+
+LISTED = 3
+"""Candidates of the states below."""
+
+
+def network_of(queries: int, last: float = 0.0) -> PolicyNetwork:
+    """An actor with two picks a query; at first, with `last` 0, every candidate is as probable as another."""
+    shapes = {"model": [1], "candidates": [queries, LISTED, 5]}
+    return PolicyNetwork(shapes, queries * 2 * LISTED, torch.Generator().manual_seed(1), hidden=8, last=last)
+
+
+def states_with(nearness: list[list[float]]) -> States:
+    """A state for each list of BM25's features of its candidates, of a query of its own."""
+    candidates = torch.rand(len(nearness), 1, LISTED, 5, generator=torch.Generator().manual_seed(2))
+    candidates[:, 0, :, 4] = torch.tensor(nearness)
+    observations = {"model": torch.zeros(len(nearness), 1), "candidates": candidates}
+    return States(observations, np.arange(len(nearness))[:, None])
+
+
+def taught(states: States, last: float = 0.0, **options: Any) -> Imitated:
+    return imitate(network_of(states.queries.shape[1], last), states, Imitation(**options), np.random.default_rng(0))
+
+
+def test_an_even_policy_has_the_share_of_labelled_candidates() -> None:
+    # Ranks 0, 9 and 10: of BM25's first ten, queries have two, one, none, one, one; the fifth that has any is held out.
+    nearness = [[1, 0.91, 0], [1, 0, 0], [0.9, 0, 0], [0.91, 0.9, 0], [0, 0, 1], [1, 1, 1]]
+    result = taught(states_with(nearness), top=10)
+    assert result.before == result.after == pytest.approx(3 / 3)
+    assert result.learned == pytest.approx((2 + 1 + 1 + 1) / 4 / 3)
+    assert taught(states_with(nearness), top=11).before == pytest.approx(1 / 3)
+
+
+def many(seed: int = 0) -> States:
+    """Forty queries with one of BM25's documents each, at any place of the list."""
+    nearness = np.zeros((40, LISTED))
+    nearness[np.arange(40), np.random.default_rng(seed).integers(LISTED, size=40)] = 1
+    return states_with(nearness.tolist())
+
+
+def test_it_learns_to_pick_bm25s_documents_of_queries_that_it_never_saw() -> None:
+    result = taught(many(), epochs=30, lr=0.02)
+    assert result.before == pytest.approx(1 / 3)
+    assert result.after > 0.9
+    assert result.learned > 0.9
+
+
+def test_its_weights_are_those_of_what_is_reported() -> None:
+    states = many()
+    network = network_of(1)
+    network.load_state_dict(taught(states, epochs=5, lr=0.02).weights)
+    logits = network(states.observations).unflatten(1, (2, LISTED)).softmax(-1)
+    labels = states.observations["candidates"][:, 0, :, 4]
+    held_out = slice(4, None, 5)
+    mass = (logits[held_out, 0] * labels[held_out]).sum(-1).mean().item()
+    assert mass == pytest.approx(taught(states, epochs=5, lr=0.02).after)
+
+
+def test_the_first_step_follows_the_cross_entropy() -> None:
+    """Two labelled candidates of three, one query to learn from: the loss is −½·(ln π₀ + ln π₁)."""
+    states = states_with([[1, 1, 0]])
+    network = network_of(1, last=1.0)
+    logits = network(states.observations)[0, :LISTED].log_softmax(0)
+    (-(logits[0] + logits[1]) / 2).backward()
+    before = {name: weights.detach().clone() for name, weights in network.named_parameters()}
+    after = imitate(network_of(1, last=1.0), states, Imitation(epochs=1, lr=0.01), np.random.default_rng(0)).weights
+    for name, weights in network.named_parameters():
+        assert weights.grad is not None
+        # Adam's first step is the learning rate against the gradient's sign.
+        clear = weights.grad.abs() > 1e-5
+        moved = (after[name] - before[name])[clear]
+        torch.testing.assert_close(moved, -0.01 * weights.grad[clear].sign(), rtol=5e-3, atol=1e-6)
+
+
+def test_held_out_queries_teach_nothing() -> None:
+    states, changed = many(), many()
+    changed.observations["candidates"][4::5] = torch.rand(8, 1, LISTED, 5)
+    changed.observations["candidates"][4::5, 0, 0, 4] = 1
+    one, other = (taught(each, epochs=2).weights for each in (states, changed))
+    assert all(one[name].equal(other[name]) for name in one)
+
+
+def test_queries_that_are_not_there_or_have_no_label_teach_nothing() -> None:
+    def weights(number: float) -> dict[str, torch.Tensor]:
+        states = many()
+        states.queries[1] = -1
+        states.observations["candidates"][:2] = number  # of the first query, none is among BM25's; the second is gone
+        states.observations["candidates"][0, 0, :, 4] = 0
+        return taught(states, epochs=2).weights
+
+    one, other = weights(0.25), weights(0.75)
+    assert all(one[name].equal(other[name]) for name in one)
+
+
+def test_there_must_be_something_to_imitate() -> None:
+    with pytest.raises(BadInput, match="no candidate is among BM25's first 5"):
+        taught(states_with([[0, 0.95, 0], [0, 0, 0]]), top=5)
+
+
+def test_the_same_seed_gives_the_same_weights() -> None:
+    one, other = (taught(many(), epochs=3) for _ in range(2))
+    assert one.figures == other.figures
+    assert all(one.weights[name].equal(other.weights[name]) for name in one.weights)
+
+
+def test_states_are_those_of_an_episode(tiny_sources: Sources) -> None:
+    count = 11  # an episode has nine
+    states, again = (
+        states_of(document_environment(tiny_sources, copy=5), count, np.random.default_rng(1)) for _ in range(2)
+    )
+    assert len(states) == count
+    assert all(part.equal(again.observations[name]) for name, part in states.observations.items())
+    assert states.observations["candidates"].shape == (count, PAIRS, DOCUMENTS, 5)
+    assert ((states.queries >= 0) == states.observations["present"].numpy().astype(bool)).all()
+    assert (states.queries[2] >= 0).tolist() == [True, False]
+    table = document_environment(tiny_sources).surroundings.candidates
+    assert table is not None
+    assert np.array_equal(states.observations["candidates"][0].numpy(), table[states.queries[0]])
+    epochs = states.observations["model"][:, 3].tolist()
+    assert epochs == pytest.approx([0, 0, 0, 1 / 3, 1 / 3, 1 / 3, 2 / 3, 2 / 3, 2 / 3, 0, 0])
+
+
+def test_it_learns_from_an_environment(tiny_sources: Sources) -> None:
+    environment = document_environment(tiny_sources)
+    states = states_of(environment, 9, np.random.default_rng(1))
+    space = environment.observation_space
+    network = PolicyNetwork(space, PAIRS * PICKS * DOCUMENTS, torch.Generator().manual_seed(0))  # type: ignore[arg-type]
+    result = imitate(network, states, Imitation(epochs=60, lr=0.01, top=4), np.random.default_rng(0))
+    assert result.learned > 0.9
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("epochs", -1), ("top", 0), ("top", 101), ("lr", 0.0), ("lr", float("nan")), ("states", 0)],
+)
+def test_options_have_their_bounds(option: str, value: float) -> None:
+    with pytest.raises(BadInput, match=rf"actions\.imitate\.{option}"):
+        Imitation(**{option: value})  # type: ignore[arg-type]

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Dict
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from ranking.checkpoint import from_bytes, to_bytes
+from rl.networks import PolicyNetwork, described
+
+PAIRS, WIDTH, ACTIONS, DOCUMENTS = 6, 4, 2, 5
+PARTS = {
+    "model": (3,),
+    "batch": (2 * PAIRS, WIDTH),
+    "present": (PAIRS,),
+    "similarity": (PAIRS, ACTIONS, 4),
+    "candidates": (PAIRS, DOCUMENTS, 5),
+}
+
+
+def space_of(*names: str) -> Dict:
+    return Dict({name: Box(-1.0, 1.0, PARTS[name], np.float32) for name in names})
+
+
+def network_of(*names: str, outputs: int = ACTIONS, last: float = 1.0, seed: int = 0) -> PolicyNetwork:
+    generator = torch.Generator().manual_seed(seed)
+    return PolicyNetwork(space_of(*names), outputs, generator, channels=3, hidden=7, last=last)
+
+
+def observations_of(*names: str, present: int = PAIRS, rows: int = 2, seed: int = 1) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    made = {name: torch.rand(rows, *PARTS[name], generator=generator) * 2 - 1 for name in names}
+    if "present" in made:
+        made["present"] = (torch.arange(PAIRS) < present).float().expand(rows, -1)
+    return made
+
+
+def test_it_is_the_paper_s_network_computed_by_loops() -> None:
+    network = network_of("model", "batch", "present", "similarity")
+    seen = observations_of("model", "batch", "present", "similarity", present=4, rows=1)
+    batch, weights = seen["batch"][0], {name: value.detach() for name, value in network.named_parameters()}
+    pairs = torch.zeros(PAIRS, 3)
+    for i in range(4):  # a kernel of two rows with stride 2
+        kernel = weights["match.weight"].view(3, 2, WIDTH)
+        for channel in range(3):
+            pairs[i, channel] = (kernel[channel] * batch[2 * i : 2 * i + 2]).sum() + weights["match.bias"][channel]
+    pairs[:4] = torch.tanh(pairs[:4])
+    length = PAIRS // 2
+    pooled = torch.full((3,), -2.0)
+    for i in range(4):  # half a batch long, zeros around
+        for channel in range(3):
+            total = weights["difficulty.bias"][channel].clone()
+            for offset in range(length):
+                at = i + offset - (length - 1) // 2
+                if 0 <= at < PAIRS:
+                    total += weights["difficulty.weight"][channel, :, offset] @ pairs[at]
+            pooled[channel] = max(pooled[channel], torch.tanh(total))
+    joined = torch.cat([seen["model"][0], pooled, seen["similarity"][0, :4].mean(0).flatten()])
+    state = torch.tanh(weights["state.weight"] @ joined + weights["state.bias"])
+    narrow = weights["actions.weight"] @ state + weights["actions.bias"]
+    narrow = torch.where(narrow > 0, narrow, 0.2 * narrow)
+    expected = weights["output.weight"] @ narrow + weights["output.bias"]
+    assert torch.allclose(network(seen)[0], expected, atol=1e-6)
+
+
+@given(present=st.integers(0, PAIRS), seed=st.integers(0, 10))
+def test_rows_beyond_a_short_batch_change_nothing(present: int, seed: int) -> None:
+    names = ("model", "batch", "present", "similarity", "candidates")
+    seen = observations_of(*names, present=present, seed=seed)
+    other = {name: value.clone() for name, value in seen.items()}
+    other["batch"][:, 2 * present :] = 9.0
+    other["similarity"][:, present:] = -9.0
+    other["candidates"][:, present:] = 9.0
+    critic = PolicyNetwork(space_of(*names), 1, torch.Generator(), 3, 7, 2, last=1.0, per_document=False)
+    assert torch.isfinite(critic(seen)).all()
+    assert torch.equal(critic(seen), critic(other))
+    if present:
+        other["batch"][:, 0] = 0.9
+        assert not torch.equal(critic(seen), critic(other))
+
+
+def test_rows_beyond_a_short_batch_change_no_gradient() -> None:
+    names = ("model", "batch", "present", "similarity")
+    network = network_of(*names)
+    gradients = []
+    for filling in (0.0, 5.0):
+        seen = observations_of(*names, present=3)
+        seen["batch"][:, 6:] = filling
+        network.zero_grad()
+        network(seen).square().sum().backward()
+        gradients.append([parameter.grad.clone() for parameter in network.parameters()])
+    assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("model",), ("model", "batch"), ("model", "batch", "present"), ("model", "similarity"), ("model", "present")],
+)
+def test_parts_that_are_missing_are_left_out(names: tuple[str, ...]) -> None:
+    network, seen = network_of(*names), observations_of(*names)
+    assert network(seen).shape == (2, ACTIONS)
+    network(seen).sum().backward()
+    assert all(parameter.grad is not None for parameter in network.parameters())
+
+
+def test_a_fresh_policy_is_near_uniform_and_a_dead_one_exactly() -> None:
+    names = ("model", "batch", "present", "similarity")
+    seen = observations_of(*names, rows=50)
+    fresh = PolicyNetwork(space_of(*names), ACTIONS, torch.Generator().manual_seed(3))
+    assert (torch.softmax(fresh(seen), 1) - 0.5).abs().max() < 0.01
+    assert network_of(*names, last=0.0)(seen).abs().max() == 0
+
+
+def test_the_narrow_layer_cannot_die() -> None:
+    network = network_of("model")
+    with torch.no_grad():
+        network.actions.bias.fill_(-1e4)  # both units far below 0 in every state
+    network(observations_of("model")).sum().backward()
+    assert network.actions.weight.grad.abs().max() > 1e-3
+    assert network.state.weight.grad.abs().max() > 0
+
+
+def test_weights_are_the_generator_s_alone() -> None:
+    before = torch.random.get_rng_state()
+    names = ("model", "batch", "present")
+    one, same, other = (network_of(*names, seed=seed).state_dict() for seed in (0, 0, 1))
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not torch.equal(one["state.weight"], other["state.weight"])
+
+
+def test_a_frozen_copy_says_the_same() -> None:
+    names = ("model", "batch", "present", "similarity")
+    network, seen = network_of(*names), observations_of(*names)
+    kept = from_bytes(to_bytes({"network": network.description(), "weights": network.state_dict()}))
+    frozen = described(json.loads(json.dumps(kept["network"])), kept["weights"])
+    assert torch.equal(frozen(seen), network(seen))
+    assert not any(parameter.requires_grad for parameter in frozen.parameters())
+
+
+def test_a_frozen_policy_needs_no_ray() -> None:
+    code = "import sys, rl.networks; assert 'ray' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class TestDocuments:
+    names = ("model", "present", "candidates")
+
+    def test_each_is_judged_by_what_it_is(self) -> None:
+        network, seen = network_of(*self.names, outputs=PAIRS * DOCUMENTS), observations_of(*self.names)
+        order = torch.tensor([3, 0, 4, 1, 2])
+        moved = seen | {"candidates": seen["candidates"][:, :, order]}
+        logits = network(seen).view(2, PAIRS, DOCUMENTS)
+        assert torch.allclose(network(moved).view(2, PAIRS, DOCUMENTS), logits[:, :, order], atol=1e-6)
+        assert logits.std(-1).min() > 0
+
+    def test_picks_of_a_query_have_the_same_chances(self) -> None:
+        network, seen = network_of(*self.names, outputs=3 * PAIRS * DOCUMENTS), observations_of(*self.names)
+        logits = network(seen).view(2, PAIRS, 3, DOCUMENTS)
+        assert torch.equal(logits[:, :, 0], logits[:, :, 1])
+        assert not torch.equal(logits[:, 0], logits[:, 1])
+
+    def test_a_query_that_is_not_there_moves_nothing(self) -> None:
+        network, seen = network_of(*self.names, outputs=PAIRS * DOCUMENTS), observations_of(*self.names, present=2)
+        logits = network(seen).view(2, PAIRS, DOCUMENTS)
+        assert logits[:, 2:].abs().max() == 0
+        torch.log_softmax(logits[:, 2:], -1)[..., 0].sum().backward()
+        assert all(p.grad is None or p.grad.abs().max() == 0 for p in network.parameters())
+
+    def test_outputs_must_be_documents(self) -> None:
+        with pytest.raises(ValueError, match="31 outputs"):
+            network_of(*self.names, outputs=31)
+
+
+def test_the_similarity_is_averaged_over_the_queries() -> None:
+    network = network_of("model", "similarity")
+    seen = observations_of("model", "similarity")
+    mean = seen | {"similarity": seen["similarity"].mean(1, keepdim=True).expand(-1, PAIRS, -1, -1)}
+    assert torch.allclose(network(seen), network(mean), atol=1e-6)
+    assert math.isfinite(float(network(seen).sum()))
