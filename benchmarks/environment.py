@@ -84,9 +84,7 @@ def one_copy(folder: str, parts: dict[str, Any]) -> None:
     slow = seconds(pair_by_pair, 1)
     share = (state + panel / every) / step
     print(f"bare training step {step * 1e3:.2f} ms; state {state * 1e3:.2f} ms")
-    print(
-        f"reward: panel of {len(queries)} queries {panel * 1e3:.1f} ms, every {every} batches: {panel / every * 1e3:.2f} ms"
-    )
+    print(f"reward: {panel * 1e3:.1f} ms for {len(queries)} queries, {panel / every * 1e3:.2f} ms a batch")
     print(f"state and reward on top of a bare step: {share:.0%} (goal: 50% at most)")
     print(f"the same reward a pair at a time {slow * 1e3:.0f} ms: {slow / panel:.0f}x (goal: 8x)")
 
@@ -120,9 +118,8 @@ def workers(folder: str, parts: dict[str, Any]) -> None:
         config = configuration(folder, "workers=1", "copies=8", "hosts=1")
         with _hosts(config, 1, f"benchmark-{len(hosted)}") as (_, names):
             hosted.append(steps_a_second(Place(functools.partial(Hosted, names, 8), 1, LIGHT), config, parts, 40))
-    print(
-        f"8 copies, steps a second: 1 worker {max(one):.0f}, 2 workers {max(two):.0f}: {max(two) / max(one):.2f}x (goal 1.7x)"
-    )
+    ratio = max(two) / max(one)
+    print(f"8 copies, steps a second: 1 worker {max(one):.0f}, 2 workers {max(two):.0f}: {ratio:.2f}x (goal 1.7x)")
     print(f"a ranker host and one worker {max(hosted):.0f}: costs {max(one) / max(hosted) - 1:.0%} (goal: 10% at most)")
 
 

@@ -136,10 +136,11 @@ class Published(Shape):
 
 
 class Scaled(Shape):
-    """What an experiment changes at a scale: fewer seeds, and overrides in place of its own."""
+    """What an experiment changes at a scale: fewer seeds, overrides in place of its own, and more of `policy.learn`."""
 
     seeds: Count | None = None
     overrides: list[str] = []
+    learn: list[str] = []
 
 
 class Experiment(Shape):

@@ -18,7 +18,7 @@ Infos = list[dict[str, Any]]
 Transition = tuple[Observations, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Infos]
 
 
-class Copies(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
+class Copies(gymnasium.vector.VectorEnv):
     """Environments one after the other in this process, each at its own point of its own episode.
 
     A copy whose episode ends starts the next one in the same step: what is returned for it is the new episode's first
@@ -30,7 +30,7 @@ class Copies(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
 
     metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
 
-    def __init__(self, environments: Sequence[gymnasium.Env]) -> None:  # type: ignore[type-arg]
+    def __init__(self, environments: Sequence[gymnasium.Env]) -> None:
         self.environments = list(environments)
         self.num_envs = len(self.environments)
         first = self.environments[0]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ranking.errors import BadInput
 from ranking.training import Batch, RankerTraining, Step
-from rl.policy import logits_of
+from rl.draws import draw_places, logits_of
 from rl.state import State, Surroundings
 from rl.trained import TrainedAgent
 from sampling.retrieval.function import Offer, RetrievalFunction
@@ -104,18 +104,3 @@ class LearnedSelector(Selector):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.state.load_state_dict(state["state"])
-
-
-def draw_places(logits: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The places that uniform draws of 0 … 1 stand for, by the inverse of each row's distribution function.
-
-    Args:
-        logits: [b, s_d].
-        uniform: [b, picks].
-
-    Returns:
-        int64 [b, picks].
-    """
-    edges = np.cumsum(np.exp(logits - logits.max(axis=1, keepdims=True)), axis=1)
-    reached = edges[:, None, :] <= (uniform * edges[:, -1:])[:, :, None]
-    return np.minimum(reached.sum(axis=2), logits.shape[1] - 1)

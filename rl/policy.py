@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
 from ranking.training import Batch, RankerTraining, Step
-from rl.state import Observation, State, Surroundings
+from rl.draws import draw_places, logits_of
+from rl.state import State, Surroundings
 from rl.trained import TrainedAgent
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import RetrievalFunction
@@ -52,7 +52,8 @@ class LearnedPolicy(SamplingPolicy):
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         if self.first or (training.position == 0 if self.hold == "epoch" else self.held >= int(self.hold)):
             logits = logits_of(self.actor, self.state.observe(batch, training))
-            self.action = int(logits.argmax()) if self.greedy else draw(logits, rng.random())
+            drawn = draw_places(logits[None], rng.random((1, 1)))
+            self.action = int(logits.argmax() if self.greedy else drawn[0, 0])
             self.held, self.first = 0, False
         self.held += 1
         return np.full(len(batch), self.places[self.action], np.int64)
@@ -73,17 +74,3 @@ class LearnedPolicy(SamplingPolicy):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.action, self.held, self.first = state["action"], state["held"], state["first"]
         self.state.load_state_dict(state["state"])
-
-
-@torch.no_grad()
-def logits_of(actor: torch.nn.Module, observation: Observation) -> NDArray[np.float64]:
-    """What an actor says of one observation. Shape [outputs]."""
-    row = {name: torch.from_numpy(value)[None] for name, value in observation.items()}
-    return actor(row)[0].double().numpy()
-
-
-def draw(logits: NDArray[np.float64], chance: float) -> int:
-    """The action that a uniform draw of 0 … 1 stands for, by the inverse of the softmax's distribution function."""
-    shares = np.exp(logits - logits.max())
-    edges = np.cumsum(shares / shares.sum())
-    return int(min(np.searchsorted(edges, chance, side="right"), len(logits) - 1))

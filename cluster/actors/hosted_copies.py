@@ -18,7 +18,7 @@ PATIENCE = 300.0
 """Seconds that a runner waits for a host that is being restarted."""
 
 
-class HostedCopies(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
+class HostedCopies(gymnasium.vector.VectorEnv):
     """What `rl.copies.Copies` is, at the other end of a call: same steps, same results.
 
     Where the host is lost, the episodes that it held end there, cut short (`truncated`, with `lost` in the info), and
@@ -41,8 +41,8 @@ class HostedCopies(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
         given_up = time.monotonic() + PATIENCE
         while True:
             try:
-                self.actor = ray.get_actor(self.host)
-                spaces = ray.get(self.actor.attach.remote(self.first, self.num_envs, begun))
+                self.actor: Any = ray.get_actor(self.host)
+                spaces: Any = ray.get(self.actor.attach.remote(self.first, self.num_envs, begun))
                 self.single_observation_space, self.single_action_space = spaces
                 return
             except (ray.exceptions.RayActorError, ValueError):
@@ -52,19 +52,23 @@ class HostedCopies(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Observations, Infos]:  # type: ignore[override]
         try:
-            self._latest = ray.get(self.actor.reset.remote(self.first))
+            self._latest = self._ask("reset")
         except ray.exceptions.RayActorError:
             self._attach(self._begun())
-            self._latest = ray.get(self.actor.reset.remote(self.first))
+            self._latest = self._ask("reset")
         return self._latest
 
     def step(self, actions: NDArray[np.int64]) -> Transition:  # type: ignore[override]
         try:
-            transition: Transition = ray.get(self.actor.step.remote(self.first, actions))
+            transition: Transition = self._ask("step", actions)
         except ray.exceptions.RayActorError:
             transition = self._lost(actions)
         self._latest = transition[0], transition[-1]
         return transition
+
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the host for these copies."""
+        return ray.get(getattr(self.actor, method).remote(self.first, *arguments))
 
     def _begun(self) -> list[tuple[int, int]] | None:
         return [(info["episode"], info["decision"]) for info in self._latest[1]] or None
@@ -73,7 +77,7 @@ class HostedCopies(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
         """The host is gone: end every copy's episode where it was last seen, and start it over."""
         before, ended = self._latest
         self._attach(self._begun())
-        observations, infos = ray.get(self.actor.reset.remote(self.first))
+        observations, infos = self._ask("reset")
         stepped = ~np.any(np.reshape(actions == IDLE, (self.num_envs, -1)), axis=1)
         infos = [
             info | {"final_observation": {name: part[copy] for name, part in before.items()},
@@ -85,15 +89,16 @@ class HostedCopies(gymnasium.vector.VectorEnv):  # type: ignore[type-arg]
         return observations, nothing, np.zeros(self.num_envs, bool), stepped, infos
 
     def state_dict(self) -> dict[str, Any]:
-        return ray.get(self.actor.state_dict.remote(self.first))
+        state: dict[str, Any] = self._ask("state_dict")
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        ray.get(self.actor.load_state_dict.remote(self.first, state))
+        self._ask("load_state_dict", state)
 
     def close(self, **arguments: Any) -> None:
         """Let the host forget them; it ends with the learning."""
         with contextlib.suppress(ray.exceptions.RayError):
-            ray.get(self.actor.detach.remote(self.first))
+            self._ask("detach")
 
 
 def _plain(info: dict[str, Any]) -> dict[str, Any]:

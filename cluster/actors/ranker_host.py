@@ -29,7 +29,7 @@ class RankerHost:
 
     def attach(
         self, first: int, count: int, begun: Sequence[tuple[int, int]] | None = None
-    ) -> tuple[spaces.Dict, spaces.Space[Any]]:
+    ) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
         """Make the copies first … first + count − 1, unless they are there.
 
         Args:

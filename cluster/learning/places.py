@@ -143,7 +143,7 @@ def _hosts(config: dict[str, Any], workers: int, name: str) -> Iterator[tuple[An
     for host in range(hosts):
         bundles[1 + host * each] = {"CPU": LIGHT + asked["cpu"]} | ({"GPU": asked["gpu"]} if asked["gpu"] else {})
     group = placement_group(bundles, strategy="STRICT_PACK" if hosts == 1 else "PACK")
-    actors = []
+    actors: list[Any] = []
     try:
         if not group.wait(FEASIBLE):
             raise BadInput(

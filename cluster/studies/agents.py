@@ -47,7 +47,9 @@ class Agents:
         }
 
 
-def with_agents(runs: Sequence[Planned], storage: Storage) -> tuple[list[Planned], Agents]:
+def with_agents(
+    runs: Sequence[Planned], storage: Storage, scaled: Sequence[str] = ()
+) -> tuple[list[Planned], Agents]:
     """Give each run whose learned policy has no agent the folder in which the study will have learned it.
 
     The agent is learned in the run's own configuration with `policy.learn` added, and `policy.agent` for its seed.
@@ -55,6 +57,7 @@ def with_agents(runs: Sequence[Planned], storage: Storage) -> tuple[list[Planned
     Args:
         runs: of the study.
         storage: its folder; agents stand in `agents/NAME` of it.
+        scaled: what the experiment's scale says of learning; `policy.learn` says more.
     """
     lessons: dict[str, Lesson] = {}
     composed: dict[tuple[str, ...], Lesson] = {}  # composing takes a tenth of a second, and seeds share one
@@ -64,7 +67,7 @@ def with_agents(runs: Sequence[Planned], storage: Storage) -> tuple[list[Planned
         if part is None:
             given.append(planned)
             continue
-        overrides = _overrides(planned, part)
+        overrides = _overrides(planned, part, scaled)
         lesson = composed.setdefault(overrides, composed.get(overrides) or _lesson(overrides, storage))
         lessons.setdefault(lesson.storage.place.rpartition("/")[2], lesson)
         node = planned.config[part] | {"checkpoint": lesson.storage.place}
@@ -73,13 +76,13 @@ def with_agents(runs: Sequence[Planned], storage: Storage) -> tuple[list[Planned
     return given, Agents(lessons)
 
 
-def _overrides(planned: Planned, part: str) -> tuple[str, ...]:
+def _overrides(planned: Planned, part: str, scaled: Sequence[str]) -> tuple[str, ...]:
     """Of the learning that a run's policy or selector needs."""
     node = planned.config[part]
     left_out = ("seed", "policy", "selector") if part == "selector" else ("seed", "policy")
     own = [text for text in planned.overrides if key_of(text).split(".")[0] not in left_out]
     extra = ["actions=documents"] if part == "selector" else []
-    return (*own, *extra, *node["learn"], f"seed={node['agent']}", "workers=0", "dashboard=false")
+    return (*own, *extra, *scaled, *node["learn"], f"seed={node['agent']}", "workers=0", "dashboard=false")
 
 
 def _lesson(overrides: Sequence[str], storage: Storage) -> Lesson:

@@ -54,19 +54,19 @@ class Study:
     @property
     def seeds(self) -> list[int]:
         """Seeds of each point."""
-        count = self.options["seeds"] or self._scaled.get("seeds") or self.design["seeds"]
+        count = self.options["seeds"] or self.scaled.get("seeds") or self.design["seeds"]
         return given_seeds(self.arguments) or list(range(count))
 
     def points(self) -> list[Point]:
         """What is compared: each point runs with every seed."""
         return points(
             self.design["methods"],
-            [*self.design.get("overrides", []), *self._scaled.get("overrides", [])],
+            [*self.design.get("overrides", []), *self.scaled.get("overrides", [])],
             [text for text in self.arguments if key_of(text) != "seed"],
         )
 
     @property
-    def _scaled(self) -> dict[str, Any]:
+    def scaled(self) -> dict[str, Any]:
         """What the experiment changes at the scale that the user, or else the experiment itself, asks for."""
         scales = [text for text in [*self.design.get("overrides", []), *self.arguments] if key_of(text) == "scale"]
         name = scales[-1].split("=", 1)[1] if scales else ""
@@ -138,7 +138,7 @@ def conduct(study: Study, console: Console) -> int:
     planned_runs, adaptive = _planned(study)
     proposals = OptunaRuns(adaptive, study.options["samples"], study.seeds, study.storage)
     _look_for_data(study.options.get("data"), [*planned_runs, *proposals.examples()])
-    runs, agents = with_agents(planned_runs, study.storage)
+    runs, agents = with_agents(planned_runs, study.storage, study.scaled.get("learn", []))
     known = [*runs, *proposals.examples()]
     if not known:
         raise BadInput("nothing to run", remedy="see `pyrite study --help`")

@@ -13,10 +13,10 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from ranking.errors import BadInput
-from rl.agents.learning import Learning, one_thread_each
+from rl.agents.learning import Learning
 from rl.algorithms.module import PolicyModule
 from rl.algorithms.policy_gradient import OPTIMIZERS
-from rl.algorithms.runner import LockstepRunner
+from rl.algorithms.runner import LockstepRunner, set_threads
 
 Make = Callable[[int, int], Any]
 """Makes the copies first … first + count − 1 (`rl.copies.Copies`, or what has its methods)."""
@@ -77,7 +77,7 @@ class Agent(ABC):
             raise BadInput(f"γ is {gamma}", "gamma", "give a number from 0 to 1")
         if seed < 0:
             raise BadInput(f"seed is {seed}", "seed", "give a whole number from 0")
-        one_thread_each(cpus)
+        set_threads(cpus)
         config = self.config(copies)
         config.environment(
             observation_space=observation_space,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import ray
-import torch
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import DEFAULT_MODULE_ID
 from torch import Tensor
@@ -127,6 +128,8 @@ class Learning:
     def close(self) -> None:
         """End the runners and close the copies."""
         self.algorithm.stop()
+        with suppress(OSError):  # RLlib makes a folder for logs in ~/ray_results, and has none
+            Path(self.algorithm.logdir).rmdir()
 
     def _actor(self) -> Any:
         module = self.algorithm.learner_group._learner.module[DEFAULT_MODULE_ID]
@@ -160,8 +163,3 @@ class Learning:
         if isinstance(runners[0], ray.actor.ActorHandle):
             return ray.get([getattr(runner, method).remote(*given) for runner, given in calls])
         return [getattr(runner, method)(*given) for runner, given in calls]
-
-
-def one_thread_each(cpus: float) -> None:
-    """The last bits of a sum depend on how many threads share it: as many in this process as in any runner."""
-    torch.set_num_threads(max(1, int(cpus)))

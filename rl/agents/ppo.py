@@ -25,14 +25,14 @@ class PPO(Agent):
 
     def __init__(
         self,
-        lr: float = 3e-4,
+        lr: float = 2e-3,
         fragment: int = 64,
         epochs: int = 4,
         minibatch: int = 128,
         clip: float = 0.2,
         lam: float = 0.95,
         value_weight: float = 0.5,
-        entropy: float = 0.0,
+        entropy: float = 0.01,
         channels: int = 16,
         hidden: int = 500,
     ) -> None:
@@ -40,8 +40,9 @@ class PPO(Agent):
         sizes = {"fragment": fragment, "epochs": epochs, "minibatch": minibatch, "channels": channels, "hidden": hidden}
         for name, value in sizes.items():
             check(name, value, 1)
-        for name, value in {"clip": clip, "value_weight": value_weight, "entropy": entropy}.items():
-            check(name, value)
+        check("clip", clip)
+        check("value_weight", value_weight)
+        check("entropy", entropy)
         check("lam", lam, 0, 1)
         self.lr, self.fragment, self.epochs, self.minibatch = lr, fragment, epochs, minibatch
         self.clip, self.lam, self.value_weight, self.entropy = clip, lam, value_weight, entropy

@@ -14,8 +14,8 @@ class Reinforce(Agent):
     Args:
         actor_lr, critic_lr: learning rates of the policy and of the baseline.
         optimizer: adam or sgd.
-        normalize: divide advantages by their running root mean square for the actor, so that `entropy` weighs the same whatever the
-            size of rewards.
+        normalize: divide advantages by their running root mean square for the actor, so that `entropy` weighs the
+            same whatever the size of rewards.
         entropy: weight of the policy's entropy.
         episodes: that each copy finishes between two updates.
         channels, hidden: of the network (`rl.networks.PolicyNetwork`).
@@ -23,11 +23,11 @@ class Reinforce(Agent):
 
     def __init__(
         self,
-        actor_lr: float = 1e-3,
-        critic_lr: float = 1e-3,
+        actor_lr: float = 3e-3,
+        critic_lr: float = 1e-2,
         optimizer: Literal["adam", "sgd"] = "adam",
         normalize: bool = True,
-        entropy: float = 0.0,
+        entropy: float = 0.03,
         episodes: int = 1,
         channels: int = 16,
         hidden: int = 500,

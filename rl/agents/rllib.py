@@ -42,7 +42,8 @@ class RLlib(Agent):
             raise BadInput(f"there is no {algorithm}", "agent.algorithm", "give a class, e.g. …ppo.PPO") from None
         if not (isinstance(found, type) and issubclass(found, Algorithm)):
             raise BadInput(f"{algorithm} is no algorithm of RLlib's", "agent.algorithm", "give a class, e.g. …ppo.PPO")
-        self.algorithm, self.options, self.sampling = found, dict(options or {}), dict(sampling or {})
+        self.algorithm: type[Algorithm] = found
+        self.options, self.sampling = dict(options or {}), dict(sampling or {})
         needed = self.config(1).get_default_learner_class().rl_module_required_apis()
         self.own_network = all(issubclass(PolicyModule, interface) for interface in needed)
 

@@ -9,7 +9,7 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rl.algorithms.runner import LockstepRunner, Summary
+from rl.algorithms.runner import Summary
 
 
 class Lockstep(Algorithm):

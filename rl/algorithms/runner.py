@@ -38,6 +38,7 @@ class LockstepRunner(SingleAgentEnvRunner):
 
     def make_env(self) -> None:
         """Make this runner's share of the copies."""
+        set_threads(self.config.num_cpus_per_env_runner)
         count = self.config.num_envs_per_env_runner
         self.first = max(0, self.worker_index - 1) * count
         self.env = self.config.env_config["make"](self.first, count)
@@ -114,10 +115,10 @@ class LockstepRunner(SingleAgentEnvRunner):
             observations, rewards, terminated, truncated, infos = self.env.step(sent)
             self._latest = observations, infos
             sampled += len(active)
-            for row, copy in enumerate(active):
+            for row, copy in enumerate(active.tolist()):
                 over = bool(terminated[copy] or truncated[copy])
                 ended = infos[copy]["final_info"] if over else infos[copy]
-                self._ongoing_episodes[copy].add_env_step(
+                self._episodes[copy].add_env_step(
                     observation=infos[copy]["final_observation"] if over else _row(observations, copy),
                     action=chosen[row],
                     reward=rewards[copy],
@@ -137,37 +138,39 @@ class LockstepRunner(SingleAgentEnvRunner):
     def _begin(self) -> None:
         """Reset the copies; what was tallied of an episode that goes on is kept."""
         self._latest = self.env.reset()
-        self._ongoing_episodes = [None] * self.num_envs
+        self._episodes: list[SingleAgentEpisode] = []
         for copy in range(self.num_envs):
-            self._open(copy)
+            self._episodes.append(self._open(copy))
         self._needs_initial_reset = False
 
-    def _open(self, copy: int) -> None:
+    def _open(self, copy: int) -> SingleAgentEpisode:
+        """The episode that a copy has just begun."""
         observations, infos = self._latest
         info = {key: value for key, value in infos[copy].items() if not key.startswith("final_")}
-        self._ongoing_episodes[copy] = SingleAgentEpisode(
+        episode = SingleAgentEpisode(
             observation_space=self.env.single_observation_space, action_space=self.env.single_action_space
         )
-        self._ongoing_episodes[copy].add_env_reset(observation=_row(observations, copy), infos=info)
+        episode.add_env_reset(observation=_row(observations, copy), infos=info)
+        return episode
 
     def _end(self, copy: int, info: Mapping[str, Any]) -> SingleAgentEpisode:
         """Close a copy's episode, keep its summary and open the next."""
-        episode = self._ongoing_episodes[copy]
+        episode = self._episodes[copy]
         self._done_episodes_for_metrics.append(episode)
         self._summaries.append(
             {"copy": int(info["copy"])}
             | self._tallies[copy].close()
             | {"lost": bool(info.get("lost", False)), "summary": dict(info.get("summary", {}))}
         )
-        self._open(copy)
+        self._episodes[copy] = self._open(copy)
         return episode.to_numpy() if self.episodes_to_numpy else episode
 
     def _cut(self, copy: int, by_steps: bool) -> list[SingleAgentEpisode]:
         """What a copy's unfinished episode has so far; it goes on in the next sample."""
-        episode = self._ongoing_episodes[copy]
+        episode = self._episodes[copy]
         if not by_steps or not len(episode):
             return []
-        self._ongoing_episodes[copy] = episode.cut(len_lookback_buffer=self.config.episode_lookback_horizon)
+        self._episodes[copy] = episode.cut(len_lookback_buffer=self.config.episode_lookback_horizon)
         self._ongoing_episodes_for_metrics[episode.id_].append(episode)
         return [episode.to_numpy() if self.episodes_to_numpy else episode]
 
@@ -243,6 +246,11 @@ class Tally:
         row = {"episode": self.episode, "return": self.total, "length": len(self.actions), "actions": self.actions}
         self.episode, self.total, self.actions = self.episode + 1, 0.0, []
         return row
+
+
+def set_threads(cpus: float) -> None:
+    """The last bits of a sum depend on how many threads share it: as many in every process that samples or learns."""
+    torch.set_num_threads(max(1, int(cpus)))
 
 
 def _row(observations: Any, copy: int) -> Any:

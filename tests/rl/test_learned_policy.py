@@ -14,8 +14,9 @@ from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from ranking.sources import Sources
 from ranking.training import RankerTraining
+from rl.draws import draw_places, logits_of
 from rl.networks import PolicyNetwork
-from rl.policy import LearnedPolicy, draw, logits_of
+from rl.policy import LearnedPolicy
 from rl.state import State
 from rl.trained import TrainedAgent
 from sampling.sampler import Sampler
@@ -147,14 +148,14 @@ def test_what_is_no_agent_is_refused() -> None:
 
 @given(st.lists(st.floats(-20, 20), min_size=2, max_size=5), st.floats(0, 1, exclude_max=True))
 def test_draws_follow_the_softmax(logits: list[float], chance: float) -> None:
-    chosen = draw(np.array(logits), chance)
-    shares = np.exp(np.array(logits) - max(logits))
-    edges = np.cumsum(shares / shares.sum())
-    assert 0 <= chosen < len(logits)
-    assert chosen == 0 or edges[chosen - 1] <= chance
-    assert chance < edges[chosen] or chosen == len(logits) - 1
+    chosen = int(draw_places(np.array([logits]), np.array([[chance]]))[0, 0])
+    edges = np.cumsum(np.exp(np.array(logits) - max(logits)))
+    edges /= edges[-1]
+    assert chosen == 0 or edges[chosen - 1] <= chance + 1e-12
+    assert chance < edges[chosen] + 1e-12
 
 
 def test_draws_by_hand() -> None:
-    logits = np.log([0.2, 0.5, 0.3])
-    assert [draw(logits, chance) for chance in (0.0, 0.19, 0.21, 0.69, 0.71, 0.999)] == [0, 0, 1, 1, 2, 2]
+    logits = np.log([[0.2, 0.5, 0.3]])
+    drawn = draw_places(logits, np.array([[0.0, 0.19, 0.21, 0.69, 0.71, 0.999]]))
+    assert drawn.tolist() == [[0, 0, 1, 1, 2, 2]]

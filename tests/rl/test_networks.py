@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import math
 import subprocess
 import sys
 
@@ -185,4 +184,3 @@ def test_the_similarity_is_averaged_over_the_queries() -> None:
     seen = observations_of("model", "similarity")
     mean = seen | {"similarity": seen["similarity"].mean(1, keepdim=True).expand(-1, PAIRS, -1, -1)}
     assert torch.allclose(network(seen), network(mean), atol=1e-6)
-    assert math.isfinite(float(network(seen).sum()))

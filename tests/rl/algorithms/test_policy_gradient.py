@@ -16,7 +16,7 @@ from torch import Tensor
 
 from rl.algorithms.actor_critic.config import ActorCriticConfig
 from rl.algorithms.module import PolicyModule
-from rl.algorithms.policy_gradient import ENDS, PolicyGradientConfig, transitions
+from rl.algorithms.policy_gradient import ENDS, PolicyGradientConfig, _spread, transitions
 from rl.algorithms.reinforce.config import ReinforceConfig
 
 SPACE = Dict({"model": Box(-1.0, 1.0, (2,), np.float32)})
@@ -26,7 +26,7 @@ GAMMA, ACTOR_LR, CRITIC_LR = 0.9, 0.3, 0.2
 def learner_of(config: PolicyGradientConfig, actions: Any = None, **options: Any) -> Any:
     """A learner with plain gradient steps."""
     actions = actions or Discrete(3)
-    config.actor_lr, config.critic_lr, config.optimizer = ACTOR_LR, CRITIC_LR, "sgd"
+    config.actor_lr, config.critic_lr, config.optimizer, config.normalize = ACTOR_LR, CRITIC_LR, "sgd", False
     for name, value in options.items():
         setattr(config, name, value)
     config.environment(observation_space=SPACE, action_space=actions).training(gamma=GAMMA).debugging(seed=0)
@@ -80,8 +80,8 @@ def test_one_step_follows_equations_9_to_11(terminated: bool, truncated: bool) -
     before, after, module = stepped(learner_of(ActorCriticConfig()), [episode])
     state, following = observation(episode, 0), observation(episode, 1)
     value = module.critic(state).squeeze()
-    expected_next = 0.0 if terminated else float(module.critic(following))  # cut off is not over
-    delta = float(episode.get_rewards(0)) + GAMMA * expected_next - float(value)
+    expected_next = 0.0 if terminated else module.critic(following).item()  # cut off is not over
+    delta = float(episode.get_rewards(0)) + GAMMA * expected_next - value.item()
     moved = gradient(value, module)
     log_chance = torch.log_softmax(module.actor(state), 1)[0, int(episode.get_actions(0))]
     moved |= {name: part for name, part in gradient(log_chance, module).items() if name.startswith("actor")}
@@ -104,6 +104,26 @@ def test_copies_that_step_together_are_averaged() -> None:
         assert torch.allclose(together[name] - before[name], mean, atol=1e-6)
 
 
+def test_normalized_advantages_have_the_size_of_one() -> None:
+    episodes = [episode_of(1, False, seed=seed) for seed in range(3)]
+    before, plain, module = stepped(learner_of(ActorCriticConfig()), episodes)
+    learner = learner_of(ActorCriticConfig(), normalize=True)
+    after = stepped(learner, episodes)[1]
+    states, following = ({"model": torch.cat([observation(e, i)["model"] for e in episodes])} for i in (0, 1))
+    rewards = torch.tensor([float(episode.get_rewards(0)) for episode in episodes])
+    with torch.no_grad():
+        deltas = rewards + GAMMA * module.critic(following)[:, 0] - module.critic(states)[:, 0]
+    size = deltas.square().mean().sqrt()
+    for name in before:
+        shrunk = size if name.startswith("actor") else 1.0
+        assert torch.allclose(after[name] - before[name], (plain[name] - before[name]) / shrunk, atol=1e-6), name
+    # Of two batches so far, the older one weighs 0.99 of the newer.
+    advantages = deltas * 10
+    spread = learner.module[DEFAULT_MODULE_ID].spread
+    expected = ((0.99 * size**2 + advantages.square().mean()) / 1.99).sqrt()
+    assert torch.isclose(_spread(spread, advantages), expected, rtol=1e-5)
+
+
 def test_entropy_is_maximised_beside_it() -> None:
     episode = episode_of(4, True)
     plain = stepped(learner_of(ActorCriticConfig()), [episode])[1]
@@ -119,7 +139,7 @@ def test_several_picks_are_one_action() -> None:
     episode = episode_of(1, True, picks=2)
     before, after, module = stepped(learner_of(ActorCriticConfig(), MultiDiscrete([3, 3])), [episode])
     state = observation(episode, 0)
-    delta = float(episode.get_rewards(0)) - float(module.critic(state))
+    delta = float(episode.get_rewards(0)) - module.critic(state).item()
     first, second = torch.log_softmax(module.actor(state).view(2, 3), 1)
     picks = episode.get_actions(0)
     for name, direction in gradient(first[picks[0]] + second[picks[1]], module).items():
@@ -146,7 +166,7 @@ def test_reinforce_weighs_each_step_by_its_return_above_the_baseline() -> None:
     total = torch.zeros(())
     for step in range(3):
         state = observation(episode, step)
-        advantage = returns[step] - float(module.critic(state))
+        advantage = returns[step] - module.critic(state).item()
         total = total + advantage * torch.log_softmax(module.actor(state), 1)[0, int(episode.get_actions(step))]
     for name, direction in gradient(total / 3, module).items():
         assert torch.allclose(after[name], before[name] + ACTOR_LR * direction, atol=1e-6)

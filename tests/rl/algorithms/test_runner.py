@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Discrete
+import torch
+from gymnasium.spaces import Box, Dict, MultiDiscrete
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
@@ -16,9 +17,24 @@ from rl.algorithms.module import PolicyModule
 from rl.algorithms.runner import LockstepRunner
 from rl.copies import Copies
 
+PARTS = {"batch": (12, 5), "present": (6,), "similarity": (6, 2, 4), "candidates": (6, 4, 5)}
+
 
 class Uneven(EarlyLate):
-    """Copy i has episodes of 3 + i decisions; every third of copy 0 is lost."""
+    """Copy i has episodes of 3 + i decisions; every third of copy 0 is lost. It shows a batch that is often short."""
+
+    parts = ("batch", "present", "similarity")
+
+    def __init__(self, copy: int = 0, seed: int = 0) -> None:
+        super().__init__(copy, seed)
+        shown = {name: Box(-1.0, 1.0, PARTS[name], np.float32) for name in self.parts}
+        self.observation_space = Dict({**self.observation_space.spaces, **shown})
+
+    def _observation(self) -> dict[str, Any]:
+        rng = np.random.default_rng([self.seed, self.copy, self.decision, 3])
+        shown = {name: rng.uniform(-1, 1, PARTS[name]).astype(np.float32) for name in self.parts}
+        shown["present"] = (np.arange(6) < rng.integers(1, 7)).astype(np.float32)
+        return super()._observation() | shown
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         observation, _, _, _, info = super().step(action)
@@ -28,12 +44,26 @@ class Uneven(EarlyLate):
         return observation, float(self.decision), over and not lost, lost, info
 
 
-def runner_of(copies: int = 3, seed: int = 5) -> LockstepRunner:
+class Picking(Uneven):
+    """An action is one of four documents for each of six queries."""
+
+    parts = ("batch", "present", "similarity", "candidates")
+
+    def __init__(self, copy: int = 0, seed: int = 0) -> None:
+        super().__init__(copy, seed)
+        self.action_space = MultiDiscrete([4] * 6)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action)
+        return super().step(int(action[0]))
+
+
+def runner_of(copies: int = 3, seed: int = 5, environment: type[Uneven] = Uneven) -> LockstepRunner:
     config = ActorCriticConfig()
     config.environment(
-        observation_space=EarlyLate().observation_space,
-        action_space=Discrete(2),
-        env_config={"make": lambda first, count: Copies([Uneven(first + i, seed) for i in range(count)])},
+        observation_space=environment().observation_space,
+        action_space=environment().action_space,
+        env_config={"make": lambda first, count: Copies([environment(first + i, seed) for i in range(count)])},
     )
     config.env_runners(num_envs_per_env_runner=copies, num_env_runners=0)
     config.rl_module(rl_module_spec=RLModuleSpec(PolicyModule, model_config={"seed": 1}))
@@ -102,14 +132,27 @@ def test_finished_episodes_are_summed_up() -> None:
     assert runner.progress() == ([], 0)
 
 
-def test_actions_do_not_depend_on_who_shares_the_runner() -> None:
-    together = runner_of(3)._sample(num_timesteps=30, explore=True)
-    alone = runner_of(1)._sample(num_timesteps=10, explore=True)
+@pytest.mark.parametrize("environment", [Uneven, Picking])
+def test_actions_do_not_depend_on_who_shares_the_runner(environment: type[Uneven]) -> None:
+    together = runner_of(3, environment=environment)._sample(num_timesteps=30, explore=True)
+    alone = runner_of(1, environment=environment)._sample(num_timesteps=10, explore=True)
     for one, other in zip([chunk for chunk in together if chunk.get_infos(0)["copy"] == 0], alone, strict=True):
         assert one.get_actions().tolist() == other.get_actions().tolist()
         for column in (Columns.ACTION_DIST_INPUTS, Columns.ACTION_LOGP):
             mine, theirs = one.get_extra_model_outputs(column), other.get_extra_model_outputs(column)
             assert np.array_equal(mine, theirs)
+
+
+def test_several_picks_are_kept_together() -> None:
+    runner = runner_of(2, environment=Picking)
+    sampled = runner._sample(num_episodes=2, explore=True)
+    assert [episode.get_actions().shape for episode in sampled] == [(3, 6), (4, 6)]
+    ended, _ = runner.progress()
+    assert ended[1]["actions"] == sampled[1].get_actions().tolist()
+    logits = torch.from_numpy(sampled[1].get_extra_model_outputs(Columns.ACTION_DIST_INPUTS)).view(4, 6, 4)
+    picks = torch.from_numpy(sampled[1].get_actions())[..., None]
+    expected = torch.log_softmax(logits, -1).gather(-1, picks).sum((1, 2))
+    assert np.allclose(sampled[1].get_extra_model_outputs(Columns.ACTION_LOGP), expected, atol=1e-5)
 
 
 def test_without_exploring_the_best_action_is_taken() -> None:
@@ -120,8 +163,6 @@ def test_without_exploring_the_best_action_is_taken() -> None:
 
 def test_actions_that_a_module_chose_itself_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = runner_of()
-    import torch
-
     monkeypatch.setattr(
         runner.module, "forward_exploration", lambda batch, t: {Columns.ACTIONS: torch.tensor([1, 0, 1])}
     )
@@ -131,7 +172,9 @@ def test_actions_that_a_module_chose_itself_are_left_alone(monkeypatch: pytest.M
 
 def test_random_actions_are_uniform_and_repeatable() -> None:
     first, again = (
-        np.concatenate([e.get_actions() for e in runner_of()._sample(num_timesteps=600, explore=True, random_actions=True)])
+        np.concatenate(
+            [e.get_actions() for e in runner_of()._sample(num_timesteps=600, explore=True, random_actions=True)]
+        )
         for _ in range(2)
     )
     assert np.array_equal(first, again)

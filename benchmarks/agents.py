@@ -1,0 +1,123 @@
+"""What agents learn where the best policy is known, and how many updates a second they make.
+
+    python -m benchmarks.agents [--seeds N] [--agent NAME] [--speed]
+
+One toy has a function that is better early and another that is better late; in the other nothing matters. Prints, for
+each agent and seed, after how many decisions the policy first had 95% of the best return, what it had in the end, and
+the share of function 0 that it took where nothing matters.
+"""
+
+from __future__ import annotations
+
+import cluster  # noqa: F401  # isort: skip  # says how to authenticate, which Ray reads when it is imported
+
+import argparse
+import time
+from dataclasses import dataclass
+
+from benchmarks.toys import EarlyLate, maker, policy_value, shares_of_first
+from cluster.session import session
+from rl.agents.actor_critic import ActorCritic
+from rl.agents.agent import Agent
+from rl.agents.learning import Learning
+from rl.agents.ppo import PPO
+from rl.agents.reinforce import Reinforce
+from rl.networks import PolicyNetwork, described
+
+COPIES = 8
+LOOKS = 20
+"""How often a policy is looked at."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """An agent as it is by default, and the decisions of all copies that it is given."""
+
+    agent: type[Agent]
+    decisions: int
+
+
+BUDGETS = {
+    "actor_critic": Budget(ActorCritic, 20_000),
+    "ppo": Budget(PPO, 40_000),
+    "reinforce": Budget(Reinforce, 80_000),
+}
+
+
+def start(agent: type[Agent], seed: int, matter: bool = True, workers: int = 0) -> Learning:
+    """A learning of 8 copies of a toy."""
+    toy = EarlyLate()
+    make = maker(seed, matter)
+    return agent().build(make, toy.observation_space, toy.action_space, seed=seed, workers=workers, copies=COPIES)
+
+
+def policy_of(learning: Learning) -> PolicyNetwork:
+    """What it has learned so far."""
+    return described(learning.network, learning.policy_weights())
+
+
+def curve(budget: Budget, seed: int) -> list[tuple[int, float]]:
+    """Decisions and value of the policy at each look."""
+    learning, found = start(budget.agent, seed), []
+    for look in range(1, LOOKS + 1):
+        while learning.counters["decisions"] < budget.decisions * look // LOOKS:
+            learning.update()
+        found.append((learning.counters["decisions"], policy_value(policy_of(learning))))
+    learning.close()
+    return found
+
+
+def claimed(budget: Budget, seed: int) -> float:
+    """The share of function 0 where nothing matters."""
+    learning = start(budget.agent, seed, matter=False)
+    while learning.counters["decisions"] < budget.decisions:
+        learning.update()
+    share = float(shares_of_first(policy_of(learning)).mean())
+    learning.close()
+    return share
+
+
+def study(name: str, seeds: int) -> None:
+    """Print an agent's table."""
+    budget, reached, shares = BUDGETS[name], 0, []
+    print(f"{name}: {budget.decisions:,} decisions of {COPIES} copies", flush=True)
+    print("seed   95% after   best   in the end   share of function 0 where nothing matters", flush=True)
+    for seed in range(seeds):
+        found = curve(budget, seed)
+        after = next((decisions for decisions, value in found if value >= 0.95), None)
+        reached += after is not None
+        shares.append(claimed(budget, seed))
+        best = max(value for _, value in found)
+        print(f"{seed:4d}   {after or '-':>9}   {best:.3f}   {found[-1][1]:10.3f}   {shares[-1]:.3f}", flush=True)
+    print(f"reached by {reached} of {seeds}; shares from {min(shares):.3f} to {max(shares):.3f}\n", flush=True)
+
+
+def speed() -> None:
+    """Print updates a second of the actor-critic, one for each step of all copies."""
+    for workers in (0, 1, 2):
+        learning = start(ActorCritic, 0, workers=workers)
+        for _ in range(20):
+            learning.update()
+        started = time.perf_counter()
+        for _ in range(200):
+            learning.update()
+        print(f"{workers} runners: {200 / (time.perf_counter() - started):6.1f} updates a second of {COPIES} copies")
+        learning.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--agent", choices=BUDGETS, action="append")
+    parser.add_argument("--speed", action="store_true", help="measure updates a second instead")
+    chosen = parser.parse_args()
+    with session(dashboard=False):
+        if chosen.speed:
+            speed()
+        else:
+            for name in chosen.agent or BUDGETS:
+                study(name, chosen.seeds)
+
+
+if __name__ == "__main__":
+    main()
