@@ -39,7 +39,7 @@ class Budget:
 
 BUDGETS = {
     "actor_critic": Budget(ActorCritic, 20_000),
-    "ppo": Budget(PPO, 40_000),
+    "ppo": Budget(PPO, 60_000),
     "reinforce": Budget(Reinforce, 80_000),
 }
 

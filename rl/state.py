@@ -89,7 +89,7 @@ class State:
     """One training as the agent sees it (Cohen et al. 2019, section 3.1.2 and figure 1).
 
     The model's features are the loss of the last batch over the largest loss so far (1 before the first),
-    β‖∇L‖₂ / (1 + β‖∇L‖₂) of the top layers, t/T_e, and e over the epoch limit. With them come the matrix B of the
+    β‖∇L‖₂ / (1 + β‖∇L‖₂) of the top layers, t/T_e, and e / (1 + e). With them come the matrix B of the
     incoming batch and the similarity statistics of its queries for each function. Whatever is not a number is
     taken for the bound it left by, so that no NaN or infinity reaches the agent.
 
@@ -142,7 +142,8 @@ class State:
             "loss": self.loss / self.largest,
             "gradient": scaled / (1 + scaled),
             "step": training.position / max(len(training.examples), 1),
-            "epoch": training.epoch / training.max_epochs,
+            # Not over the limit: what differs most from the rest of the training is its first epoch.
+            "epoch": training.epoch / (1 + training.epoch),
             "validation": _bounded(validation, 1.0) if validation == validation else 0.0,
         }
         return np.array([_bounded(features[name], 1.0) for name in self.surroundings.options.features], np.float32)

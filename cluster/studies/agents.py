@@ -47,9 +47,7 @@ class Agents:
         }
 
 
-def with_agents(
-    runs: Sequence[Planned], storage: Storage, scaled: Sequence[str] = ()
-) -> tuple[list[Planned], Agents]:
+def with_agents(runs: Sequence[Planned], storage: Storage, scaled: Sequence[str] = ()) -> tuple[list[Planned], Agents]:
     """Give each run whose learned policy has no agent the folder in which the study will have learned it.
 
     The agent is learned in the run's own configuration with `policy.learn` added, and `policy.agent` for its seed.

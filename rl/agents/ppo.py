@@ -26,13 +26,13 @@ class PPO(Agent):
     def __init__(
         self,
         lr: float = 2e-3,
-        fragment: int = 64,
+        fragment: int = 128,
         epochs: int = 4,
-        minibatch: int = 128,
+        minibatch: int = 256,
         clip: float = 0.2,
         lam: float = 0.95,
         value_weight: float = 0.5,
-        entropy: float = 0.01,
+        entropy: float = 0.02,
         channels: int = 16,
         hidden: int = 500,
     ) -> None:

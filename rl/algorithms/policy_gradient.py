@@ -84,6 +84,10 @@ class PolicyGradientLearner(TorchLearner):
             next_values: v(s') [n], 0 where the episode terminated in s'.
         """
 
+    def centred(self, advantages: Tensor) -> Tensor:
+        """Advantages [n] of an update about the level that is to count as neither good nor bad: as they are."""
+        return advantages
+
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: dict[str, Any], fwd_out: dict[str, Any]
     ) -> Tensor:
@@ -94,6 +98,7 @@ class PolicyGradientLearner(TorchLearner):
         values = module.compute_values(batch)
         advantages = (targets - values).detach()
         if config.normalize:
+            advantages = self.centred(advantages)
             advantages = advantages / _spread(module.spread, advantages)
         policy = module.get_train_action_dist_cls().from_logits(fwd_out[Columns.ACTION_DIST_INPUTS])
         actor = -(advantages * policy.logp(batch[Columns.ACTIONS])).mean() - config.entropy * policy.entropy().mean()

@@ -91,9 +91,9 @@ def test_the_models_features_are_the_papers(tiny_sources: Sources) -> None:
     state.note(step(2.0, 4.0), first=True)
     state.note(step(1.0, 6.0), first=False)
     training.position, training.epoch = 2, 1
-    # Half of the largest loss; .5·6 / (1 + .5·6); the third of five examples; the second of three epochs.
+    # Half of the largest loss; .5·6 / (1 + .5·6); the third of five examples; after one epoch.
     np.testing.assert_allclose(
-        state.observe(training.next_batch(), training)["model"], [0.5, 0.75, 0.4, 1 / 3], rtol=1e-6
+        state.observe(training.next_batch(), training)["model"], [0.5, 0.75, 0.4, 0.5], rtol=1e-6
     )
 
 

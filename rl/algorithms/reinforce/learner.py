@@ -16,8 +16,13 @@ class ReinforceLearner(PolicyGradientLearner):
 
     The target of v(s_t) is the return from there, G_t = r_t + γ·G_{t+1}; the actor moves by
     α_θ·(G_t − v(s_t))·∂ ln π, averaged over all steps. An episode that was cut off (a host was lost) goes on with the
-    critic's value of its last state.
+    critic's value of its last state. Where advantages are normalized their mean over the update is taken off first: a
+    critic that starts at 0 takes many episodes to find the level of the returns, and until then every action would
+    look good.
     """
+
+    def centred(self, advantages: Tensor) -> Tensor:
+        return advantages - advantages.mean()
 
     def targets(self, batch: dict[str, Any], next_values: Tensor) -> Tensor:
         rewards, ends = batch[Columns.REWARDS].tolist(), batch[ENDS].tolist()
