@@ -148,19 +148,6 @@ def test_killed_and_resumed_it_learns_the_same(base: list[str], ray_session: Non
     assert command("train", *base, "policy=learned", f"policy.checkpoint={place}", "policy.greedy=true") == 0
 
 
-def test_a_study_learns_the_agents_that_it_needs(base: list[str], ray_session: None, tmp_path: Path) -> None:
-    learning = "'copies=2','episodes=2','yardstick=0','panel.size=4'"
-    place = tmp_path / "study"
-    options = ["policy=learned,random", f"policy.learn=[{learning}]", "policy.agent=0,1", "selector=uniform", "seeds=2"]
-    assert command("study", *base, *options, f"out={place}", "dashboard=false") == 0
-    trials = pl.read_parquet(place / "trials.parquet")
-    assert trials["status"].to_list() == ["done"] * 6
-    assert len(list((place / "agents").iterdir())) == 2
-    row = trials.filter(pl.col("policy") == "learned").row(0, named=True)
-    assert "policy.checkpoint=" in row["overrides"]
-    assert command("study", "--resume", str(place)) == 0
-
-
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [

@@ -78,12 +78,6 @@ def test_what_it_leaves(config: dict[str, Any], folder: Path) -> None:
     assert episodes["actions"].list.len().to_list() == [0] * episodes.height
 
 
-def test_two_workers_learn_the_same(config: dict[str, Any], folder: Path, tmp_path: Path) -> None:
-    one, (other, _) = read_agent(str(folder)), taught(config, tmp_path, workers=2)
-    assert all(weights.equal(other.weights[name]) for name, weights in one.weights.items())
-    assert one.facts == other.facts
-
-
 def test_imitation_is_where_learning_begins(config: dict[str, Any], folder: Path, tmp_path: Path) -> None:
     none = config["actions"] | {"imitate": config["actions"]["imitate"] | {"epochs": 0}}
     agent, _ = taught(config | {"actions": none}, tmp_path)

@@ -61,7 +61,7 @@ def equal(one: Any, other: Any) -> bool:
     return torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
 
 
-@pytest.mark.parametrize(("name", "runners"), [("actor_critic", (1, 2)), ("ppo", (2,)), ("reinforce", (2,))])
+@pytest.mark.parametrize(("name", "runners"), [("actor_critic", (2,)), ("ppo", (2,))])
 def test_the_same_weights_with_any_number_of_runners(name: str, runners: tuple[int, ...], start: Any) -> None:
     updates = {"reinforce": 2, "ppo": 4}.get(name, 25)
     here = start(SMALL[name]())
@@ -187,7 +187,7 @@ def test_the_state_of_another_agent_is_refused(start: Any) -> None:
         start(SMALL["actor_critic"](), copies=2).restore(state)
 
 
-@pytest.mark.parametrize("name", sorted(group_options()["agent"]))
+@pytest.mark.parametrize("name", sorted({*group_options()["agent"]} - {"ppo_returns"}))  # a second set of options
 def test_the_configuration_says_what_the_class_does_by_default(name: str) -> None:
     node = option("agent", name)
     node = {key: "ray.rllib.algorithms.ppo.PPO" if value == "???" else value for key, value in node.items()}
