@@ -89,12 +89,6 @@ def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
     if documents is not None:
         build(config["actions"]["imitate"])
         check_candidates(config, documents)
-    elif len(config["function"]) < 2:
-        raise BadInput(
-            f"there is nothing to choose among but {', '.join(config['function'])}",
-            "function",
-            "give a list: function=[bm25,random]",
-        )
     return config
 
 

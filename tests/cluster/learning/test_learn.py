@@ -161,7 +161,7 @@ def test_killed_and_resumed_it_learns_the_same(base: list[str], ray_session: Non
         (["state.features=[mood]"], "features"),
         (["panel.size=0"], "panel.size"),
         (["policy=random"], "policy"),
-        (["function=bm25"], "nothing to choose among"),
+        (["function=bm25"], "chooses among functions"),
         (["agent=ppo,reinforce"], "sweeps"),
         (["copies=0"], "copies"),
     ],
