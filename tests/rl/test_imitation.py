@@ -131,7 +131,7 @@ def test_states_are_those_of_an_episode(tiny_sources: Sources) -> None:
     assert table is not None
     assert np.array_equal(states.observations["candidates"][0].numpy(), table[states.queries[0]])
     epochs = states.observations["model"][:, 3].tolist()
-    assert epochs == pytest.approx([0, 0, 0, 1 / 3, 1 / 3, 1 / 3, 2 / 3, 2 / 3, 2 / 3, 0, 0])
+    assert epochs == pytest.approx([0, 0, 0, 1 / 2, 1 / 2, 1 / 2, 2 / 3, 2 / 3, 2 / 3, 0, 0])
 
 
 def test_it_learns_from_an_environment(tiny_sources: Sources) -> None:
