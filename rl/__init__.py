@@ -1,1 +1,1 @@
-"""Who decides: the learned sampling policy. Its rooms are laid out in CONTRIBUTING.md; nothing is in them yet."""
+"""Who decides: the environment, what agents see and get, their networks and algorithms, the frozen policy."""
