@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from rl.agents.agent import Agent, check, check_optimizer, check_rate
+from rl.agents.policy_gradient import PolicyGradientAgent
 from rl.algorithms.actor_critic.config import ActorCriticConfig
 
 
-class ActorCritic(Agent):
+class ActorCritic(PolicyGradientAgent):
     """One-step actor-critic, updated as steps arrive (Cohen et al. 2019, equations 9–11).
 
     Args:
@@ -23,6 +23,10 @@ class ActorCritic(Agent):
         channels, hidden: of the network (`rl.networks.PolicyNetwork`).
     """
 
+    algorithm = ActorCriticConfig
+    unit = "steps"
+    option = "fragment"
+
     def __init__(
         self,
         actor_lr: float = 1e-3,
@@ -34,22 +38,4 @@ class ActorCritic(Agent):
         channels: int = 16,
         hidden: int = 500,
     ) -> None:
-        check_rate("actor_lr", actor_lr)
-        check_rate("critic_lr", critic_lr)
-        check_optimizer(optimizer)
-        check("entropy", entropy)
-        for name, value in {"fragment": fragment, "channels": channels, "hidden": hidden}.items():
-            check(name, value, 1)
-        self.actor_lr, self.critic_lr, self.optimizer = actor_lr, critic_lr, optimizer
-        self.normalize, self.entropy = normalize, entropy
-        self.fragment, self.channels, self.hidden = fragment, channels, hidden
-
-    def config(self, copies: int) -> ActorCriticConfig:
-        config = ActorCriticConfig()
-        config.actor_lr, config.critic_lr = self.actor_lr, self.critic_lr
-        config.optimizer, config.normalize, config.entropy = self.optimizer, self.normalize, self.entropy
-        config.quota = {"steps": self.fragment}
-        return config
-
-    def network(self) -> dict[str, Any]:
-        return {"channels": self.channels, "hidden": self.hidden}
+        super().__init__(actor_lr, critic_lr, optimizer, normalize, entropy, fragment, channels, hidden)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from rl.agents.agent import Agent, check, check_optimizer, check_rate
+from rl.agents.policy_gradient import PolicyGradientAgent
 from rl.algorithms.reinforce.config import ReinforceConfig
 
 
-class Reinforce(Agent):
+class Reinforce(PolicyGradientAgent):
     """REINFORCE with a learned state value as baseline, updated after whole episodes (Williams 1992).
 
     Args:
@@ -21,6 +21,10 @@ class Reinforce(Agent):
         channels, hidden: of the network (`rl.networks.PolicyNetwork`).
     """
 
+    algorithm = ReinforceConfig
+    unit = "episodes"
+    option = "episodes"
+
     def __init__(
         self,
         actor_lr: float = 3e-3,
@@ -32,22 +36,4 @@ class Reinforce(Agent):
         channels: int = 16,
         hidden: int = 500,
     ) -> None:
-        check_rate("actor_lr", actor_lr)
-        check_rate("critic_lr", critic_lr)
-        check_optimizer(optimizer)
-        check("entropy", entropy)
-        for name, value in {"episodes": episodes, "channels": channels, "hidden": hidden}.items():
-            check(name, value, 1)
-        self.actor_lr, self.critic_lr, self.optimizer = actor_lr, critic_lr, optimizer
-        self.normalize, self.entropy = normalize, entropy
-        self.episodes, self.channels, self.hidden = episodes, channels, hidden
-
-    def config(self, copies: int) -> ReinforceConfig:
-        config = ReinforceConfig()
-        config.actor_lr, config.critic_lr = self.actor_lr, self.critic_lr
-        config.optimizer, config.normalize, config.entropy = self.optimizer, self.normalize, self.entropy
-        config.quota = {"episodes": self.episodes}
-        return config
-
-    def network(self) -> dict[str, Any]:
-        return {"channels": self.channels, "hidden": self.hidden}
+        super().__init__(actor_lr, critic_lr, optimizer, normalize, entropy, episodes, channels, hidden)
