@@ -58,11 +58,12 @@ def learning_curves(episodes: pl.DataFrame, measure: str) -> bytes:
         ax.legend(frameon=False, fontsize=8, loc="best")
     names = [name for name in learned.columns if name.startswith("share:")]
     for index, name in enumerate(names):
-        every = learned[name].to_numpy()
-        ax_x = np.arange(1, len(every) + 1)
-        shares.plot(ax_x, smoothed(every), color=COLOURS[index % 8], lw=2, label=name.removeprefix("share:"))
+        every, colour = learned[name].to_numpy(), COLOURS[index % 8]
+        label = name.removeprefix("share:")
+        shares.plot(np.arange(1, len(every) + 1), smoothed(every), color=colour, lw=2, label=label)
+        if len(random):  # what choosing by chance gives: not the same for all where actions are documents
+            shares.axhline(random[name].mean(), color=colour, lw=1, ls=":")
     shares.set_ylim(-0.02, 1.02)
-    shares.axhline(1 / max(len(names), 1), color="#888888", lw=1, ls=":")
     name_axes(shares, "episode", "share of decisions")
     if names:
         shares.legend(frameon=False, fontsize=8, loc="best")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import time
@@ -16,7 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from cluster.configuration import CHOICES, build, compose, digest
-from cluster.learning.agent_file import check_candidates, learner_of, read_agent
+from cluster.learning.agent_file import FILE, check_candidates, learner_of, read_agent
 from cluster.learning.environments import actions_of
 from cluster.preparation import Preparation
 from cluster.run import check
@@ -111,16 +112,15 @@ def conduct(lesson: Lesson, console: Console) -> int:
     """
     import ray
 
-    from cluster.learning.agent_file import FILE
-    from cluster.learning.learner import learn
+    from cluster.learning.learner import EPISODES, learn
     from cluster.learning.live import LiveLine
     from cluster.learning.places import in_workers, learn_on_hosts
     from cluster.session import session
 
     config, storage = lesson.config, lesson.storage
-    if storage.read(FILE) is not None:
-        part = learner_of(config)
-        console.print(f"{storage} has learned already: give {part}=learned {part}.checkpoint={storage}")
+    ended = storage.read(EPISODES)  # written last
+    if ended is not None:
+        show(pl.read_parquet(io.BytesIO(ended)), config, lesson.overrides, storage, console)
         return 0
     preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]"))
     collection = preparation.collection(config)
@@ -190,17 +190,25 @@ def show(
             f"t-test p = {tests['t_p']:.3g}, Kolmogorov-Smirnov p = {tests['ks_p']:.3g}"
         )
     where = os.path.relpath(storage.path("")) if storage.local else storage.place
+    if FILE not in storage.names():
+        console.print(escape(f"episodes and figures: {where}; its network is RLlib's own, and its policy was not kept"))
+        return
     console.print(escape(f"agent, episodes and figures: {where}"), soft_wrap=True)
-    own = [text for text in overrides if key_of(text).split(".")[0] in SHAPES["config"].model_fields | {"scale": None}]
-    against = ["policy=learned,random", f"policy.checkpoint={where}"]
-    if config["actions"]["documents"] is not None:
-        against = ["policy=fixed", "function=tfidf", "selector=learned,uniform", f"selector.checkpoint={where}"]
-        imitation = read_agent(storage.place).facts["imitation"]
-        if imitation:
-            console.print(
-                "imitation of BM25: share of the picks that were its documents, of queries that were held out, "
-                f"{imitation['before']:.0%} before and {imitation['after']:.0%} after; "
-                f"{imitation['learned']:.0%} of those learned from"
-            )
-    again = ["pyrite", "study", *own, *against, "seeds=20"]
-    console.print(escape(f"compare it over fresh seeds: {shlex.join(again)}"), soft_wrap=True)
+    imitation = read_agent(storage.place).facts.get("imitation")
+    if imitation:
+        console.print(
+            "imitation of BM25: share of the picks that were its documents, of queries that were held out, "
+            f"{imitation['before']:.0%} before and {imitation['after']:.0%} after; "
+            f"{imitation['learned']:.0%} of those learned from"
+        )
+    again = shlex.join(["pyrite", "study", *_comparison(config, overrides, where), "seeds=20"])
+    console.print(escape(f"compare it over fresh seeds: {again}"), soft_wrap=True)
+
+
+def _comparison(config: dict[str, Any], overrides: Sequence[str], where: str) -> list[str]:
+    """Overrides of a study that holds the agent against chance, in the runs that it learned on."""
+    of_runs = {*SHAPES["config"].model_fields, "scale"} - {"seed"}
+    own = [text for text in overrides if key_of(text).split(".")[0] in of_runs]
+    if config["actions"]["documents"] is None:
+        return [*own, "policy=learned,random", f"policy.checkpoint={where}"]
+    return [*own, "policy=fixed", "function=tfidf", "selector=learned,uniform", f"selector.checkpoint={where}"]

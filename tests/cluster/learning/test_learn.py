@@ -145,6 +145,9 @@ def test_killed_and_resumed_it_learns_the_same(base: list[str], ray_session: Non
     assert same(read_agent(str(place)), whole)
     assert pl.read_parquet(place / EPISODES).equals(episodes)
     assert {file.name for file in (place / "figures").iterdir()} == {"learning.png", "policy.png"}
+    (place / "figures" / "policy.png").unlink()
+    assert command("learn", "--resume", str(place)) == 0  # it has learned: what there is to see is made again
+    assert (place / "figures" / "policy.png").exists()
     assert command("train", *base, "policy=learned", f"policy.checkpoint={place}", "policy.greedy=true") == 0
 
 
