@@ -62,7 +62,7 @@ def learning_curves(episodes: pl.DataFrame, measure: str) -> bytes:
         label = name.removeprefix("share:")
         shares.plot(np.arange(1, len(every) + 1), smoothed(every), color=colour, lw=2, label=label)
         if len(random):  # what choosing by chance gives: not the same for all where actions are documents
-            shares.axhline(random[name].mean(), color=colour, lw=1, ls=":")
+            shares.axhline(float(random[name].to_numpy().mean()), color=colour, lw=1, ls=":")
     shares.set_ylim(-0.02, 1.02)
     name_axes(shares, "episode", "share of decisions")
     if names:
