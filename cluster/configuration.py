@@ -89,7 +89,7 @@ def groups_of(config: str) -> list[str]:
     found: set[str] = set()
     for entry in content["defaults"]:
         if isinstance(entry, dict):
-            found |= {str(group) for group in entry if not str(group).startswith("override ")}
+            found |= {str(group) for group in entry if not str(group).startswith(("override ", "optional "))}
         elif entry != "_self_":  # another primary file, whose options this one has too
             found |= set(groups_of(entry))
     return sorted(found)

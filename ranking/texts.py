@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,14 @@ class Texts:
         offsets = np.zeros(len(texts) + 1, np.int64)
         np.cumsum([len(text) for text in texts], out=offsets[1:])
         return cls(np.array([token for text in texts for token in text], np.int32), offsets)
+
+    @classmethod
+    def of_arrays(cls, texts: Iterable[NDArray[np.int32]]) -> Texts:
+        """From arrays of token ids, one a text."""
+        kept = list(texts)
+        offsets = np.zeros(len(kept) + 1, np.int64)
+        np.cumsum([len(text) for text in kept], out=offsets[1:])
+        return cls(np.concatenate([np.zeros(0, np.int32), *kept]), offsets)
 
     def take(self, rows: NDArray[np.integer]) -> Texts:
         """The texts at `rows`, in that order, repeats allowed."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -57,6 +58,35 @@ class Step:
     scores: NDArray[np.float32]
 
 
+class Sharing(Protocol):
+    """The workers that train one ranker together: each takes its rows of every batch and all make the same step."""
+
+    def rows(self, size: int) -> slice:
+        """This worker's rows of a batch of `size`; there may be none."""
+
+    def join(self, parameters: Sequence[torch.nn.Parameter], loss: float, scores: Tensor) -> tuple[float, Tensor]:
+        """Add up the gradients of all workers, in place.
+
+        Args:
+            parameters: those that are trained; the gradient of one that this worker's rows do not touch is None.
+            loss: this worker's share of the batch's loss.
+            scores: [rows, 1 + n] of its rows.
+
+        Returns:
+            The loss of the whole batch, and the scores of all its rows.
+        """
+
+
+class Alone:
+    """One process trains."""
+
+    def rows(self, size: int) -> slice:
+        return slice(0, size)
+
+    def join(self, parameters: Sequence[torch.nn.Parameter], loss: float, scores: Tensor) -> tuple[float, Tensor]:
+        return loss, scores
+
+
 class NegativeSource(Protocol):
     """What supplies negatives: a `sampling.sampler.Sampler`."""
 
@@ -85,6 +115,8 @@ class RankerTraining:
         max_epochs: where it ends at the latest.
         patience: epochs without a better validation measure after which it stops.
         gradient_layers: the top layers over which the gradient norm is taken.
+        accumulate: parts of a batch whose gradients are added up before a step. More of them take less memory;
+            an objective that averages over pairs weighs the parts by their queries.
 
     Raises:
         BadInput: where there is nothing to train on or to validate with.
@@ -103,8 +135,19 @@ class RankerTraining:
         max_epochs: int = 20,
         patience: int = 2,
         gradient_layers: int = 3,
+        accumulate: int = 1,
     ) -> None:
-        self.ranker, self.objective, self.encoded = ranker, objective, encoded
+        if accumulate < 1:
+            raise BadInput(f"accumulate is {accumulate}", "training.accumulate", "choose a whole number from 1 up")
+        # Dropout is for updates alone: whoever scores in between gets the ranker as it is.
+        self.ranker, self.objective, self.encoded = ranker.eval(), objective, encoded
+        self.accumulate = accumulate
+        self.sharing: Sharing = Alone()
+        # float16 gradients underflow unless the loss is scaled up; for other precisions this does nothing.
+        self.scaler = torch.amp.GradScaler(ranker.device.type, enabled=ranker.scaled)
+        # A child of the order's sequence: it takes nothing from the order itself.
+        (noise,) = rng.bit_generator.seed_seq.spawn(1)  # type: ignore[attr-defined]
+        self._noise = int(noise.generate_state(1, np.uint32)[0])
         self.validation, self.rng = validation, rng
         self.optimizer = optimizer(ranker.parameters())
         self.batch_size, self.max_epochs, self.patience = batch_size, max_epochs, patience
@@ -155,19 +198,47 @@ class RankerTraining:
             negatives: int32 [b, n], −1 for none.
         """
         shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
-        present = torch.from_numpy(shown >= 0).to(self.ranker.device)
-        documents = self.encoded.documents.take(np.maximum(shown, 0).ravel())
-        scores = self.ranker(self.encoded.queries.take(batch.queries), documents)
-        loss = self.objective.loss(scores, present)
+        mine = np.arange(len(batch))[self.sharing.rows(len(batch))]
         self.optimizer.zero_grad(set_to_none=True)
-        norm = 0.0
-        if torch.isfinite(loss):
-            loss.backward()
-            norm = gradient_norm(self.top)
-        finite = bool(torch.isfinite(loss)) and math.isfinite(gradient_norm(self.ranker.parameters()))
+        parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows)]
+        loss, scored = 0.0, [torch.zeros(0, shown.shape[1], device=self.ranker.device)]
+        self.ranker.train()  # until the backward pass is over: it may compute activations a second time
+        try:
+            for rows in parts:
+                of_part, scores = self._loss(batch.queries[rows], shown[rows], int(rows[0]))
+                share = of_part * (len(rows) / len(batch))
+                loss += share.item()
+                scored.append(scores.detach().float())
+                if math.isfinite(loss):
+                    self.scaler.scale(share).backward()
+        finally:
+            self.ranker.eval()
+        parameters = list(self.ranker.parameters())
+        loss, together = self.sharing.join(parameters, loss, torch.cat(scored))
+        norm, finite = 0.0, math.isfinite(loss)
         if finite:
-            self.optimizer.step()
-        return self.record(Step(loss.item(), norm, scores.detach().float().cpu().numpy()), finite)
+            self.scaler.unscale_(self.optimizer)
+            norm = gradient_norm(self.top)
+            finite = math.isfinite(gradient_norm(parameters))
+        if finite or (self.scaler.is_enabled() and math.isfinite(loss)):
+            self.scaler.step(self.optimizer)  # an overflow of scaled gradients skips the step and lowers the scale
+            self.scaler.update()
+            finite = True
+        return self.record(Step(loss, norm if math.isfinite(norm) else 0.0, together.cpu().numpy()), finite)
+
+    def _loss(self, queries: NDArray[np.int64], shown: NDArray[np.int32], row: int) -> tuple[Tensor, Tensor]:
+        """Loss and scores of some rows of the batch, with a gradient; `row` is the first of them."""
+        present = torch.from_numpy(shown >= 0).to(self.ranker.device)
+        asked = self.encoded.queries.take(queries)
+
+        def score(level: int = 0, columns: Tensor | None = None) -> Tensor:
+            block = shown if columns is None else np.take_along_axis(shown, columns.cpu().numpy(), 1)
+            return self.ranker.at_level(level)(asked, self.encoded.documents.take(np.maximum(block, 0).ravel()))
+
+        seed = np.random.SeedSequence([self._noise, self.step, row]).generate_state(1, np.uint64)[0]
+        generator = torch.Generator().manual_seed(int(seed) >> 1)
+        with noise_of(self.ranker, generator):
+            return self.objective.of_passes(score, present, generator)
 
     def record(self, step: Step, finite: bool) -> Step:
         """Count an update, whoever computed it: `update` or `ranking.stacked`.
@@ -251,6 +322,7 @@ class RankerTraining:
             "losses": list(self.losses),
             "validations": list(self.validations),
             "epoch_loss": self._epoch_loss,
+            "scaler": self.scaler.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -264,6 +336,19 @@ class RankerTraining:
         self.diverged = state["diverged"]
         self.losses, self.validations = list(state["losses"]), list(state["validations"])
         self._epoch_loss = state["epoch_loss"]
+        if state["scaler"]:
+            self.scaler.load_state_dict(state["scaler"])
+
+
+@contextmanager
+def noise_of(ranker: Ranker, generator: torch.Generator) -> Iterator[None]:
+    """Dropout draws from torch's global generators: seed them for a while, and put them back."""
+    if not ranker.noisy:
+        yield
+        return
+    with torch.random.fork_rng([ranker.device] if ranker.device.type == "cuda" else []):
+        torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+        yield
 
 
 def gradient_norm(parameters: Iterable[torch.nn.Parameter]) -> float:

@@ -3,8 +3,38 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol
 
+import torch
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One of several rankers that are trained in turn, each on negatives that the one before hands on.
+
+    Args:
+        block: documents that a query is shown, the positive among them; None: as many as the sampler is asked for.
+        pick: how they come out of the stage before: its `top`, or anew at `random` for each batch.
+        flows: whether the weights go on from the stage before, or start anew.
+    """
+
+    block: int | None = None
+    pick: str = "top"
+    flows: bool = False
+
+
+class Scorer(Protocol):
+    """Scores a batch of blocks, each a positive and its negatives."""
+
+    def __call__(self, level: int = 0, columns: Tensor | None = None) -> Tensor:
+        """Scores of one pass through the ranker, with a gradient.
+
+        Args:
+            level: of compression; a ranker may have a model for each.
+            columns: int64 [b, k], the documents of each block to score; None: all 1 + n.
+        """
 
 
 class Objective(ABC):
@@ -17,6 +47,34 @@ class Objective(ABC):
     @abstractmethod
     def loss(self, scores: Tensor, present: Tensor) -> Tensor:
         """The mean over the batch. Scalar."""
+
+    def of_passes(self, score: Scorer, present: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """The loss where the objective says what is scored: everything once, unless a subclass asks for more.
+
+        Args:
+            score: of the batch's documents.
+            present: as of `loss`.
+            generator: all its chance.
+
+        Returns:
+            The loss, and the scores of the first pass [b, 1 + n].
+        """
+        scores = score()
+        return self.loss(scores, present), scores
+
+    def stages(self) -> list[Stage]:
+        """The rankers that are trained in turn: one, unless a subclass says otherwise."""
+        return [Stage()]
+
+    def check_block(self, negatives: int) -> None:  # noqa: B027
+        """Refuse blocks that are too small.
+
+        Args:
+            negatives: that each query is shown.
+
+        Raises:
+            BadInput: where the objective needs more.
+        """
 
     @abstractmethod
     def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:

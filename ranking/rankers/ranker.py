@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ranking.errors import BadInput
 from ranking.texts import Texts
+from ranking.tokenization import Tokenization
 
 
 class Ranker(nn.Module, ABC):
@@ -31,6 +32,19 @@ class Ranker(nn.Module, ABC):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     pairs: ClassVar[int] = 2048
+    noisy: bool = False
+    """Whether it draws dropout masks while it is trained."""
+    scaled: bool = False
+    """Whether it computes in float16, whose gradients need a scaled loss."""
+
+    @classmethod
+    def tokenization(cls, **options: Any) -> Tokenization | None:
+        """How texts become the tokens that it reads; None where it reads the words of `encoding`.
+
+        Args:
+            options: of its constructor.
+        """
+        return None
 
     @classmethod
     def widths(cls, preset: str, **given: Any) -> dict[str, Any]:
@@ -54,6 +68,15 @@ class Ranker(nn.Module, ABC):
     def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
         """Scores of represented queries [b, 1, …] with represented documents [b, m, …]. Shape [b, m]."""
 
+    def interact_lists(self, queries: Tensor, documents: Tensor, present: Tensor) -> Tensor:
+        """As `interact`, for whole lists: where a document's score depends on those beside it, absent ones don't count.
+
+        Args:
+            queries, documents: as of `interact`.
+            present: bool [b, m]; where it is False the score is of no use.
+        """
+        return self.interact(queries, documents)
+
     @abstractmethod
     def layers(self) -> list[nn.Module]:
         """Its layers with weights, from the input up: the gradient norm is taken over the last ones."""
@@ -71,6 +94,10 @@ class Ranker(nn.Module, ABC):
         represented = self.represent_documents(documents)
         by_query = represented.view(len(queries), -1, *represented.shape[1:])
         return self.interact(self.represent_queries(queries)[:, None], by_query)
+
+    def at_level(self, level: int) -> Ranker:
+        """What scores a block at a level of compression (`ranking.objectives.self_involvement`), 0 the first."""
+        return self
 
     def score_padded(self, queries: Tensor, documents: Tensor) -> Tensor:
         """What `forward` gives, from padded token ids: how rankers of one shape score in one go.

@@ -1,0 +1,167 @@
+"""The bi-encoder: a transformer that reads query and document apart, so that an index can search it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ranking.errors import BadInput
+from ranking.packing import Packing, buckets
+from ranking.rankers.dense import DenseRanker
+from ranking.rankers.pretrained import Pretrained, read_model
+from ranking.rankers.sentence_folder import POOLINGS, SIMILARITIES, SentenceFolder, write
+from ranking.texts import Texts
+from ranking.tokenization import Subwords, Tokenization, read_tokenizer
+
+
+class BiEncoder(DenseRanker):
+    """One vector a text, pooled from a pretrained encoder's last layer (Reimers and Gurevych 2019; Xiong et al. 2021).
+
+    Reads plain checkpoints and the folders of sentence-transformers, and writes the latter. A long text is cut.
+
+    Args:
+        vectors: not read; every ranker is offered them.
+        generator: draws what the checkpoint lacks.
+        checkpoint: folder, or name at the hub.
+        preset: layers and lengths where the next three are None: `paper`, `small` or `tiny`.
+        layers: keep the first so many.
+        max_query: subwords read of a query.
+        max_document: subwords read of a document.
+        pooling: mean (of all tokens) or cls (the first one's); None takes the checkpoint's, or else mean.
+        similarity: cosine or dot; None takes the checkpoint's, or else cosine.
+        tied: one tower reads both. Otherwise the document tower begins as a copy of the query tower, unless the
+            checkpoint has two of its own.
+        scale: of the scores, above 0; None is 20 for cosine, which alone spans no more than 2, and 1 for dot.
+        precision, gradient_checkpointing, compiled, budget: see `Pretrained`.
+
+    Raises:
+        BadInput: where the checkpoint can't be read, or an option is out of its range.
+    """
+
+    presets = {
+        "paper": {"layers": None, "max_query": 32, "max_document": 256},
+        "small": {"layers": 2, "max_query": 24, "max_document": 64},
+        "tiny": {"layers": 1, "max_query": 12, "max_document": 32},
+    }
+
+    def __init__(
+        self,
+        generator: torch.Generator,
+        checkpoint: str,
+        vectors: NDArray[np.float32] | None = None,
+        preset: str = "paper",
+        layers: int | None = None,
+        max_query: int | None = None,
+        max_document: int | None = None,
+        pooling: str | None = None,
+        similarity: str | None = None,
+        tied: bool = True,
+        scale: float | None = None,
+        precision: str = "float32",
+        gradient_checkpointing: bool = False,
+        compiled: bool = False,
+        budget: int | None = None,
+    ) -> None:
+        super().__init__()
+        widths = self.widths(preset, layers=layers, max_query=max_query, max_document=max_document)
+        said = SentenceFolder.read(checkpoint)
+        self.pooling = pooling or said.pooling or "mean"
+        self.similarity = similarity or said.similarity or "cosine"
+        for name, value, known in (("pooling", self.pooling, POOLINGS), ("similarity", self.similarity, SIMILARITIES)):
+            if value not in known:
+                raise BadInput(f"no {name} {value!r}", f"ranker.{name}", f"choose {' or '.join(known)}")
+        if tied and not said.tied:
+            raise BadInput("has a tower for queries and one for documents", checkpoint, "set ranker.tied=false")
+        self.scale = {"cosine": 20.0, "dot": 1.0}[self.similarity] if scale is None else scale
+        if not self.scale > 0:
+            raise BadInput(f"scale is {scale}", "ranker.scale", "choose a number above 0")
+        self.max_query, self.max_document = widths["max_query"], widths["max_document"]
+        self.tokenizer = read_tokenizer(said.query)
+        self.packing = Packing.of(self.tokenizer, pair=False)
+        self.drawn: list[str] = []
+
+        def tower(checkpoint: str) -> Pretrained:
+            model, drawn = read_model("AutoModel", checkpoint, widths["layers"], generator)
+            if hasattr(model, "pooler"):
+                # Nothing would train it: vectors come from the last layer.
+                model.pooler = None  # type: ignore[assignment]
+            self.drawn += [name for name in drawn if not name.startswith("pooler.")]
+            return Pretrained(model, precision, gradient_checkpointing, compiled, budget)
+
+        self.query_tower = tower(said.query)
+        if tied:
+            self.document_tower = self.query_tower
+        elif said.tied:
+            self.document_tower = copy.deepcopy(self.query_tower)
+        else:
+            if read_tokenizer(said.document).get_vocab() != self.tokenizer.get_vocab():
+                raise BadInput("its two towers read different subwords", checkpoint, "choose one whose towers agree")
+            self.document_tower = tower(said.document)
+        self.noisy, self.scaled = self.query_tower.noisy, precision == "float16"
+        reach = min(self.query_tower.reach, self.document_tower.reach)
+        for name, length in (("max_query", self.max_query), ("max_document", self.max_document)):
+            if length + self.packing.specials > reach:
+                raise BadInput(
+                    f"{length} subwords are more than its {reach} positions", checkpoint, f"lower ranker.{name}"
+                )
+
+    @classmethod
+    def tokenization(cls, **options: Any) -> Tokenization:
+        given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
+        widths = cls.widths(options.get("preset", "paper"), **given)
+        checkpoint = SentenceFolder.read(options["checkpoint"]).query
+        return Subwords(checkpoint, widths["max_query"], widths["max_document"])
+
+    @property
+    def dimension(self) -> int:
+        config: Any = self.query_tower.model.config
+        return int(config.hidden_size)
+
+    def represent_queries(self, queries: Texts) -> Tensor:
+        return self._vectors(self.query_tower, queries.padded(self.max_query))
+
+    def represent_documents(self, documents: Texts) -> Tensor:
+        return self._vectors(self.document_tower, documents.padded(self.max_document))
+
+    def _vectors(self, tower: Pretrained, padded: NDArray[np.int32]) -> Tensor:
+        """Vectors of texts [n, dimension], those of like length read together."""
+        texts = torch.from_numpy(padded).to(self.device)
+        if not len(texts):
+            return torch.zeros(0, self.dimension, device=self.device)
+        places = list(buckets((texts > 0).sum(1) + self.packing.specials, tower.budget))
+        parts = []
+        for rows in places:
+            packed = self.packing.pack(texts[rows])
+            states = tower(packed).last_hidden_state.float()
+            if self.pooling == "cls":
+                parts.append(states[:, 0])
+            else:
+                inside = packed["attention_mask"][..., None]
+                parts.append((states * inside).sum(1) / inside.sum(1))
+        vectors = torch.cat(parts)[torch.argsort(torch.cat(places))]
+        return F.normalize(vectors, dim=1) if self.similarity == "cosine" else vectors
+
+    def layers(self) -> list[nn.Module]:
+        if self.document_tower is self.query_tower:
+            return self.query_tower.blocks()
+        pairs = zip(self.query_tower.blocks(), self.document_tower.blocks(), strict=True)
+        return [nn.ModuleList(pair) for pair in pairs]
+
+    def save_pretrained(self, folder: str) -> None:
+        """Write it as sentence-transformers' `SentenceTransformer` reads it: safetensors, the tokenizer, the modules.
+
+        Two towers become its `Router`, whose `encode_query` and `encode_document` choose between them. One tower has
+        one length there, that of documents.
+        """
+        specials = self.packing.specials
+        towers = {"document": self.document_tower.model}
+        if self.document_tower is not self.query_tower:
+            towers = {"query": self.query_tower.model} | towers
+        tokens = {"query": self.max_query + specials, "document": self.max_document + specials}
+        write(folder, towers, self.tokenizer, self.pooling, self.similarity, tokens)

@@ -1,0 +1,179 @@
+"""Pretrained transformers: read from a folder or the hub, cut, equipped and written back."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ranking.errors import BadInput
+from ranking.tokenization import refused
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+GENTLE = {"cpu": 2048, "cuda": 65536}
+"""Tokens a forward pass by device: as many as stay in a core's cache, or fill a GPU."""
+
+
+def read_model(
+    kind: str, checkpoint: str, layers: int | None, generator: torch.Generator, **options: Any
+) -> tuple[nn.Module, list[str]]:
+    """A model of transformers with its pretrained weights; weights that the checkpoint lacks are drawn.
+
+    Only safetensors are read: a checkpoint of pickles is refused.
+
+    Args:
+        kind: class of transformers, e.g. `AutoModel`.
+        checkpoint: folder, or name at the hub.
+        layers: keep the first so many; None keeps all.
+        generator: draws what is not in the checkpoint: normal with the model's own deviation, biases 0.
+        options: of the model's configuration, e.g. `num_labels=1`.
+
+    Returns:
+        The model, and the names of the weights that were drawn.
+
+    Raises:
+        BadInput: where the checkpoint can't be read or has fewer layers.
+    """
+    import transformers
+
+    checkpoint = str(Path(checkpoint).expanduser()) if Path(checkpoint).expanduser().is_dir() else checkpoint
+    with refused(checkpoint), _quiet():
+        config = transformers.AutoConfig.from_pretrained(checkpoint, trust_remote_code=False, **options)
+        if layers is not None:
+            has = config.num_hidden_layers
+            if not 1 <= layers <= has:
+                raise BadInput(f"layers is {layers}", "ranker.layers", f"{checkpoint} has {has}")
+            config.num_hidden_layers = layers
+            if getattr(config, "layer_types", None):
+                config.layer_types = config.layer_types[:layers]
+        with torch.random.fork_rng(devices=[]):  # it draws missing weights from torch's own generator
+            model, said = getattr(transformers, kind).from_pretrained(
+                checkpoint,
+                config=config,
+                dtype=torch.float32,
+                attn_implementation="sdpa",
+                use_safetensors=True,
+                trust_remote_code=False,
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+            )
+    parameters = dict(model.named_parameters())
+    other = [name for name, *_ in said["mismatched_keys"]]
+    # A head for other labels is none for us. All else has to fit.
+    body = {id(parameter) for parameter in model.base_model.parameters()}
+    if any(id(parameters[name]) in body for name in other):
+        raise BadInput(f"{other[0]} is not as its config.json says", checkpoint, "choose a checkpoint that is whole")
+    drawn = sorted({*said["missing_keys"], *other})
+    with torch.no_grad():
+        for name in drawn:
+            if name in parameters and parameters[name].dim() > 1:
+                parameters[name].normal_(0, getattr(config, "initializer_range", 0.02), generator=generator)
+            elif name in parameters:
+                parameters[name].fill_(float(name.endswith(("norm.weight", "LayerNorm.weight"))))
+    return model.eval(), drawn
+
+
+class Pretrained(nn.Module):
+    """How a transformer computes: precision, memory, compilation, tokens a pass.
+
+    Args:
+        model: of transformers.
+        precision: float32, bfloat16 or float16, for what is safe in it; weights stay float32.
+        gradient_checkpointing: compute activations twice, to hold fewer.
+        compiled: by torch.compile.
+        budget: tokens a forward pass, padding included; None suits the device.
+
+    Raises:
+        BadInput: where one of them is not to be had.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        precision: str = "float32",
+        gradient_checkpointing: bool = False,
+        compiled: bool = False,
+        budget: int | None = None,
+    ) -> None:
+        super().__init__()
+        if precision not in PRECISIONS:
+            raise BadInput(f"no precision {precision!r}", "ranker.precision", f"choose one of {', '.join(PRECISIONS)}")
+        if budget is not None and budget < 1:
+            raise BadInput(f"budget is {budget}", "ranker.budget", "choose a whole number from 1 up")
+        self.model, self.precision, self._budget = model, PRECISIONS[precision], budget
+        if gradient_checkpointing:
+            model.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[operator]
+        # Kept out of the modules: a compiled module would name its weights otherwise.
+        self._call: list[Any] = [torch.compile(model, dynamic=True) if compiled else model]
+
+    def forward(self, packed: dict[str, Tensor]) -> Any:
+        kind = packed["input_ids"].device.type
+        with torch.autocast(kind, self.precision, enabled=self.precision != torch.float32):
+            return self._call[0](**packed)
+
+    @property
+    def budget(self) -> int:
+        """Tokens a forward pass."""
+        kind = next(self.model.parameters()).device.type
+        return self._budget or GENTLE.get(kind, GENTLE["cuda"])
+
+    @property
+    def reach(self) -> float:
+        """Most tokens of a sequence, infinite where positions are not learned."""
+        config: Any = self.model.config
+        for name, module in self.model.named_modules():
+            if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+                # Some count positions from behind the padding's own (RoBERTa).
+                return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+        return getattr(config, "max_position_embeddings", None) or math.inf
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there is dropout."""
+        config: Any = self.model.config
+        names = [name for name in vars(config) if "dropout" in name or "pdrop" in name]
+        return any(isinstance(getattr(config, name), float) and getattr(config, name) > 0 for name in names)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Pretrained:
+        import copy
+
+        copied = self.__class__.__new__(self.__class__)
+        nn.Module.__init__(copied)
+        copied.model, copied.precision, copied._budget = copy.deepcopy(self.model, memo), self.precision, self._budget
+        compiled = self._call[0] is not self.model
+        copied._call = [torch.compile(copied.model, dynamic=True) if compiled else copied.model]
+        return copied
+
+    def blocks(self) -> list[nn.Module]:
+        """Embeddings, each layer, and what stands behind them (pooler, head), from the input up."""
+        config: Any = self.model.config
+        lists = (module for module in self.model.modules() if isinstance(module, nn.ModuleList))
+        stack = next((module for module in lists if len(module) == config.num_hidden_layers), None)
+        if stack is None:
+            return [self.model]
+        lower = [module for each, module in self.model.named_modules() if each.endswith("embeddings")][:1]
+        inside = {id(parameter) for module in [stack, *lower] for parameter in module.parameters()}
+        rest = nn.ParameterList([each for each in self.model.parameters() if id(each) not in inside])
+        return [*lower, *stack, *([rest] if len(rest) else [])]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the library's report of weights that a cut model or a new head leaves over, and its progress bars."""
+    from transformers.utils import logging as library
+
+    before, bars = library.get_verbosity(), library.is_progress_bar_enabled()
+    library.set_verbosity(logging.CRITICAL)
+    library.disable_progress_bar()
+    try:
+        yield
+    finally:
+        library.set_verbosity(before)
+        if bars:
+            library.enable_progress_bar()

@@ -1,0 +1,136 @@
+"""Texts as the tokens that a ranker reads, where those are not our words."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ranking.collections.collection import Collection
+from ranking.errors import BadInput
+from ranking.texts import Texts
+
+CHUNK = 10_000
+LIBRARY_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "config.json")
+"""What of a checkpoint's folder decides its tokens."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A collection's texts as token ids; 0 never occurs in them."""
+
+    documents: Texts
+    queries: Texts
+
+
+class Tokenization(ABC):
+    """Makes the tokens of a collection, once for all runs whose rankers read the same ones."""
+
+    @abstractmethod
+    def key(self) -> list[Any]:
+        """All that the tokens depend on besides the collection, as JSON."""
+
+    @abstractmethod
+    def encode(self, collection: Collection) -> Tokens:
+        """The tokens of its documents and queries."""
+
+
+class Subwords(Tokenization):
+    """The subwords of a pretrained model, without its special tokens.
+
+    Ids are the tokenizer's plus one, so that 0 stays free for padding whatever the tokenizer pads with.
+
+    Args:
+        checkpoint: folder, or name at the hub.
+        max_query: subwords read of a query.
+        max_document: subwords read of a document.
+    """
+
+    def __init__(self, checkpoint: str, max_query: int, max_document: int) -> None:
+        self.checkpoint, self.max_query, self.max_document = checkpoint, max_query, max_document
+
+    def key(self) -> list[Any]:
+        folder = Path(self.checkpoint).expanduser()
+        files = [folder / name for name in LIBRARY_FILES if (folder / name).is_file()]
+        contents = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+        return ["subwords", contents or self.checkpoint, self.max_query, self.max_document]
+
+    def encode(self, collection: Collection) -> Tokens:
+        tokenizer = read_tokenizer(self.checkpoint)
+        return Tokens(
+            subwords(tokenizer, collection.documents["text"], self.max_document),
+            subwords(tokenizer, collection.queries["text"], self.max_query),
+        )
+
+
+def subwords(tokenizer: Any, texts: pl.Series, limit: int) -> Texts:
+    """The first `limit` subwords of each text; a text without any is one unknown one."""
+    unknown = tokenizer.unk_token_id if tokenizer.unk_token_id is not None else tokenizer.pad_token_id
+    return Texts.of_arrays(
+        np.array(ids[:limit] or [unknown], np.int32) + 1
+        for start in range(0, len(texts), CHUNK)
+        for ids in _ids(tokenizer, texts.slice(start, CHUNK).to_list(), limit)
+    )
+
+
+def _ids(tokenizer: Any, texts: list[str], limit: int) -> Iterator[list[int]]:
+    if getattr(tokenizer, "is_fast", False):
+        # The Rust tokenizer itself: the wrapper around it builds masks and types that nobody reads here.
+        inner = tokenizer.backend_tokenizer
+        inner.no_padding()
+        inner.enable_truncation(limit)
+        return (encoded.ids for encoded in inner.encode_batch_fast(texts, add_special_tokens=False))
+    return iter(tokenizer(texts, add_special_tokens=False, truncation=True, max_length=limit)["input_ids"])
+
+
+def read_tokenizer(checkpoint: str) -> Any:
+    """The tokenizer of a checkpoint.
+
+    Raises:
+        BadInput: where there is none.
+    """
+    from transformers import AutoTokenizer
+
+    folder = Path(checkpoint).expanduser()
+    with refused(checkpoint):
+        tokenizer = AutoTokenizer.from_pretrained(
+            str(folder) if folder.is_dir() else checkpoint, trust_remote_code=False
+        )
+    if len(tokenizer) <= len(tokenizer.all_special_ids):  # made from the architecture alone, for want of files
+        raise BadInput("has no vocabulary", checkpoint, "the folder needs tokenizer.json or vocab.txt")
+    return tokenizer
+
+
+class refused:
+    """What transformers raises where a checkpoint can't be read, as one line."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self.checkpoint = checkpoint
+
+    def __enter__(self) -> None:
+        """Nothing to set up."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        from safetensors import SafetensorError
+
+        if not isinstance(error, OSError | ValueError | KeyError | SafetensorError) or isinstance(error, BadInput):
+            return
+        folder = Path(self.checkpoint).expanduser()
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        if folder.is_dir():
+            raise BadInput(
+                f"holds no checkpoint that can be read ({lines[0] if lines else type(error).__name__})",
+                self.checkpoint,
+                "a folder needs config.json, model.safetensors and the tokenizer's files",
+            ) from None
+        raise BadInput(
+            "is no folder here, and the hub does not give a checkpoint of that name",
+            self.checkpoint,
+            "name a local folder with config.json, model.safetensors and tokenizer.json, as ranker.checkpoint=FOLDER",
+        ) from None

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from ranking.errors import BadInput
+from ranking.objectives.listnet import ListNet
+from ranking.objectives.softmax import SoftmaxLikelihood
+
+SCORES = torch.tensor([[2.0, 0.0, 1.0], [0.5, 1.5, -3.0]], dtype=torch.float64)
+WHOLE = torch.ones(2, 3, dtype=torch.bool)
+
+
+def by_hand(scores: list[float], label: float) -> float:
+    labels = [label] + [0.0] * (len(scores) - 1)
+    of_labels, of_scores = (sum(map(math.exp, values)) for values in (labels, scores))
+    return -sum(
+        math.exp(wish) / of_labels * math.log(math.exp(score) / of_scores)
+        for wish, score in zip(labels, scores, strict=True)
+    )
+
+
+@pytest.mark.parametrize("label", [0.3, 1.0, 4.0])
+def test_it_is_the_cross_entropy_of_the_two_softmaxes(label: float) -> None:
+    wanted = (by_hand([2.0, 0.0, 1.0], label) + by_hand([0.5, 1.5, -3.0], label)) / 2
+    assert ListNet(label).loss(SCORES, WHOLE).item() == pytest.approx(wanted, rel=1e-12)
+
+
+def test_absent_documents_are_in_neither_softmax_and_have_no_gradient() -> None:
+    scores = SCORES.clone().requires_grad_()
+    present = torch.tensor([[True, True, False], [True, True, True]])
+    loss = ListNet().loss(scores, present)
+    loss.backward()
+    wanted = (by_hand([2.0, 0.0], 1) + by_hand([0.5, 1.5, -3.0], 1)) / 2
+    assert loss.item() == pytest.approx(wanted, rel=1e-12)
+    assert scores.grad is not None
+    assert scores.grad[0, 2] == 0
+    assert torch.isfinite(scores.grad).all()
+
+
+def test_a_large_label_leaves_the_positive_alone() -> None:
+    assert torch.allclose(ListNet(60.0).loss(SCORES, WHOLE), SoftmaxLikelihood().loss(SCORES, WHOLE), atol=1e-12)
+
+
+def test_the_minimum_has_scores_like_the_labels() -> None:
+    scores = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    ListNet().loss(scores, WHOLE[:1]).backward()
+    assert scores.grad is not None
+    assert scores.grad.abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("label", [0.0, -1.0, math.nan])
+def test_a_label_that_is_not_above_0_is_refused(label: float) -> None:
+    with pytest.raises(BadInput, match=r"objective\.label"):
+        ListNet(label)

@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from torch import Tensor
+from torch.nn import functional as F
+
+from ranking.collections.collection import Collection
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.rankers.bi_encoder import BiEncoder
+from ranking.rankers.sentence_folder import SentenceFolder
+from ranking.scoring import score_candidates
+from ranking.sources import Sources
+from ranking.texts import Texts
+from ranking.tokenization import Tokenization
+from tests.ranking.checkpoints import KINDS
+from tests.ranking.trained import generator, gradients, in_training, steps
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+Reader = Callable[[Tokenization | None], EncodedCollection]
+SHORT = {"max_query": 8, "max_document": 12}
+QUERIES = np.arange(4)
+LISTS = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np.int32)
+
+
+def ranker(checkpoint: str, seed: int = 3, **options: Any) -> BiEncoder:
+    return BiEncoder(generator(seed), checkpoint, **(SHORT | options))
+
+
+def encoded(read_as: Reader, checkpoint: str) -> EncodedCollection:
+    return read_as(BiEncoder.tokenization(checkpoint=checkpoint, **SHORT))
+
+
+@torch.no_grad()
+def vectors(made: BiEncoder, texts: Texts, queries: bool = False) -> Tensor:
+    return made.represent_queries(texts) if queries else made.represent_documents(texts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_vectors_are_those_of_transformers_pooled_plainly(
+    kind: str, pooling: str, similarity: str, made_up: Callable[..., str], read_as: Reader, tiny: Collection
+) -> None:
+    checkpoint = made_up(kind)
+    made = ranker(checkpoint, pooling=pooling, similarity=similarity)
+    model = transformers.AutoModel.from_pretrained(checkpoint).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    texts = encoded(read_as, checkpoint)
+    expected = []
+    for text in tiny.documents["text"]:
+        with torch.no_grad():
+            states = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
+        expected.append(states.mean(0) if pooling == "mean" else states[0])
+    wanted = torch.stack(expected)
+    wanted = F.normalize(wanted, dim=1) if similarity == "cosine" else wanted
+    found = vectors(made, texts.documents)
+    assert found.dtype == torch.float32
+    assert found.shape == (12, made.dimension)
+    torch.testing.assert_close(found, wanted, atol=1e-6, rtol=1e-5)
+    asked = vectors(made, texts.queries.take(QUERIES), queries=True)
+    scores = score_candidates(made, texts, QUERIES, LISTS)
+    products = torch.einsum("qd,qmd->qm", asked, wanted[torch.from_numpy(LISTS).long()])
+    np.testing.assert_allclose(scores, {"cosine": 20, "dot": 1}[similarity] * products.numpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_neither_buckets_nor_other_texts_matter(kind: str, made_up: Callable[..., str], read_as: Reader) -> None:
+    texts = encoded(read_as, made_up(kind)).documents
+    together = vectors(ranker(made_up(kind)), texts)
+    for budget in (1, 30):
+        torch.testing.assert_close(vectors(ranker(made_up(kind), budget=budget), texts), together, atol=1e-6, rtol=0)
+    alone = torch.cat([vectors(ranker(made_up(kind)), texts.take(np.array([row]))) for row in (0, 5)])
+    torch.testing.assert_close(alone, together[[0, 5]], atol=1e-6, rtol=0)
+    assert vectors(ranker(made_up(kind)), texts.take(np.zeros(0, np.int64))).shape == (0, 16)
+
+
+def test_no_weight_is_left_untrained(made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources) -> None:
+    for options in ({}, {"tied": False}, {"layers": 1}):
+        made = ranker(made_up(), **options)
+        found = gradients(in_training(made, encoded(read_as, made_up()), tiny_sources))
+        assert found.keys() == {name for name, _ in made.named_parameters()}
+        inside = [id(parameter) for layer in made.layers() for parameter in layer.parameters()]
+        assert sorted(inside) == sorted(id(parameter) for parameter in made.parameters())
+        assert len(made.layers()) == 1 + options.get("layers", 3)
+
+
+def test_two_towers_begin_alike_and_part(made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources) -> None:
+    texts = encoded(read_as, made_up())
+    tied, untied = ranker(made_up()), ranker(made_up(), tied=False)
+    assert sum(one.numel() for one in untied.parameters()) == 2 * sum(one.numel() for one in tied.parameters())
+    assert torch.equal(vectors(untied, texts.documents), vectors(tied, texts.documents))
+    assert torch.equal(vectors(untied, texts.documents, queries=True), vectors(tied, texts.documents, queries=True))
+    reached = steps(in_training(untied, texts, tiny_sources, lr=0.1))
+    changed = [name for name, tensor in reached.items() if name.startswith("query_tower") and not torch.equal(
+        tensor, reached[name.replace("query_tower", "document_tower")])]  # fmt: skip
+    assert changed
+
+
+def test_scale_and_its_default(made_up: Callable[..., str], read_as: Reader) -> None:
+    texts = encoded(read_as, made_up())
+    assert (ranker(made_up()).scale, ranker(made_up(), similarity="dot").scale) == (20, 1)
+    one = score_candidates(ranker(made_up(), scale=1.0), texts, QUERIES, LISTS)
+    assert np.abs(one).max() <= 1 + 1e-6
+    three = score_candidates(ranker(made_up(), scale=3.0), texts, QUERIES, LISTS)
+    np.testing.assert_allclose(three, 3 * one, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"pooling": "max"}, "mean or cls"),
+        ({"similarity": "euclidean"}, "cosine or dot"),
+        ({"scale": 0.0}, "scale"),
+        ({"scale": float("nan")}, "scale"),
+        ({"max_query": 39}, "max_query"),
+        ({"max_document": 39}, "max_document"),
+        ({"layers": 0}, "layers"),
+        ({"precision": "int8"}, "bfloat16"),
+    ],
+)
+def test_bad_options(options: dict[str, Any], says: str, made_up: Callable[..., str]) -> None:
+    with pytest.raises(BadInput, match=says):
+        ranker(made_up(), **options)
+
+
+def test_a_seed_gives_the_same_bits(made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources) -> None:
+    checkpoint = made_up("bert", 0.2)
+    texts = encoded(read_as, checkpoint)
+    one, same = (steps(in_training(ranker(checkpoint), texts, tiny_sources)) for _ in range(2))
+    assert all(torch.equal(one[name], same[name]) for name in one)
+
+
+def test_bfloat16_vectors_are_of_unit_length(made_up: Callable[..., str], read_as: Reader) -> None:
+    texts = encoded(read_as, made_up()).documents
+    rough = vectors(ranker(made_up(), precision="bfloat16"), texts)
+    assert rough.dtype == torch.float32
+    torch.testing.assert_close(rough.norm(dim=1), torch.ones(12))
+    assert 0 < (rough - vectors(ranker(made_up()), texts)).abs().max() < 0.05
+
+
+def sentence_folder(made_up: Callable[..., str], folder: Path, **options: Any) -> Path:
+    ranker(made_up(), **options).save_pretrained(str(folder))
+    return folder
+
+
+def test_a_folder_says_how_its_texts_become_vectors(made_up: Callable[..., str], tmp_path: Path) -> None:
+    assert SentenceFolder.read(made_up()) == SentenceFolder(made_up(), made_up())
+    for pooling in ("mean", "cls"):
+        for similarity in ("cosine", "dot"):
+            folder = str(
+                sentence_folder(made_up, tmp_path / f"{pooling}-{similarity}", pooling=pooling, similarity=similarity)
+            )
+            assert SentenceFolder.read(folder) == SentenceFolder(folder, folder, pooling, similarity)
+            read = ranker(folder)
+            assert (read.pooling, read.similarity, read.drawn) == (pooling, similarity, [])
+            other = ranker(folder, pooling="cls", similarity="dot")
+            assert (other.pooling, other.similarity) == ("cls", "dot")
+
+
+def test_two_towers_are_written_and_read(
+    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources, tmp_path: Path
+) -> None:
+    texts = encoded(read_as, made_up())
+    made = ranker(made_up(), tied=False, pooling="cls")
+    steps(in_training(made, texts, tiny_sources, lr=0.1))
+    made.save_pretrained(str(tmp_path))
+    again = ranker(str(tmp_path), tied=False)
+    for queries in (False, True):
+        assert torch.equal(vectors(again, texts.documents, queries), vectors(made, texts.documents, queries))
+    assert not torch.equal(vectors(made, texts.documents, True), vectors(made, texts.documents))
+    with pytest.raises(BadInput, match=r"ranker\.tied=false"):
+        ranker(str(tmp_path))
+    tokens = BiEncoder.tokenization(checkpoint=str(tmp_path), **SHORT)
+    assert read_as(tokens).documents.tokens.tolist() == texts.documents.tokens.tolist()
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("modules.json", [{"type": f"x.{kind}", "path": kind} for kind in ("Transformer", "Pooling", "Dense")]),
+        ("modules.json", [{"type": "x.CLIPModel", "path": ""}]),
+        ("modules.json", [{"nothing": 1}]),
+        ("1_Pooling/config.json", {"pooling_mode": "lasttoken"}),
+        ("1_Pooling/config.json", {"pooling_mode": ["mean", "cls"]}),
+        ("1_Pooling/config.json", {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}),
+        ("config_sentence_transformers.json", {"similarity_fn_name": "manhattan"}),
+    ],
+)  # fmt: skip
+def test_what_a_bi_encoder_does_not_do_is_refused(
+    file: str, content: Any, made_up: Callable[..., str], tmp_path: Path
+) -> None:
+    folder = sentence_folder(made_up, tmp_path / "folder", similarity="dot")
+    (folder / file).write_text(json.dumps(content))
+    with pytest.raises(BadInput) as caught:
+        ranker(str(folder))
+    assert str(caught.value).startswith(str(folder))
+    assert "\n" not in str(caught.value)
+
+
+def test_towers_of_unlike_words_are_refused(made_up: Callable[..., str], tmp_path: Path) -> None:
+    folder = sentence_folder(made_up, tmp_path / "folder", tied=False)
+    shutil.copy(f"{made_up('roberta')}/tokenizer.json", folder / "document_0_Transformer")
+    with pytest.raises(BadInput, match="subwords"):
+        ranker(str(folder), tied=False)
+
+
+def test_without_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    for ask in (lambda: ranker("nobody/nothing"), lambda: BiEncoder.tokenization(checkpoint="nobody/nothing")):
+        with pytest.raises(BadInput, match=r"ranker\.checkpoint=FOLDER"):
+            ask()

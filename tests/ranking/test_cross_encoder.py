@@ -1,0 +1,337 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from torch import Tensor
+
+from ranking.collections.collection import Collection
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.rankers.cross_encoder import CrossEncoder
+from ranking.scoring import score_candidates
+from ranking.sources import Sources
+from ranking.tokenization import Tokenization
+from tests.ranking.checkpoints import KINDS
+from tests.ranking.trained import generator, gradients, in_training, steps
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+Reader = Callable[[Tokenization | None], EncodedCollection]
+SHORT = {"max_query": 8, "max_document": 12}
+QUERIES = np.arange(4)
+LISTS = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np.int32)
+
+
+def ranker(checkpoint: str, seed: int = 3, **options: Any) -> CrossEncoder:
+    return CrossEncoder(generator(seed), checkpoint, **(SHORT | options))
+
+
+def encoded(read_as: Reader, checkpoint: str, **options: Any) -> EncodedCollection:
+    return read_as(CrossEncoder.tokenization(checkpoint=checkpoint, **(SHORT | options)))
+
+
+def weights(made: torch.nn.Module) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in made.state_dict().items()}
+
+
+def assert_equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
+    assert one.keys() == other.keys()
+    for name in one:
+        assert torch.equal(one[name], other[name]), name
+
+
+def differs(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return any(not torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_those_of_transformers_run_plainly(
+    kind: str, made_up: Callable[..., str], read_as: Reader, tiny: Collection
+) -> None:
+    checkpoint = made_up(kind)
+    made = ranker(checkpoint)
+    assert made.drawn == []
+    scores = score_candidates(made, encoded(read_as, checkpoint), QUERIES, LISTS)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(checkpoint).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    pairs = [(tiny.queries["text"][int(q)], tiny.documents["text"][int(d)]) for q, row in enumerate(LISTS) for d in row]
+    with torch.no_grad():
+        packed = [tokenizer(*pair, return_tensors="pt") for pair in pairs]
+        expected = np.array([float(model(**one).logits) for one in packed]).reshape(LISTS.shape)
+    assert expected.std() > 0.01
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_neither_buckets_nor_other_pairs_matter(kind: str, made_up: Callable[..., str], read_as: Reader) -> None:
+    texts = encoded(read_as, made_up(kind))
+    together = score_candidates(ranker(made_up(kind)), texts, QUERIES, LISTS)
+    for budget in (1, 40, 100_000):
+        scores = score_candidates(ranker(made_up(kind), budget=budget), texts, QUERIES, LISTS)
+        np.testing.assert_allclose(scores, together, atol=1e-6)
+    alone = [[score_candidates(ranker(made_up(kind)), texts, QUERIES[[q]], LISTS[[q], [d]][None])[0, 0] for d in (0, 3)]
+             for q in range(2)]  # fmt: skip
+    np.testing.assert_allclose(alone, together[:2, [0, 3]], atol=1e-6)
+
+
+def test_texts_are_cut(made_up: Callable[..., str], read_as: Reader) -> None:
+    texts = encoded(read_as, made_up())
+    short = ranker(made_up(), max_query=2, max_document=3)
+    of_cut = read_as(CrossEncoder.tokenization(checkpoint=made_up(), max_query=2, max_document=3))
+    assert of_cut.documents.lengths.max() == 3
+    np.testing.assert_array_equal(
+        score_candidates(short, texts, QUERIES, LISTS), score_candidates(short, of_cut, QUERIES, LISTS)
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_best_passage_counts(kind: str, made_up: Callable[..., str], read_as: Reader) -> None:
+    checkpoint, width = made_up(kind), 3
+    texts = encoded(read_as, checkpoint)
+    assert sorted({-(-length // width) for length in texts.documents.lengths.tolist()}) == [2, 3]
+    found = score_candidates(ranker(checkpoint, max_document=width, passages=2, pooling="max"), texts, QUERIES, LISTS)
+    first = ranker(checkpoint, max_document=width)
+    for row, documents in enumerate(LISTS):
+        for column, document in enumerate(documents):
+            tokens = texts.documents.take(np.array([document])).tokens
+            parts = [tokens[start : start + width] for start in range(0, len(tokens), width)][:2]
+            with torch.no_grad():
+                of_parts = first(texts.queries.take(np.array([row])), type(texts.documents).of_arrays(parts))
+            assert found[row, column] == pytest.approx(float(of_parts.max()), abs=1e-6)
+
+
+def test_one_passage_is_the_first(made_up: Callable[..., str], read_as: Reader) -> None:
+    texts = encoded(read_as, made_up())
+    first = score_candidates(ranker(made_up(), max_document=4, pooling="first"), texts, QUERIES, LISTS)
+    one = score_candidates(ranker(made_up(), max_document=4, pooling="max", passages=1), texts, QUERIES, LISTS)
+    np.testing.assert_array_equal(first, one)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_layers(kind: str, made_up: Callable[..., str], read_as: Reader, tmp_path: Path) -> None:
+    whole, cut = ranker(made_up(kind)), ranker(made_up(kind), layers=2)
+    assert set(weights(cut)) < set(weights(whole))
+    for name, tensor in weights(cut).items():
+        assert torch.equal(tensor, weights(whole)[name]), name
+    assert (len(whole.layers()), len(cut.layers())) == (5, 4)  # embeddings, the layers, what is above them
+    inside = [parameter for layer in cut.layers() for parameter in layer.parameters()]
+    assert {id(one) for one in inside} == {id(one) for one in cut.parameters()}
+    assert len(inside) == len(list(cut.parameters()))
+    texts = encoded(read_as, made_up(kind))
+    scores = score_candidates(cut, texts, QUERIES, LISTS)
+    assert np.abs(scores - score_candidates(whole, texts, QUERIES, LISTS)).max() > 1e-3
+    cut.save_pretrained(str(tmp_path))
+    again = ranker(str(tmp_path))
+    assert len(again.layers()) == 4
+    np.testing.assert_array_equal(score_candidates(again, texts, QUERIES, LISTS), scores)
+    with pytest.raises(BadInput, match=r"ranker\.layers.*has 3"):
+        ranker(made_up(kind), layers=4)
+
+
+def test_nothing_is_pickled(made_up: Callable[..., str], tmp_path: Path) -> None:
+    ranker(made_up()).save_pretrained(str(tmp_path))
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
+    }  # fmt: skip
+
+
+def test_a_head_that_is_not_there_is_drawn_from_the_generator(small_bert: str) -> None:
+    before = torch.get_rng_state()
+    one, same, other = (ranker(small_bert, seed) for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert {"classifier.weight", "classifier.bias"} <= set(one.drawn)
+    torch.manual_seed(99)
+    assert_equal(weights(one), weights(ranker(small_bert, 1)))
+    assert_equal(weights(one), weights(same))
+    changed = {name for name, tensor in weights(one).items() if not torch.equal(tensor, weights(other)[name])}
+    assert changed == {f"pretrained.model.{name}" for name in one.drawn if not name.endswith("bias")}
+    head = weights(one)["pretrained.model.classifier.weight"]
+    assert 0.01 < head.std() < 0.04  # the model's own deviation is 0.02
+
+
+def test_a_head_for_labels_is_drawn_anew(made_up: Callable[..., str], tmp_path: Path) -> None:
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(
+        made_up(), num_labels=3, ignore_mismatched_sizes=True
+    )
+    model.save_pretrained(tmp_path)
+    shutil.copy(f"{made_up()}/tokenizer.json", tmp_path)
+    shutil.copy(f"{made_up()}/tokenizer_config.json", tmp_path)
+    made = ranker(str(tmp_path))
+    assert made.drawn == ["classifier.bias", "classifier.weight"]
+    kept = "pretrained.model.bert.pooler.dense.weight"
+    assert torch.equal(weights(made)[kept], weights(ranker(made_up()))[kept])
+
+
+def broken(tmp_path: Path, made_up: Callable[..., str], what: str) -> str:
+    """A copy of a checkpoint with something wrong."""
+    folder = tmp_path / "broken"
+    shutil.copytree(made_up(), folder)
+    weights_file = folder / "model.safetensors"
+    if what == "pickled":
+        # Whoever reads it runs it; it is not to be touched.
+        torch.save({"anything": torch.zeros(3)}, folder / "pytorch_model.bin")
+        weights_file.unlink()
+    elif what == "weights":
+        weights_file.write_bytes(b"nothing like that")
+    elif what == "config":
+        (folder / "config.json").write_text("{")
+    elif what == "sizes":
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 20}))
+    else:
+        shutil.rmtree(folder)
+        folder.mkdir()
+    return str(folder)
+
+
+@pytest.mark.parametrize("what", ["pickled", "weights", "config", "sizes", "empty"])
+def test_what_cannot_be_read_is_one_line(what: str, made_up: Callable[..., str], tmp_path: Path) -> None:
+    folder = broken(tmp_path, made_up, what)
+    with pytest.raises(BadInput) as caught:
+        ranker(folder)
+    assert str(caught.value).startswith(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(BadInput, match=r"ranker\.checkpoint=FOLDER"):
+        ranker("nobody/nothing")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"preset": "huge"}, "preset"),
+        ({"pooling": "mean"}, "first or max"),
+        ({"passages": 0}, "passages"),
+        ({"precision": "int8"}, "bfloat16"),
+        ({"budget": 0}, "budget"),
+        ({"max_query": 0}, "max_query"),
+        ({"max_document": 30}, "40 positions"),
+    ],
+)
+def test_bad_options(options: dict[str, Any], says: str, made_up: Callable[..., str]) -> None:
+    with pytest.raises(BadInput, match=says):
+        ranker(made_up(), **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_reads_as_far_as_it_has_positions(kind: str, made_up: Callable[..., str], read_as: Reader) -> None:
+    reach = int(ranker(made_up(kind)).pretrained.reach)
+    assert reach == {"bert": 40, "roberta": 38, "modernbert": 40}[kind]
+    specials = ranker(made_up(kind)).packing.specials
+    made = ranker(made_up(kind), max_query=8, max_document=reach - 8 - specials)
+    texts = encoded(read_as, made_up(kind)).documents
+    longest = type(texts).of([[1 + token % 20 for token in range(40)]])
+    with torch.no_grad():
+        assert torch.isfinite(made(longest, longest)).all()
+    with pytest.raises(BadInput, match="positions"):
+        ranker(made_up(kind), max_query=8, max_document=reach - 7 - specials)
+
+
+@pytest.mark.parametrize("kind", ["bert", "modernbert"])
+def test_dropout_is_drawn_anew_at_each_step_and_the_same_in_each_run(
+    kind: str, made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
+) -> None:
+    checkpoint = made_up(kind, 0.3)
+    texts = encoded(read_as, checkpoint)
+
+    def training(seed: int = 3, lr: float = 0.01) -> Any:
+        return in_training(ranker(checkpoint), texts, tiny_sources, lr, seed)
+
+    assert training().ranker.noisy
+    assert not ranker(made_up(kind)).noisy
+    one, other = training(), training()
+    torch.manual_seed(4)
+    reached = steps(one)
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    again = steps(other, 1)
+    other.validate()
+    before = score_candidates(other.ranker, texts, QUERIES, LISTS)
+    np.testing.assert_array_equal(before, score_candidates(other.ranker, texts, QUERIES, LISTS))
+    other.epoch, other.position = 0, 0
+    other.order = one.order
+    again = steps(other, 1)
+    assert torch.equal(torch.get_rng_state(), state), "torch's own generator was drawn from"
+    assert_equal(reached, again)
+    # With a rate of learning of nothing the weights stay: what differs between steps is the noise.
+    still = training(lr=0.0)
+    first, second = gradients(still), None
+    still.position = 0
+    second = gradients(still)
+    assert differs(first, second)
+    assert differs(first, gradients(training(seed=4)))
+
+
+def test_without_dropout_parts_of_a_batch_add_up(
+    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
+) -> None:
+    texts = encoded(read_as, made_up())
+    whole = gradients(in_training(ranker(made_up()), texts, tiny_sources))
+    for parts in (2, 3):  # three are of two, one and one
+        added = gradients(in_training(ranker(made_up()), texts, tiny_sources, accumulate=parts))
+        assert added.keys() == whole.keys()
+        for name in whole:
+            torch.testing.assert_close(added[name], whole[name], atol=1e-6, rtol=1e-5)
+    assert max(float(gradient.abs().max()) for gradient in whole.values()) > 1e-3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradient_checkpointing_changes_nothing(
+    kind: str, made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
+) -> None:
+    checkpoint = made_up(kind, 0.2)
+    texts = encoded(read_as, checkpoint)
+    plain = gradients(in_training(ranker(checkpoint), texts, tiny_sources))
+    twice = gradients(in_training(ranker(checkpoint, gradient_checkpointing=True), texts, tiny_sources))
+    assert_equal(plain, twice)
+
+
+def test_bfloat16_is_close_and_its_weights_are_float32(
+    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
+) -> None:
+    texts = encoded(read_as, made_up())
+    exact = score_candidates(ranker(made_up()), texts, QUERIES, LISTS)
+    rough = ranker(made_up(), precision="bfloat16")
+    scores = score_candidates(rough, texts, QUERIES, LISTS)
+    assert 0 < np.abs(scores - exact).max() < 0.1
+    training = in_training(rough, texts, tiny_sources)
+    assert {tensor.dtype for tensor in steps(training).values()} == {torch.float32}
+    assert not training.diverged
+
+
+def test_float16_skips_a_step_that_overflows_and_goes_on(
+    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
+) -> None:
+    texts = encoded(read_as, made_up())
+    training = in_training(ranker(made_up(), precision="float16"), texts, tiny_sources)
+    assert training.scaler.is_enabled()
+    training.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**120)
+    before = weights(training.ranker)
+    steps(training, 1)
+    assert_equal(before, weights(training.ranker))
+    assert training.scaler.get_scale() == 2.0**119
+    assert not training.diverged
+    training.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**4)
+    steps(training, 1)
+    assert differs(before, weights(training.ranker))
+    assert training.scaler.state_dict() == training.state_dict()["scaler"]
+
+
+def test_it_learns(made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources) -> None:
+    texts = encoded(read_as, made_up())
+    training = in_training(ranker(made_up()), texts, tiny_sources, lr=0.05)
+    losses = []
+    for _ in range(12):
+        losses.append(training.update(training.next_batch(), np.tile(np.arange(3, dtype=np.int32), (4, 1))).loss)
+        training.position = 0
+    assert losses[-1] < 0.7 * losses[0]

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from ranking.errors import BadInput
+from ranking.index import IndexOptions, VectorIndex
+from ranking.index_versions import (
+    DOCUMENTS,
+    FAISS,
+    QUERIES,
+    RECORD,
+    IndexVersion,
+    create_vectors,
+    finish_version,
+    in_precision,
+    open_version,
+    start_version,
+    weights_digest,
+    write_block,
+)
+
+
+def drawn(rows: int, dimension: int, seed: int = 0) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).normal(size=(rows, dimension)).astype(np.float32)
+
+
+def written(folder: Path, documents: NDArray[np.float32], options: IndexOptions, version: int = 3) -> IndexVersion:
+    queries = drawn(6, documents.shape[1], 1)
+    building = start_version(folder, len(documents), 6, documents.shape[1], options)
+    write_block(building / DOCUMENTS, 0, documents)
+    write_block(building / QUERIES, 0, queries)
+    return finish_version(building, folder, version, 70, "ab" * 32, options)
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_blocks_from_any_number_of_writers_make_the_same_file(tmp_path: Path, workers: int) -> None:
+    vectors = drawn(101, 5)
+    create_vectors(tmp_path / "shared.npy", 101, 5)
+    with ThreadPoolExecutor(workers) as pool:
+        starts = np.random.default_rng(workers).permutation(np.arange(0, 101, 10)).tolist()
+        list(pool.map(lambda s: write_block(tmp_path / "shared.npy", s, vectors[s : s + 10]), starts))
+    assert (np.load(tmp_path / "shared.npy") == vectors).all()
+    create_vectors(tmp_path / "once.npy", 101, 5)
+    write_block(tmp_path / "once.npy", 0, vectors)
+    assert (tmp_path / "shared.npy").read_bytes() == (tmp_path / "once.npy").read_bytes()
+
+
+@pytest.mark.parametrize("memory", ["ram", "mapped"])
+@pytest.mark.parametrize("factory", ["Flat", "IVF4,Flat", "HNSW8"])
+def test_a_version_comes_back_as_it_was(tmp_path: Path, factory: str, memory: str) -> None:
+    options = IndexOptions(factory, precision="float16", memory=memory, probes=None if factory == "Flat" else 8)  # type: ignore[arg-type]
+    documents = drawn(200, 8)
+    one = written(tmp_path / "v3", documents, options)
+    assert [path.name for path in tmp_path.iterdir()] == ["v3"]
+    again = open_version(tmp_path / "v3")
+    assert again is not None
+    assert (again.version, again.step, again.digest, again.index.options) == (3, 70, "ab" * 32, options)
+    assert isinstance(again.index.vectors, np.memmap) == (memory == "mapped")
+    assert again.index.vectors.dtype == np.float16
+    asked = np.array([5, 0, 0])
+    in_memory = VectorIndex.build(documents.astype(np.float16), options)  # type: ignore[arg-type]
+    expected = in_memory.search(drawn(6, 8, 1)[asked], 9)
+    for version in (one, again):
+        found = version.search(asked, 9)
+        assert (found[0] == expected[0]).all()
+        assert (found[1] == expected[1]).all()
+        assert (version.scores(asked, found[0]) == found[1]).all()
+        others = drawn(3, 8, 2)
+        assert (version.search(asked, 4, others)[0] == in_memory.search(others, 4)[0]).all()
+        assert (version.scores(asked, found[0], others) == in_memory.scores(others, found[0])).all()
+
+
+def test_versions_may_differ_in_dimension_and_replace_each_other(tmp_path: Path) -> None:
+    written(tmp_path / "v", drawn(20, 8), IndexOptions(), 0)
+    written(tmp_path / "v", drawn(30, 5), IndexOptions(memory="mapped"), 1)
+    opened = open_version(tmp_path / "v")
+    assert opened is not None
+    assert (opened.version, opened.index.vectors.shape) == (1, (30, 5))
+
+
+@pytest.mark.parametrize("memory", ["ram", "mapped"])
+def test_an_empty_version(tmp_path: Path, memory: str) -> None:
+    version = written(tmp_path / "v", np.zeros((0, 4), np.float32), IndexOptions(memory=memory))  # type: ignore[arg-type]
+    assert version.search(np.array([1]), 2)[0].tolist() == [[-1, -1]]
+
+
+@pytest.mark.parametrize("harm", ["no record", "cut record", "other format", "short", "no vectors", "no queries",
+                                  "other count", "cut index", "no index", "no folder"])  # fmt: skip
+def test_a_half_version_is_refused(tmp_path: Path, harm: str) -> None:
+    folder = tmp_path / "v"
+    written(folder, drawn(200, 8), IndexOptions("IVF4,Flat"))
+    record = json.loads((folder / RECORD).read_text())
+    if harm == "no record":
+        (folder / RECORD).unlink()
+    elif harm == "cut record":
+        (folder / RECORD).write_text((folder / RECORD).read_text()[:50])
+    elif harm == "other format":
+        (folder / RECORD).write_text(json.dumps(record | {"format": 99}))
+    elif harm == "short":
+        (folder / DOCUMENTS).write_bytes((folder / DOCUMENTS).read_bytes()[:-8])
+    elif harm in ("no vectors", "no queries", "no index"):
+        (folder / {"no vectors": DOCUMENTS, "no queries": QUERIES, "no index": FAISS}[harm]).unlink()
+    elif harm == "other count":
+        (folder / RECORD).write_text(json.dumps(record | {"documents": 199}))
+    elif harm == "cut index":
+        (folder / FAISS).write_bytes((folder / FAISS).read_bytes()[:300])
+    else:
+        shutil.rmtree(folder)
+    assert open_version(folder) is None
+
+
+def test_what_is_being_built_is_no_version_yet(tmp_path: Path) -> None:
+    building = start_version(tmp_path / "v", 10, 6, 4, IndexOptions())
+    write_block(building / DOCUMENTS, 0, drawn(10, 4))
+    assert open_version(building) is None
+    assert open_version(tmp_path / "v") is None
+
+
+def test_blocks_that_do_not_fit_or_are_not_finite_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "v.npy"
+    create_vectors(path, 10, 4, "float16")
+    for start, block in ((8, drawn(3, 4)), (-1, drawn(1, 4)), (0, drawn(2, 5))):
+        with pytest.raises(ValueError, match="do not fit"):
+            write_block(path, start, block)
+    with pytest.raises(FloatingPointError, match="not finite"):
+        write_block(path, 0, np.full((1, 4), np.nan, np.float32))
+    with pytest.raises(BadInput, match=r"index.precision: .*too large for float16; choose float32"):
+        write_block(path, 0, np.full((1, 4), 1e5, np.float32))
+    assert not np.load(path).any()
+    with pytest.raises(BadInput, match="can't be written"):
+        create_vectors(tmp_path / "nowhere" / "v.npy", 1, 1)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="can't be written"):
+        start_version(tmp_path / "file" / "v", 1, 1, 1, IndexOptions())
+
+
+def test_float16_keeps_what_it_can() -> None:
+    kept = in_precision(np.array([[1.0, 2049.0, 65504.0]], np.float32), "float16")
+    assert kept.dtype == np.float16
+    assert kept.tolist() == [[1.0, 2048.0, 65504.0]]
+
+
+def test_the_digest_names_names_shapes_and_values() -> None:
+    weights = {"a": torch.arange(6.0).view(2, 3), "b": torch.tensor(1, dtype=torch.int64)}
+    same = {"b": torch.tensor(1, dtype=torch.int64), "a": torch.tensor([[0.0, 3], [1, 4], [2, 5]]).T}
+    assert weights_digest(weights) == weights_digest(same)
+    assert len(weights_digest(weights)) == 64
+    others = [
+        weights | {"a": torch.arange(6.0).view(3, 2)},
+        weights | {"a": torch.arange(6.0).view(2, 3).double()},
+        weights | {"a": torch.arange(6.0).view(2, 3) + 1},
+        {"c": weights["a"], "b": weights["b"]},
+        {"a": weights["a"]},
+        weights | {"a": torch.arange(6.0).view(2, 3).bfloat16()},
+    ]
+    assert len({weights_digest(each) for each in [weights, *others]}) == 7

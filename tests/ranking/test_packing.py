@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import polars as pl
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from ranking.packing import Packing, buckets
+from ranking.tokenization import read_tokenizer, subwords
+from tests.ranking.checkpoints import KINDS
+
+BY_HAND = Packing((1,), (2,), (2, 9), (0, 0, 0, 1, 1), 7)
+FIRST = ["moles dig", "hard mineral of silicon", "gold"]
+SECOND = ["bridges carry trains over rivers", "quartz", "gold is a soft metal"]
+
+
+@pytest.fixture(params=[*KINDS, "small_bert"])
+def checkpoint(request: pytest.FixtureRequest, made_up: Callable[..., str]) -> str:
+    """Made up in three architectures, and a real one."""
+    found: str = request.getfixturevalue("small_bert") if request.param == "small_bert" else made_up(request.param)
+    return found
+
+
+def ids(tokenizer: object, texts: list[str]) -> Tensor:
+    return torch.from_numpy(subwords(tokenizer, pl.Series(texts), 20).padded(20))
+
+
+@pytest.mark.parametrize("pair", [True, False])
+def test_as_the_tokenizer_itself_packs(checkpoint: str, pair: bool) -> None:
+    tokenizer = read_tokenizer(checkpoint)
+    given_texts = (FIRST, SECOND) if pair else (FIRST,)
+    expected = read_tokenizer(checkpoint)(*given_texts, padding=True, return_tensors="pt")
+    packing = Packing.of(tokenizer, pair)
+    packed = packing.pack(*(ids(tokenizer, texts) for texts in given_texts))
+    assert set(packed) == set(expected)
+    for name, tensor in packed.items():
+        assert tensor.dtype == torch.int64
+        assert tensor.tolist() == expected[name].tolist()
+    assert packing.specials == tokenizer.num_special_tokens_to_add(pair)
+
+
+def test_by_hand() -> None:
+    packed = BY_HAND.pack(torch.tensor([[12, 13, 0], [14, 0, 0]]), torch.tensor([[22, 0], [23, 24]]))
+    assert packed["input_ids"].tolist() == [[1, 11, 12, 2, 21, 2, 9], [1, 13, 2, 22, 23, 2, 9]]
+    assert packed["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1]]
+    assert packed["attention_mask"].tolist() == [[1] * 7, [1] * 7]
+
+
+def test_empty_texts_and_ends_of_unlike_length() -> None:
+    packed = BY_HAND.pack(torch.tensor([[0, 0], [12, 13]]), torch.tensor([[0], [22]]))
+    assert packed["input_ids"].tolist() == [[1, 2, 2, 9, 7, 7, 7], [1, 11, 12, 2, 21, 2, 9]]
+    assert packed["attention_mask"].tolist() == [[1, 1, 1, 1, 0, 0, 0], [1] * 7]
+    assert packed["token_type_ids"].tolist() == [[0, 0, 1, 1, 0, 0, 0], [0, 0, 0, 0, 1, 1, 1]]
+    nothing = BY_HAND.pack(torch.zeros(0, 3, dtype=torch.int32), torch.zeros(0, 2, dtype=torch.int32))
+    assert nothing["input_ids"].shape == (0, 4)
+
+
+TEXT = st.lists(st.integers(1, 50), max_size=5)
+
+
+@given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=6))
+def test_any_pair_is_its_parts_in_a_row(pairs: list[tuple[list[int], list[int]]]) -> None:
+    first, second = (
+        torch.tensor([[*text, *[0] * (5 - len(text))] for text in texts]) for texts in zip(*pairs, strict=True)
+    )
+    packed = BY_HAND.pack(first, second)
+    for row, (one, other) in enumerate(pairs):
+        sequence = [1, *(token - 1 for token in one), 2, *(token - 1 for token in other), 2, 9]
+        length = int(packed["attention_mask"][row].sum())
+        assert packed["input_ids"][row, :length].tolist() == sequence
+        assert set(packed["input_ids"][row, length:].tolist()) <= {7}
+    assert packed["attention_mask"].any(0).all(), "a column is padding in every row"
+
+
+@given(st.lists(st.integers(1, 40), max_size=60), st.integers(1, 200))
+def test_buckets_partition_and_keep_to_the_budget(lengths: list[int], budget: int) -> None:
+    parts = [part.tolist() for part in buckets(torch.tensor(lengths, dtype=torch.int64), budget)]
+    assert sorted(place for part in parts for place in part) == list(range(len(lengths)))
+    longest = [max(lengths[place] for place in part) for part in parts]
+    assert longest == sorted(longest)
+    for part, length in zip(parts, longest, strict=True):
+        assert len(part) == 1 or len(part) * length <= budget
+    for part, following in pairwise(parts):  # no bucket is left early
+        assert (len(part) + 1) * lengths[following[0]] > budget

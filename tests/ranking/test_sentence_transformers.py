@@ -1,0 +1,135 @@
+"""Weights go to sentence-transformers and come back, with the same numbers on both sides."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from ranking.collections.collection import Collection
+from ranking.rankers.bi_encoder import BiEncoder
+from ranking.rankers.cross_encoder import CrossEncoder
+from ranking.tokenization import subwords
+from tests.ranking.trained import generator
+
+library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
+pytestmark = pytest.mark.usefixtures("one_thread")
+CHECKPOINTS = [("small_bert", None), ("minilm", 2)]
+"""Fixture of a real checkpoint, and how many of its layers."""
+
+
+@pytest.fixture(params=CHECKPOINTS, ids=["two-layer BERT", "two layers of MiniLM"])
+def real(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Options of a ranker."""
+    name, layers = request.param
+    return {"checkpoint": request.getfixturevalue(name), "layers": layers, "max_query": 20, "max_document": 40}
+
+
+@torch.no_grad()
+def scores(ranker: CrossEncoder, tiny: Collection) -> np.ndarray:
+    """Of each query with the documents 0, 3, 6 and 9."""
+    queries = subwords(ranker.tokenizer, tiny.queries["text"], 20)
+    documents = subwords(ranker.tokenizer, tiny.documents["text"], 40)
+    shown = documents.take(np.tile([0, 3, 6, 9], len(queries)))
+    return ranker(queries, shown).numpy()
+
+
+def scores_there(folder: Path | str, tiny: Collection) -> np.ndarray:
+    model = library.CrossEncoder(str(folder), device="cpu", local_files_only=True)
+    pairs = [(query, tiny.documents["text"][row]) for query in tiny.queries["text"] for row in (0, 3, 6, 9)]
+    return model.predict(pairs, activation_fn=torch.nn.Identity()).reshape(-1, 4)
+
+
+@torch.no_grad()
+def vectors(ranker: BiEncoder, texts: pl.Series, queries: bool = False) -> np.ndarray:
+    read = ranker.represent_queries if queries else ranker.represent_documents
+    return read(subwords(ranker.tokenizer, texts, 40)).numpy()
+
+
+def assert_only_safetensors(folder: Path) -> None:
+    endings = {Path(name).suffix for _, _, names in os.walk(folder) for name in names}
+    assert endings <= {".json", ".safetensors", ".txt", ".md"}
+
+
+def test_our_cross_encoder_there(real: dict[str, Any], tiny: Collection, tmp_path: Path) -> None:
+    ranker = CrossEncoder(generator(), **real)
+    ranker.save_pretrained(str(tmp_path))
+    assert_only_safetensors(tmp_path)
+    ours = scores(ranker, tiny)
+    assert ours.std() > 1e-3
+    np.testing.assert_allclose(scores_there(tmp_path, tiny), ours, atol=1e-5)
+    again = CrossEncoder(generator(8), str(tmp_path), max_query=20, max_document=40)
+    assert again.drawn == []
+    assert len(again.layers()) == len(ranker.layers())
+    np.testing.assert_array_equal(scores(again, tiny), ours)
+
+
+def test_their_cross_encoder_here(small_bert: str, tiny: Collection, tmp_path: Path) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        model = library.CrossEncoder(small_bert, num_labels=1, device="cpu", local_files_only=True)
+    model.save_pretrained(str(tmp_path))
+    ranker = CrossEncoder(generator(), str(tmp_path), max_query=20, max_document=40)
+    assert ranker.drawn == []
+    ours = scores(ranker, tiny)
+    assert ours.std() > 1e-3
+    np.testing.assert_allclose(ours, scores_there(tmp_path, tiny), atol=1e-5)
+
+
+@pytest.mark.parametrize(("pooling", "similarity"), [(None, None), ("cls", "dot")])
+def test_our_bi_encoder_there(
+    pooling: str | None, similarity: str | None, real: dict[str, Any], tiny: Collection, tmp_path: Path
+) -> None:
+    ranker = BiEncoder(generator(), pooling=pooling, similarity=similarity, **real)
+    ranker.save_pretrained(str(tmp_path))
+    assert_only_safetensors(tmp_path)
+    model = library.SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True)
+    texts = tiny.documents["text"]
+    assert model.similarity_fn_name == (similarity or "cosine")
+    np.testing.assert_allclose(model.encode(texts.to_list()), vectors(ranker, texts), atol=1e-5)
+    long = pl.Series(["moles dig tunnels " * 40])
+    np.testing.assert_allclose(model.encode(long.to_list()), vectors(ranker, long), atol=1e-5)
+
+
+def test_our_two_towers_there(small_bert: str, tiny: Collection, tmp_path: Path) -> None:
+    ranker = BiEncoder(generator(), small_bert, tied=False)
+    with torch.no_grad():
+        next(ranker.query_tower.parameters()).mul_(0.5)
+    ranker.save_pretrained(str(tmp_path))
+    assert_only_safetensors(tmp_path)
+    model = library.SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True)
+    queries, documents = tiny.queries["text"], tiny.documents["text"]
+    np.testing.assert_allclose(model.encode_query(queries.to_list()), vectors(ranker, queries, True), atol=1e-5)
+    np.testing.assert_allclose(model.encode_document(documents.to_list()), vectors(ranker, documents), atol=1e-5)
+    assert np.abs(vectors(ranker, queries, True) - vectors(ranker, queries)).max() > 0.01
+
+
+def test_their_bi_encoder_here(minilm: str, tiny: Collection, tmp_path: Path) -> None:
+    """Both as it was published, with modules named in the old way, and as it is written today."""
+    model = library.SentenceTransformer(minilm, device="cpu", local_files_only=True)
+    model.save_pretrained(str(tmp_path))
+    expected = model.encode(tiny.documents["text"].to_list())
+    for folder in (minilm, str(tmp_path)):
+        ranker = BiEncoder(generator(), folder)
+        assert (ranker.pooling, ranker.similarity, ranker.dimension) == ("mean", "cosine", 384)
+        np.testing.assert_allclose(vectors(ranker, tiny.documents["text"]), expected, atol=1e-5)
+
+
+def test_their_two_towers_here(small_bert: str, tiny: Collection, tmp_path: Path) -> None:
+    from sentence_transformers.sentence_transformer.modules import Pooling, Router, Transformer
+
+    towers = [[Transformer(small_bert), Pooling(128, "cls")] for _ in range(2)]
+    with torch.no_grad():
+        next(towers[0][0].parameters()).mul_(0.5)
+    model = library.SentenceTransformer(modules=[Router.for_query_document(*towers)], device="cpu")
+    model.save_pretrained(str(tmp_path))
+    ranker = BiEncoder(generator(), str(tmp_path), similarity="dot", tied=False)
+    assert ranker.pooling == "cls"
+    queries, documents = tiny.queries["text"], tiny.documents["text"]
+    np.testing.assert_allclose(vectors(ranker, queries, True), model.encode_query(queries.to_list()), atol=1e-5)
+    np.testing.assert_allclose(vectors(ranker, documents), model.encode_document(documents.to_list()), atol=1e-5)

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ranking import tokenization
+from ranking.collections.collection import Collection
+from ranking.errors import BadInput
+from ranking.rankers.bi_encoder import BiEncoder
+from ranking.rankers.cross_encoder import CrossEncoder
+from ranking.tokenization import Subwords, read_tokenizer, subwords
+
+
+@pytest.fixture
+def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine without a network, but at once."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+
+def test_ids_are_the_tokenizers_plus_one_and_cut(small_bert: str) -> None:
+    tokenizer = read_tokenizer(small_bert)
+    texts = ["unbelievable tunnelling moles", "", "gold"]
+    made = subwords(read_tokenizer(small_bert), pl.Series(texts), 5)
+    expected = [tokenizer(text, add_special_tokens=False)["input_ids"][:5] for text in texts]
+    assert expected[1] == []
+    expected[1] = [tokenizer.unk_token_id]
+    assert [made.take([row]).tokens.tolist() for row in range(3)] == [[token + 1 for token in ids] for ids in expected]
+    assert made.lengths.tolist()[0] == 5
+
+
+def test_chunks_leave_no_trace(small_bert: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = pl.Series([f"text {'and more ' * (number % 4)}{number}" for number in range(7)])
+    whole = subwords(read_tokenizer(small_bert), texts, 6)
+    monkeypatch.setattr(tokenization, "CHUNK", 2)
+    parts = subwords(read_tokenizer(small_bert), texts, 6)
+    assert parts.tokens.tolist() == whole.tokens.tolist()
+    assert parts.offsets.tolist() == whole.offsets.tolist()
+
+
+def test_a_collection(tiny: Collection, made_up: Callable[..., str]) -> None:
+    tokens = Subwords(made_up(), 3, 4).encode(tiny)
+    assert tokens.documents.lengths.tolist() == [4] * 12
+    assert tokens.queries.lengths.tolist() == [3, 3, 3, 3, 2, 3, 2, 3]
+    names = read_tokenizer(made_up()).convert_ids_to_tokens((tokens.queries.take([4]).tokens - 1).tolist())
+    assert names == ["hard", "mineral"]
+    assert tokens.documents.tokens.min() > 0
+
+
+def test_the_key_is_what_the_tokens_depend_on(small_bert: str, tmp_path: Path) -> None:
+    key = Subwords(small_bert, 8, 16).key()
+    assert json.loads(json.dumps(key)) == key
+    copied = tmp_path / "elsewhere"
+    shutil.copytree(small_bert, copied, ignore=shutil.ignore_patterns("*.safetensors", "*.pt"))
+    assert Subwords(str(copied), 8, 16).key() == key
+    assert Subwords(small_bert, 9, 16).key() != key
+    assert Subwords(small_bert, 8, 17).key() != key
+    tokenizer = json.loads((copied / "tokenizer.json").read_text())
+    tokenizer["normalizer"] = None
+    (copied / "tokenizer.json").write_text(json.dumps(tokenizer))
+    assert Subwords(str(copied), 8, 16).key() != key
+
+
+def test_a_home_folder(made_up: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(made_up())
+    monkeypatch.setenv("HOME", str(folder.parent))
+    near = f"~/{folder.name}"
+    assert read_tokenizer(near).get_vocab() == read_tokenizer(str(folder)).get_vocab()
+    assert Subwords(near, 8, 16).key() == Subwords(str(folder), 8, 16).key()
+
+
+@pytest.mark.parametrize("ranker", [CrossEncoder, BiEncoder])
+def test_rankers_say_how_much_they_read(ranker: type[CrossEncoder | BiEncoder], small_bert: str) -> None:
+    asked = ranker.tokenization(checkpoint=small_bert, preset="small", max_query=7, max_document=None)
+    assert isinstance(asked, Subwords)
+    assert (asked.checkpoint, asked.max_query, asked.max_document) == (small_bert, 7, 64)
+    with pytest.raises(BadInput, match="preset"):
+        ranker.tokenization(checkpoint=small_bert, preset="huge")
+
+
+def test_passages_are_read_whole(small_bert: str) -> None:
+    asked = CrossEncoder.tokenization(checkpoint=small_bert, max_document=50, passages=3, pooling="max")
+    first = CrossEncoder.tokenization(checkpoint=small_bert, max_document=50, passages=3)
+    assert isinstance(asked, Subwords)
+    assert isinstance(first, Subwords)
+    assert (asked.max_document, first.max_document) == (150, 50)
+
+
+@pytest.mark.usefixtures("no_hub")
+def test_without_the_hub_one_line_says_how_to_name_a_folder() -> None:
+    with pytest.raises(BadInput) as caught:
+        read_tokenizer("nobody/nothing")
+    assert "ranker.checkpoint=FOLDER" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [None, "{nope"])
+def test_a_folder_without_a_tokenizer(content: str | None, small_bert: str, tmp_path: Path) -> None:
+    shutil.copy(f"{small_bert}/config.json", tmp_path)
+    if content:
+        (tmp_path / "tokenizer.json").write_text(content)
+    with pytest.raises(BadInput) as caught:
+        read_tokenizer(str(tmp_path))
+    assert str(tmp_path) in str(caught.value)
+    assert "tokenizer" in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from ranking import inner_products as products_module
+from ranking.errors import BadInput
+from ranking.index import IndexOptions, VectorIndex, describe_footprint, footprint
+from ranking.inner_products import inner_products, largest, longest
+
+
+def truth(
+    queries: NDArray[np.float32], vectors: NDArray[np.float32], depth: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """By sorting all products, in float64."""
+    products = np.einsum("qd,nd->qn", queries.astype(np.float64), vectors.astype(np.float64))
+    documents = np.broadcast_to(np.arange(products.shape[1]), products.shape)
+    order = np.lexsort((documents, -products), axis=1)[:, :depth]
+    return order, np.take_along_axis(products, order, 1)
+
+
+def whole_numbers(seed: int, rows: int, dimension: int, span: int = 3) -> NDArray[np.float32]:
+    """Vectors of small whole numbers: products without rounding and with many ties."""
+    return np.random.default_rng(seed).integers(-span, span + 1, (rows, dimension)).astype(np.float32)
+
+
+@pytest.mark.parametrize("memory", ["ram", "mapped"])
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_a_flat_index_is_exact_with_ties(
+    precision: str, memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products_module, "CHUNK", 37)
+    monkeypatch.setattr(products_module, "ASKED", 9)
+    vectors, queries = whole_numbers(0, 300, 6), whole_numbers(1, 40, 6)
+    vectors[200:250] = vectors[:50]  # documents that are alike
+    kept: Any = vectors.astype(precision)
+    if memory == "mapped":
+        np.save(tmp_path / "vectors.npy", kept)
+        kept = np.load(tmp_path / "vectors.npy", mmap_mode="r")
+    index = VectorIndex.build(kept, IndexOptions(precision=precision, memory=memory))  # type: ignore[arg-type]
+    for depth in (1, 7, 100, 290):
+        documents, scores = index.search(queries, depth)
+        expected, products = truth(queries, vectors, depth)
+        assert documents.tolist() == expected.tolist()
+        assert scores.tolist() == products.tolist()
+    assert (documents.dtype, scores.dtype) == (np.int32, np.float32)
+
+
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 120), st.integers(1, 12), st.integers(1, 60), st.sampled_from([0, 1, 60])
+)
+def test_any_search_gives_the_order_of_the_float64_products(
+    seed: int, count: int, dimension: int, depth: int, alike: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(count, dimension)).astype(np.float32)
+    # Copies, and neighbours that differ in the last bit of one number: nearer than float32 products can tell.
+    vectors[: alike // 2] = vectors[-1]
+    vectors[alike // 2 : alike] = np.nextafter(vectors[0], np.float32(9))
+    queries = rng.normal(size=(3, dimension)).astype(np.float32)
+    documents, scores = VectorIndex.build(vectors, IndexOptions()).search(queries, depth)
+    products = inner_products(queries, vectors, np.broadcast_to(np.arange(count), (3, count)))
+    order = np.lexsort((np.broadcast_to(np.arange(count), (3, count)), -products), axis=1)[:, :depth]
+    assert documents[:, :count].tolist() == order.tolist()
+    assert (documents[:, count:] == -1).all()
+    assert np.isneginf(scores[:, count:]).all()
+    assert products == pytest.approx(queries.astype(np.float64) @ vectors.T.astype(np.float64), abs=1e-12)
+
+
+def test_candidates_that_rounding_has_misled_are_found_again() -> None:
+    rng = np.random.default_rng(4)
+    vectors = rng.normal(size=(500, 32)).astype(np.float32)
+    vectors[:] = vectors[0] + rng.integers(-2, 3, vectors.shape).astype(np.float32) * np.float32(2**-22)
+    queries = rng.normal(size=(5, 32)).astype(np.float32)
+    norm = longest(vectors)
+    share = 32 * 2.0**-24 / (1 - 32 * 2.0**-24)
+    error = share * norm * np.linalg.norm(queries, axis=1)
+
+    def worst(queries: NDArray[np.float32], width: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """As wrong as float32 arithmetic may be: the truly best are scored low, the rest high."""
+        exact = queries.astype(np.float64) @ vectors.T.astype(np.float64)
+        best = exact >= np.sort(exact, axis=1)[:, [-10]]
+        scores = np.where(best, exact - error[:, None], exact + error[:, None])
+        rows = np.argsort(-scores, axis=1)[:, :width]
+        return np.take_along_axis(scores, rows, 1).astype(np.float32), rows
+
+    everything = np.broadcast_to(np.arange(500), (5, 500))
+    products = inner_products(queries, vectors, everything)
+    expected = np.lexsort((everything, -products), axis=1)[:, :10]
+    assert not any(set(row) <= set(got) for row, got in zip(expected, worst(queries, 26)[1], strict=True))
+    assert largest(queries, vectors, 10, norm, worst)[0].tolist() == expected.tolist()
+
+
+def test_products_do_not_depend_on_what_is_computed_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    vectors, queries = rng.normal(size=(50, 33)).astype(np.float32), rng.normal(size=(9, 33)).astype(np.float32)
+    rows = rng.integers(-1, 50, (9, 20))
+    whole = inner_products(queries, vectors, rows)
+    alone = [[inner_products(queries[[q]], vectors, rows[[q]][:, [m]])[0, 0] for m in range(20)] for q in range(9)]
+    assert whole.tolist() == alone
+    monkeypatch.setattr(products_module, "GATHERED", 33 * 20 * 2)
+    assert inner_products(queries, vectors, rows).tolist() == alone
+    assert (np.isneginf(whole) == (rows < 0)).all()
+
+
+@pytest.mark.parametrize("factory", ["Flat", "IVF4,Flat", "HNSW8"])
+def test_an_empty_collection_and_no_queries(factory: str) -> None:
+    empty = VectorIndex.build(np.zeros((0, 4), np.float32), IndexOptions(factory=factory))
+    documents, scores = empty.search(np.ones((2, 4), np.float32), 3)
+    assert documents.tolist() == [[-1] * 3] * 2
+    assert np.isneginf(scores).all()
+    assert np.isneginf(empty.scores(np.ones((2, 4), np.float32), np.full((2, 1), -1))).all()
+    some = VectorIndex.build(whole_numbers(0, 200, 4), IndexOptions(factory=factory))
+    assert some.search(np.zeros((0, 4), np.float32), 3)[0].shape == (0, 3)
+
+
+@pytest.mark.parametrize("options", [
+    IndexOptions("IVF8,Flat", probes=8), IndexOptions("HNSW16", probes=200), IndexOptions("IVF8,SQfp16", probes=8),
+    IndexOptions("PCA8,IVF4,Flat", probes=4),
+])  # fmt: skip
+def test_approximate_indexes_find_nearly_all_and_score_exactly(options: IndexOptions) -> None:
+    rng = np.random.default_rng(6)
+    vectors, queries = rng.normal(size=(800, 8)).astype(np.float32), rng.normal(size=(20, 8)).astype(np.float32)
+    documents, scores = VectorIndex.build(vectors, options).search(queries, 10)
+    expected, _ = truth(queries, vectors, 10)
+    assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(documents, expected, strict=True)]) > 0.95
+    assert (scores == inner_products(queries, vectors, documents).astype(np.float32)).all()
+    assert (np.diff(scores, axis=1) <= 0).all()
+    again = VectorIndex.build(vectors, options).search(queries, 10)
+    assert (again[0] == documents).all()
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    (IndexOptions("Nonsense"), "faiss makes no index 'Nonsense' of 8 dimensions"),
+    (IndexOptions("PQ3"), "multiple of the number of subquantizers"),
+    (IndexOptions("SQ8", probes=3), "nothing to probe"),
+])  # fmt: skip
+def test_a_factory_that_faiss_refuses_is_one_line(options: IndexOptions, said: str) -> None:
+    with pytest.raises(BadInput, match=said) as caught:
+        options.check(8)
+    assert "\n" not in str(caught.value)
+    assert "/" not in str(caught.value).split(";")[0]  # no place in faiss's source
+
+
+def test_too_few_vectors_for_the_cells_are_refused() -> None:
+    with pytest.raises(BadInput, match=r"'IVF64,Flat' can't be built from 10 vectors .*; choose Flat, or fewer cells"):
+        VectorIndex.build(np.ones((10, 4), np.float32), IndexOptions("IVF64,Flat"))
+
+
+@pytest.mark.parametrize("wrong", [
+    {"precision": "int8"}, {"memory": "disk"}, {"factory": ""}, {"probes": 0, "factory": "IVF4,Flat"}, {"probes": 4},
+    {"seed": -1},
+])  # fmt: skip
+def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match="index"):
+        IndexOptions(**wrong)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_are_refused(value: float) -> None:
+    vectors = np.ones((5, 3), np.float32)
+    vectors[3, 1] = value
+    with pytest.raises(FloatingPointError, match="not finite"):
+        VectorIndex.build(vectors, IndexOptions())
+
+
+def test_the_footprint_by_hand() -> None:
+    flat = footprint(100_000, 384, IndexOptions(), 1000)
+    vectors, queries = 100_000 * 384 * 4, 1000 * 384 * 4
+    assert flat["serving"] == flat["disk"] == vectors + queries
+    assert flat["swapping"] == 2 * flat["serving"]
+    half = footprint(100_000, 384, IndexOptions(precision="float16"), 1000)
+    assert half["disk"] == vectors // 2 + queries
+    mapped = footprint(10_000_000, 384, IndexOptions(memory="mapped"), 1000)
+    assert mapped["serving"] == queries + (1 << 16) * 384 * 4
+    assert mapped["disk"] == 100 * vectors + queries
+    coded = footprint(100_000, 384, IndexOptions("IVF64,PQ48", memory="mapped"), 1000)
+    assert coded["disk"] == vectors + queries + 100_000 * (48 + 1 + 8)
+    line = describe_footprint(flat)
+    assert line == "0.16 GB of memory, 0.31 GB while a new version takes over, 0.16 GB on disk"
+
+
+def test_the_footprint_of_a_graph_is_about_its_file(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(2000, 32)).astype(np.float32)
+    VectorIndex.build(vectors, IndexOptions("HNSW16")).save(tmp_path / "graph")
+    estimate = footprint(2000, 32, IndexOptions("HNSW16"), 0)["disk"] - vectors.nbytes
+    assert (tmp_path / "graph").stat().st_size == pytest.approx(estimate, rel=0.1)

@@ -1,0 +1,61 @@
+"""A ranker that reads subwords, in training on the collection `tiny`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from ranking.encoding import EncodedCollection
+from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.origins import RandomCandidates
+from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.rankers.ranker import Ranker
+from ranking.sources import Sources
+from ranking.training import RankerTraining
+
+NEGATIVES = np.array([[1, 2, 3], [4, 5, -1], [6, 7, 8], [9, 10, 11]], np.int32)
+
+
+def generator(seed: int = 3) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def in_training(
+    ranker: Ranker,
+    encoded: EncodedCollection,
+    sources: Sources,
+    lr: float = 0.01,
+    seed: int = 3,
+    objective: Any = None,
+    **options: Any,
+) -> RankerTraining:
+    """The training of a ranker; batches of four."""
+    candidates = RandomCandidates(8).candidates(sources, np.array([4, 5]))
+    return RankerTraining(
+        ranker,
+        objective or SoftmaxLikelihood(),
+        encoded,
+        np.arange(4),
+        Evaluation(encoded, candidates, ["AP@8"]),
+        partial(torch.optim.SGD, lr=lr),
+        np.random.default_rng(seed),
+        **({"batch_size": 4} | options),
+    )
+
+
+def steps(training: RankerTraining, count: int = 2) -> dict[str, torch.Tensor]:
+    """The weights after some updates on the same batch."""
+    for _ in range(count):
+        training.update(training.next_batch(), NEGATIVES)
+        training.position = 0
+    return {name: tensor.clone() for name, tensor in training.ranker.state_dict().items()}
+
+
+def gradients(training: RankerTraining) -> dict[str, torch.Tensor]:
+    """Gradients of one update."""
+    training.update(training.next_batch(), NEGATIVES)
+    parameters = training.ranker.named_parameters()
+    return {name: parameter.grad.clone() for name, parameter in parameters if parameter.grad is not None}

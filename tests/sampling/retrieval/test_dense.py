@@ -1,0 +1,462 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.embedding import embed
+from ranking.errors import BadInput
+from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.origins import RandomCandidates
+from ranking.index import IndexOptions
+from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.rankers.dense import DenseRanker
+from ranking.sources import Sources
+from ranking.texts import Texts
+from ranking.training import RankerTraining
+from sampling.guard import Guard
+from sampling.policies.fixed import Fixed
+from sampling.policies.mixture import Mixture
+from sampling.retrieval.dense import Dense, Refresh
+from sampling.retrieval.negative_index import Answer, LocalIndex
+from sampling.retrieval.random import RandomFunction
+from sampling.sampler import Sampler
+from sampling.selection.top import Top
+from sampling.selection.uniform import Uniform
+
+
+class Bag(DenseRanker):
+    """A text is the sum of its words' vectors."""
+
+    def __init__(self, words: int, dimension: int = 5) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(words, dimension, generator=torch.Generator().manual_seed(1)))
+
+    @property
+    def dimension(self) -> int:
+        return self.table.shape[1]
+
+    def represent_queries(self, queries: Texts) -> Tensor:
+        tokens = torch.from_numpy(queries.padded(int(queries.lengths.max(initial=1))).astype(np.int64))
+        return (self.table[tokens] * (tokens > 0)[..., None]).sum(1)
+
+    def represent_documents(self, documents: Texts) -> Tensor:
+        return self.represent_queries(documents)
+
+    def layers(self) -> list[nn.Module]:
+        return [self]
+
+
+@pytest.fixture
+def bag_training(tiny_sources: Sources) -> Callable[..., RankerTraining]:
+    """Makes the training of a `Bag` on `tiny`: three batches an epoch."""
+    encoded = tiny_sources.encoded
+    evaluation = Evaluation(encoded, RandomCandidates(8).candidates(tiny_sources, np.array([4, 5])), ["AP@8"])
+
+    def make(ranker: Any = None) -> RankerTraining:
+        ranker = ranker or Bag(len(encoded.idf))
+        optimizer = partial(torch.optim.Adam, lr=0.1)
+        rng = np.random.default_rng(2)
+        return RankerTraining(
+            ranker, SoftmaxLikelihood(), encoded, np.arange(4), evaluation, optimizer, rng, 2, max_epochs=4, patience=4
+        )
+
+    return make
+
+
+def started(training: RankerTraining, guard: Guard | None = None, **options: Any) -> Dense:
+    function = Dense(**options)
+    function.ready(training.encoded, None)
+    if guard:
+        function.guard = guard
+    function.begin(training)
+    return function
+
+
+def sampler(function: Dense, training: RankerTraining) -> Sampler:
+    function.ready(training.encoded, None)
+    return Sampler(Fixed(), {"dense": function}, Uniform(), 2, np.random.default_rng(0))
+
+
+def steps(source: Sampler, training: RankerTraining, count: int) -> list[list[list[int]]]:
+    """The negatives of so many updates."""
+    shown = []
+    for _ in range(count):
+        if training.epoch_over:
+            training.validate()
+        batch = training.next_batch()
+        negatives = source.negatives(batch, training)
+        shown.append(negatives.tolist())
+        source.observe(negatives, training.update(batch, negatives))
+    return shown
+
+
+def products(training: RankerTraining, queries: np.ndarray) -> np.ndarray:
+    ranker, encoded = training.ranker, training.encoded
+    assert isinstance(ranker, DenseRanker)
+    documents = embed(ranker, encoded.documents, np.arange(len(encoded.documents)))
+    return embed(ranker, encoded.queries, queries, queries=True).astype(np.float64) @ documents.T.astype(np.float64)
+
+
+def relevant_to(training: RankerTraining, query: int) -> set[int]:
+    return set(training.encoded.judgements.relevant().of(query)[0].tolist())
+
+
+def test_top_is_the_order_of_the_products_without_the_relevant(bag_training: Callable[..., RankerTraining]) -> None:
+    training = bag_training()
+    function = started(training, depth=6)
+    queries = np.array([2, 0, 2])
+    offer = function.top(queries, 4, np.random.default_rng(0))
+    of_queries = products(training, queries)
+    for row, query in enumerate(queries):
+        order = sorted(range(12), key=lambda d: (-of_queries[row, d], d))
+        expected = [d for d in order if d not in relevant_to(training, query)][:4]
+        assert offer.documents[row].tolist() == expected
+        assert offer.scores[row] == pytest.approx(of_queries[row, expected], rel=1e-5)
+    assert offer.documents.dtype == np.int32
+    assert (function.version, function.age) == (0, 0)
+
+
+def test_samples_are_of_the_first_depth_and_distinct(bag_training: Callable[..., RankerTraining]) -> None:
+    training = bag_training()
+    function = started(training, depth=3)
+    rng = np.random.default_rng(0)
+    head = function.top(np.array([1]), 9, rng).documents[0]
+    assert head[3:].tolist() == [-1] * 6
+    seen = [tuple(sorted(function.sample(np.array([1]), 2, rng).documents[0].tolist())) for _ in range(60)]
+    assert set(seen) == {tuple(sorted(pair)) for pair in ((head[0], head[1]), (head[0], head[2]), (head[1], head[2]))}
+    everything = started(training, depth=50).sample(np.arange(8), 12, rng).documents
+    for query in range(8):
+        assert sorted(everything[query][everything[query] >= 0]) == sorted(
+            set(range(12)) - relevant_to(training, query)
+        )
+
+
+@pytest.mark.parametrize("margins", [{"absolute": 0.5}, {"relative": 0.2}, {"absolute": 0.1, "relative": 0.05}])
+def test_neither_relevant_nor_guarded_documents_are_served(
+    bag_training: Callable[..., RankerTraining], margins: dict[str, float]
+) -> None:
+    training = bag_training()
+    guard = Guard(**margins)
+    function = started(training, guard, depth=12)
+    queries = np.arange(8)
+    of_queries = products(training, queries)
+    offer, dropped = function.top(queries, 12, np.random.default_rng(0)), 0
+    for query in queries:
+        relevant = relevant_to(training, query)
+        best = max(of_queries[query, list(relevant)])
+        limit = min(best - margins.get("absolute", 0), best - margins.get("relative", 0) * abs(best))
+        rest = [d for d in range(12) if d not in relevant]
+        allowed = {d for d in rest if of_queries[query, d] <= limit}
+        dropped += len(rest) - len(allowed)
+        assert set(offer.documents[query][offer.documents[query] >= 0].tolist()) == allowed
+    assert 0 < dropped < 8 * 12
+    assert function.guarded == dropped
+
+
+class Spread(Bag):
+    """Document d scores −d for every query: the order is the collection's."""
+
+    def represent_queries(self, queries: Texts) -> Tensor:
+        return torch.tensor([[1.0]]).expand(len(queries), 1) * self.table[:1, :1] ** 0
+
+    def represent_documents(self, documents: Texts) -> Tensor:
+        return -documents_first_word(documents)
+
+    @property
+    def dimension(self) -> int:
+        return 1
+
+
+def documents_first_word(documents: Texts) -> Tensor:
+    return torch.from_numpy(documents.tokens[documents.offsets[:-1]].astype(np.float32))[:, None]
+
+
+def test_a_guard_that_takes_the_head_looks_further_down(encoded_of: Callable[..., Any]) -> None:
+    class Training:
+        def __init__(self) -> None:
+            self.encoded = encoded_of([[1 + d] for d in range(100)], [[1]], {0: {30: 1}})
+            self.ranker, self.step, self.diverged = Spread(3), 0, False
+
+    training: Any = Training()
+    function = started(training, Guard(absolute=2), depth=6)
+    offer = function.top(np.array([0]), 6, np.random.default_rng(0))
+    assert offer.documents.tolist() == [[32, 33, 34, 35, 36, 37]]
+    shallow = started(training, Guard(absolute=2), depth=3)  # 8 × 3 = 24 is as far as it looks
+    assert shallow.top(np.array([0]), 2, np.random.default_rng(0)).documents.tolist() == [[-1, -1]]
+
+
+class ByHand:
+    """A service that notes what it is asked, and answers by a fixed list."""
+
+    def __init__(self) -> None:
+        self.published: list[tuple[int, float]] = []
+        self.asked: list[tuple[int, int, Any]] = []
+        self.loaded: Any = None
+
+    def publish(self, weights: Mapping[str, Tensor], step: int) -> None:
+        self.published.append((step, float(weights["table"].sum())))
+
+    def search(self, queries: np.ndarray, depth: int, step: int, vectors: Any = None) -> Answer:
+        self.asked.append((step, depth, vectors))
+        documents = np.broadcast_to(np.arange(depth, dtype=np.int32), (len(queries), depth))
+        return Answer(np.where(documents < 12, documents, -1), -documents.astype(np.float32), 7, step - 3)
+
+    def scores(self, queries: np.ndarray, documents: np.ndarray, vectors: Any = None) -> np.ndarray:
+        return np.where(documents < 0, -np.inf, -documents.astype(np.float32))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"mine": 5}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.loaded = dict(state)
+
+
+def test_weights_are_published_at_the_start_and_every_so_many_steps(
+    bag_training: Callable[..., RankerTraining],
+) -> None:
+    training, service = bag_training(), ByHand()
+    function = Dense(depth=4, refresh=Refresh("async", every=2))
+    function.serve(service)
+    source = sampler(function, training)
+    before = float(training.ranker.table.detach().sum())  # type: ignore[union-attr]
+    steps(source, training, 5)
+    assert [step for step, _ in service.published] == [0, 2, 4]
+    assert service.published[0][1] == before
+    assert len({weights for _, weights in service.published}) == 3
+    assert [step for step, _, _ in service.asked] == [0, 1, 2, 3, 4]
+    assert all(vectors is None for _, _, vectors in service.asked)
+    assert source.traced()["version"].tolist() == [7] * 5
+    assert source.traced()["age"].tolist() == [3] * 5
+    assert source.state_dict()["functions"]["dense"]["index"] == {"mine": 5}
+
+
+def test_a_loaded_state_is_the_service_s_and_nothing_is_published_over_it(
+    bag_training: Callable[..., RankerTraining],
+) -> None:
+    training, service = bag_training(), ByHand()
+    function = Dense(refresh=Refresh("async"))
+    function.serve(service)
+    function.ready(training.encoded, None)
+    function.load_state_dict({"guarded": 9, "index": {"mine": 6}})
+    function.begin(training)
+    assert (service.loaded, service.published, function.guarded) == ({"mine": 6}, [], 9)
+    function.begin(training)  # another training of the same function starts afresh
+    assert (len(service.published), function.guarded) == (1, 0)
+
+
+def test_a_training_that_diverged_publishes_nothing(bag_training: Callable[..., RankerTraining]) -> None:
+    training, service = bag_training(), ByHand()
+    function = Dense(refresh=Refresh("async", every=1))
+    function.serve(service)
+    function.ready(training.encoded, None)
+    function.begin(training)
+    training.diverged = True
+    function.follow(training)
+    assert len(service.published) == 1
+
+
+def versions(training: RankerTraining, count: int = 9, **refresh: Any) -> tuple[list[int], list[int]]:
+    source = sampler(Dense(depth=5, refresh=Refresh(**refresh)), training)
+    steps(source, training, count)
+    return source.traced()["version"].tolist(), source.traced()["age"].tolist()
+
+
+def test_when_each_mode_serves_what(bag_training: Callable[..., RankerTraining]) -> None:
+    assert versions(bag_training(), mode="never", every=2) == ([0] * 9, list(range(9)))
+    assert versions(bag_training(), mode="sync", every=3) == ([0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3)
+    served = versions(bag_training(), mode="lagged", every=3, lag=1)
+    assert served == ([0, 0, 0, 0, 1, 1, 1, 2, 2], [0, 1, 2, 3, 1, 2, 3, 1, 2])
+    served = versions(bag_training(), mode="lagged", every=2)  # lag = every
+    assert served == ([0, 0, 0, 0, 1, 1, 2, 2, 3], [0, 1, 2, 3, 2, 3, 2, 3, 2])
+    served = versions(bag_training(), mode="lagged", every=1, lag=3)  # three wait at once
+    assert served == ([0, 0, 0, 0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 3, 3, 3, 3, 3])
+
+
+def test_a_refreshed_index_ranks_as_the_ranker_does_and_a_frozen_one_as_it_did(
+    bag_training: Callable[..., RankerTraining],
+) -> None:
+    training = bag_training()
+    refreshed, frozen = (
+        sampler(Dense(depth=12, refresh=Refresh(mode, every=1)), training).functions["dense"]  # type: ignore[arg-type]
+        for mode in ("sync", "never")
+    )
+    first = products(training, np.arange(8))
+    for function in (refreshed, frozen):
+        function.begin(training)
+    for _ in range(3):
+        batch = training.next_batch()
+        training.update(batch, np.full((len(batch), 1), 11, np.int32))
+        refreshed.follow(training)
+        frozen.follow(training)
+    then = products(training, np.arange(8))
+    rng = np.random.default_rng(0)
+    tops = [function.top(np.arange(8), 12, rng).scores for function in (refreshed, frozen)]
+    for scores, expected in zip(tops, (then, first), strict=True):
+        for query in range(8):
+            rest = sorted(set(range(12)) - relevant_to(training, query))
+            assert scores[query][: len(rest)] == pytest.approx(sorted(expected[query, rest])[::-1], rel=1e-4, abs=1e-4)
+
+
+def test_queries_of_now_search_an_old_index(bag_training: Callable[..., RankerTraining]) -> None:
+    training = bag_training()
+    function = started(training, depth=12, queries="now", refresh=Refresh("never"))
+    old = embed(training.ranker, training.encoded.documents, np.arange(12))  # type: ignore[arg-type]
+    batch = training.next_batch()
+    training.update(batch, np.full((len(batch), 1), 11, np.int32))
+    new = embed(training.ranker, training.encoded.queries, np.array([3]), queries=True)  # type: ignore[arg-type]
+    offer = function.top(np.array([3]), 1, np.random.default_rng(0))
+    unjudged = [d for d in range(12) if d not in relevant_to(training, 3)]
+    best = max(unjudged, key=lambda d: float(new[0] @ old[d]))
+    assert offer.documents[0, 0] == best
+    assert offer.scores[0, 0] == pytest.approx(float(new[0] @ old[best]), rel=1e-5)
+
+
+@pytest.mark.parametrize("refresh", [
+    Refresh("sync", every=2), Refresh("never"), Refresh("lagged", every=3, lag=2), Refresh("lagged", every=1, lag=3),
+])  # fmt: skip
+def test_an_interrupted_run_is_shown_the_same_negatives(
+    bag_training: Callable[..., RankerTraining], refresh: Refresh
+) -> None:
+    def make() -> tuple[Sampler, RankerTraining]:
+        training = bag_training()
+        function = Dense(depth=4, refresh=refresh)
+        function.guard = Guard(absolute=0.0)
+        return sampler(function, training), training
+
+    source, training = make()
+    whole = steps(source, training, 10)
+    for interrupt in (4, 5, 7):
+        first, of_first = make()
+        begun = steps(first, of_first, interrupt)
+        saved = from_bytes(to_bytes([of_first.state_dict(), first.state_dict()]))
+        again, of_again = make()
+        of_again.load_state_dict(saved[0])
+        again.load_state_dict(saved[1])
+        assert begun + steps(again, of_again, 10 - interrupt) == whole
+        assert again.report() == source.report()
+        assert {name: values.tolist() for name, values in again.traced().items()} == {
+            name: values.tolist() for name, values in source.traced().items()
+        }
+        assert (again.traced()["version"] == source.traced()["version"]).all()
+
+
+def test_a_mapped_index_gives_the_same_negatives(bag_training: Callable[..., RankerTraining], tmp_path: Path) -> None:
+    shown = []
+    for index in (IndexOptions(), IndexOptions(memory="mapped")):
+        training = bag_training()
+        shown.append(steps(sampler(Dense(4, refresh=Refresh("sync", 2), index=index), training), training, 6))
+    assert shown[0] == shown[1]
+    training = bag_training()
+    local = LocalIndex(Bag(len(training.encoded.idf)), training.encoded, IndexOptions(memory="mapped"), folder=tmp_path)
+    local.publish(training.ranker.state_dict(), 0)
+    first = local.search(np.arange(4), 3, 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["version"]
+    assert (local.scores(np.arange(4), first.documents) == first.scores).all()
+
+
+def test_published_weights_are_copies(bag_training: Callable[..., RankerTraining]) -> None:
+    training = bag_training()
+    local = LocalIndex(Bag(len(training.encoded.idf)), training.encoded, IndexOptions())
+    local.publish(training.ranker.state_dict(), 0)
+    with torch.no_grad():
+        expected = products(training, np.array([0])).max()
+        for weights in training.ranker.parameters():
+            weights.mul_(100)
+    assert local.search(np.array([0]), 1, 0).scores[0, 0] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(("lag", "kept"), [(0, [20]), (3, [17, 18, 19, 20])])
+def test_weights_that_nobody_will_read_are_forgotten(
+    bag_training: Callable[..., RankerTraining], lag: int, kept: list[int]
+) -> None:
+    training = bag_training()
+    local = LocalIndex(Bag(len(training.encoded.idf)), training.encoded, IndexOptions(), lag)
+    for step in range(21):
+        local.publish(training.ranker.state_dict(), step)
+    assert [published["step"] for published in local.state_dict()["published"]] == kept
+    answer = local.search(np.array([0]), 1, 20)
+    assert (answer.version, answer.step) == (kept[0], kept[0])
+
+
+def test_an_index_that_was_never_filled_says_so(bag_training: Callable[..., RankerTraining]) -> None:
+    training = bag_training()
+    local = LocalIndex(Bag(len(training.encoded.idf)), training.encoded, IndexOptions())
+    with pytest.raises(RuntimeError, match="nothing has been published"):
+        local.search(np.array([0]), 1, 0)
+    with pytest.raises(RuntimeError, match="no version has answered"):
+        local.scores(np.array([0]), np.array([[1]]))
+
+
+def test_the_trace_and_the_report(bag_training: Callable[..., RankerTraining]) -> None:
+    training = bag_training()
+    function, other = Dense(depth=4, refresh=Refresh("sync", every=2)), RandomFunction()
+    function.guard = Guard(absolute=0.0)
+    function.ready(training.encoded, None)
+    other.ready(training.encoded, None)
+    source = Sampler(
+        Mixture(per="batch"), {"random": other, "dense": function}, Top(), 2, np.random.default_rng(3)
+    )  # fmt: skip
+    seen = []
+    for _ in range(8):
+        if training.epoch_over:
+            training.validate()
+        batch = training.next_batch()
+        negatives = source.negatives(batch, training)
+        step = training.update(batch, negatives)
+        source.observe(negatives, step)
+        there = negatives >= 0
+        shown = step.scores[:, 1:]
+        beaten = [shown[r, c] >= step.scores[r, 0] for r, c in np.argwhere(there)]
+        seen.append([step.scores[:, 0].mean(), shown[there].mean(), np.mean(beaten)])
+    trace = source.traced()
+    assert set(trace["function"]) == {0, 1}
+    figures = np.stack([trace["positive"], trace["negative"], trace["misranked"]], 1)
+    assert figures == pytest.approx(np.array(seen), rel=1e-5, nan_ok=True)
+    assert ((trace["version"] >= 0) == (trace["function"] == 1)).all()
+    assert ((trace["age"] >= 0) == (trace["function"] == 1)).all()
+    assert [row["guarded"] for row in source.report()] == [0, function.guarded]
+
+
+def test_the_same_run_twice(bag_training: Callable[..., RankerTraining]) -> None:
+    runs = []
+    for _ in range(2):
+        training = bag_training()
+        runs.append(steps(sampler(Dense(5, refresh=Refresh("lagged", 2)), training), training, 6))
+    assert runs[0] == runs[1]
+
+
+def test_a_ranker_without_vectors_is_refused(tiny_training: Callable[..., RankerTraining]) -> None:
+    training = tiny_training()
+    with pytest.raises(BadInput, match=r"FeedForward gives texts no vectors .*choose ranker=bi_encoder"):
+        started(training)
+
+
+def test_an_index_that_does_not_suit_the_ranker_is_refused(bag_training: Callable[..., RankerTraining]) -> None:
+    with pytest.raises(BadInput, match="'PQ4' of 5 dimensions"):
+        started(bag_training(), index=IndexOptions("PQ4"))
+
+
+@pytest.mark.parametrize(("wrong", "said"), [
+    ({"mode": "often"}, "refresh.mode: mode is 'often'"), ({"on_loss": "cry"}, "refresh.on_loss"),
+    ({"every": 0}, "refresh.every: every is 0"), ({"lag": -1}, "refresh.lag: lag is -1"),
+    ({"mode": "sync", "lag": 3}, "mode sync has no lag"),
+    ({"max_staleness": 300}, "mode lagged has no max_staleness"),
+    ({"mode": "async", "max_staleness": 199}, "let it be at least refresh.every"),
+])  # fmt: skip
+def test_a_refresh_that_makes_no_sense_is_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        Refresh(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"depth": 0}, {"queries": "then"}])
+def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match=r"function\.dense"):
+        Dense(**wrong)

