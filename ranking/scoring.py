@@ -68,7 +68,8 @@ def score_candidates(
         for row in range(0, len(block), rows):
             part = index[row : row + rows]
             taken = of_documents.index_select(0, part.flatten()).view(*part.shape, *of_documents.shape[1:])
-            scored = ranker.interact(of_queries[row : row + rows, None], taken)
+            present = torch.from_numpy(block[row : row + rows] >= 0).to(ranker.device)
+            scored = ranker.interact_lists(of_queries[row : row + rows, None], taken, present)
             scores[start + row : start + row + len(part)] = scored.float().cpu().numpy()
     scores[documents < 0] = -np.inf
     return scores

@@ -46,8 +46,10 @@ class Guard:
     def limits(self, function: RetrievalFunction, sources: Sources) -> NDArray[np.float32] | None:
         """The highest score that each query's candidates may have; None where the function has no scores."""
         positives = best_positive(function, sources)
-        if positives is None:
-            return None
+        return None if positives is None else self.below(positives)
+
+    def below(self, positives: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The highest score that a candidate may have, by the score of the best relevant document; +inf for none."""
         limits = np.full_like(positives, np.inf)
         if self.absolute is not None:
             limits = np.minimum(limits, positives - self.absolute)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import Offer, RetrievalFunction
 from sampling.selection.selector import Selector
+from sampling.trace import Trace
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining, Step
@@ -80,11 +81,12 @@ class Sampler:
     def __post_init__(self) -> None:
         self.policy.ready(list(self.functions))
         self.tallies = {name: Tally() for name in self.functions}
+        self.trace = Trace()
         self._chosen: NDArray[np.int64] = np.zeros(0, np.int64)
         self._last: tuple[Batch, RankerTraining] | None = None
         self._selections: list[tuple[NDArray[np.intp], Batch, Offer]] = []
         self._begun = False
-        self._learned: dict[str, Any] = {}  # loaded, and to be put back once policy and selector have begun
+        self._learned: dict[str, Any] = {}  # loaded, and to be put back when the parts begin
 
     def negatives(self, batch: Batch, training: RankerTraining) -> NDArray[np.int32]:
         """Document indices [b, count], −1 where a query fell short.
@@ -111,6 +113,10 @@ class Sampler:
         return negatives
 
     def _begin(self, training: RankerTraining) -> None:
+        for name, function in self.functions.items():
+            if self._learned.get("functions", {}).get(name):
+                function.load_state_dict(self._learned["functions"][name])
+            function.begin(training)
         for name, part in (("policy", self.policy), ("selector", self.selector)):
             part.begin(self.functions, training)
             if self._learned.get(name):
@@ -118,7 +124,8 @@ class Sampler:
         self._begun = True
 
     def observe(self, negatives: NDArray[np.int32], step: Step) -> None:
-        """Note how the ranker scored what it was shown last, and let policy and selector learn from it."""
+        """Note how the ranker scored what it was shown last, and let policy, selector and functions learn from it."""
+        self.trace.add(list(self.functions.values()), self._chosen, negatives, step.scores)
         for index, tally in enumerate(self.tallies.values()):
             rows = self._chosen == index
             if rows.any():
@@ -130,6 +137,12 @@ class Sampler:
             for shown, part, offer in self._selections:
                 of_part = replace(step, scores=step.scores[shown])
                 self.selector.observe(part, offer, of_part, training, self.rng)
+            for function in self.functions.values():
+                function.follow(training)
+
+    def traced(self) -> dict[str, NDArray[Any]]:
+        """What each update was shown, by step: see `Trace`."""
+        return self.trace.arrays()
 
     def report(self) -> list[dict[str, Any]]:
         """A row a function: what it supplied, fell short of and was guarded away, and the ranker's scores of it.
@@ -142,7 +155,7 @@ class Sampler:
                 "batches": tally.batches,
                 "negatives": tally.wanted - tally.missing,
                 "missing": tally.missing,
-                "guarded": self.guarded.get(name, 0),
+                "guarded": self.guarded.get(name, 0) + self.functions[name].guarded,
                 **tally.positive.row("positive"),
                 **tally.negative.row("negative"),
             }
@@ -153,21 +166,29 @@ class Sampler:
         """All that a resumed run needs to draw what it would have drawn."""
         learned = self._learned
         if self._begun:
-            learned = {"policy": self.policy.state_dict(), "selector": self.selector.state_dict()}
+            functions = {name: function.state_dict() for name, function in self.functions.items()}
+            learned = {
+                "policy": self.policy.state_dict(),
+                "selector": self.selector.state_dict(),
+                "functions": {name: state for name, state in functions.items() if state},
+            }
         return {
             "rng": self.rng.bit_generator.state,
             "tallies": {n: asdict(t) for n, t in self.tallies.items()},
+            "trace": self.trace.arrays(),
             **learned,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict`.
 
-        At the next `negatives` policy and selector begin again and then take back what they had learned.
+        At the next `negatives` policy, selector and functions begin again with what they had learned.
         """
         self.rng.bit_generator.state = state["rng"]
         for name, values in state["tallies"].items():
             spreads = {key: Spread(**values[key]) for key in ("positive", "negative")}
             self.tallies[name] = Tally(**(values | spreads))
-        self._learned = {part: state[part] for part in ("policy", "selector") if part in state}
+        if "trace" in state:
+            self.trace.load(state["trace"])
+        self._learned = {part: state[part] for part in ("policy", "selector", "functions") if part in state}
         self._begun = False

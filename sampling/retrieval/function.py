@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,9 @@ from numpy.typing import NDArray
 from ranking.encoding import EncodedCollection
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
+
+if TYPE_CHECKING:
+    from ranking.training import RankerTraining
 
 
 @dataclass(frozen=True)
@@ -31,8 +36,18 @@ class RetrievalFunction(ABC):
 
     A function lives in two places. Where a study starts, `rank` does the work that needs text, once
     for all runs; its lists travel to the runs as arrays. In a run, `ready` takes them, and `sample`
-    and `top` serve each batch. A function that ranks by itself leaves `rank` as it is.
+    and `top` serve each batch. A function that ranks by itself leaves `rank` as it is. One that follows
+    the ranker has `begin` and `follow` too.
+
+    Args:
+        guarded: documents that it dropped by itself as probable false negatives, so far.
+        version: of what it ranks by, where that changes during a run; −1 where it doesn't.
+        age: steps since the weights behind that version were the ranker's, −1 likewise.
     """
+
+    guarded: int = 0
+    version: int = -1
+    age: int = -1
 
     def rank(self, sources: Sources) -> RankedLists | None:
         """Lists of all queries, best first, with what is judged relevant still in them, or None."""
@@ -60,3 +75,16 @@ class RetrievalFunction(ABC):
     @abstractmethod
     def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
         """The first `count` documents of each query's list."""
+
+    def begin(self, training: RankerTraining) -> None:  # noqa: B027  (most functions do nothing)
+        """Called before the first batch, and after `load_state_dict`."""
+
+    def follow(self, training: RankerTraining) -> None:  # noqa: B027
+        """Called after each update of the ranker."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it needs to go on after an interrupt; empty where it never changes."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: B027
+        """Continue from `state_dict` at the next `begin`."""

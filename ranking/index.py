@@ -1,0 +1,180 @@
+"""Vectors of a whole collection, searchable by inner product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ranking.errors import BadInput
+from ranking.faiss_index import bytes_per_vector, fill_index, import_faiss, make_index, on_gpu, write_index
+from ranking.inner_products import CHUNK, Vectors, inner_products, largest, longest, nearest, ordered
+
+WIDENED = 2
+"""How many times the wanted depth an approximate index is asked for, before exact products decide."""
+
+
+@dataclass(frozen=True)
+class IndexOptions:
+    """How vectors are kept and searched.
+
+    Args:
+        factory: a faiss factory string. `Flat` is exact, and the same on every machine; IVF…, HNSW… and PQ… are faster
+            or smaller, and miss some. Whatever the index, the scores of what it finds are exact inner products of the
+            vectors as kept.
+        precision: of the vectors: `float32`, or `float16` for half the space.
+        memory: `ram`, or `mapped` to leave the vectors on disk, for a corpus larger than memory.
+        probes: cells that an IVF index visits, or the breadth of an HNSW search (efSearch); faiss's own when None.
+        seed: of the sample that an index is trained on.
+
+    Raises:
+        BadInput: where one of them makes no sense. What faiss thinks of the factory shows in `check`.
+    """
+
+    factory: str = "Flat"
+    precision: Literal["float32", "float16"] = "float32"
+    memory: Literal["ram", "mapped"] = "ram"
+    probes: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, known in (("precision", ("float32", "float16")), ("memory", ("ram", "mapped"))):
+            if getattr(self, name) not in known:
+                raise BadInput(f"{name} is {getattr(self, name)!r}", f"index.{name}", f"choose {' or '.join(known)}")
+        if not self.factory:
+            raise BadInput("factory is empty", "index.factory", "choose Flat, or a faiss string like IVF1024,Flat")
+        if self.probes is not None and self.probes < 1:
+            raise BadInput(f"probes is {self.probes}", "index.probes", "choose a whole number from 1 up, or null")
+        if self.probes is not None and self.exact:
+            raise BadInput("a Flat index has no probes", "index.probes", "leave it null, or choose an IVF index")
+        if self.seed < 0:
+            raise BadInput(f"seed is {self.seed}", "index.seed", "choose a whole number from 0 up")
+
+    @property
+    def exact(self) -> bool:
+        """Whether every search gives the true order."""
+        return self.factory == "Flat"
+
+    def check(self, dimension: int) -> None:
+        """Refuse what faiss has no index for.
+
+        Raises:
+            BadInput: where faiss is missing, knows no such index, or has none for vectors of this dimension. A Flat
+                index needs no faiss.
+        """
+        if not self.exact:
+            make_index(self.factory, dimension, self.probes)
+
+
+class VectorIndex:
+    """Vectors [n, dimension] and what finds the largest inner products with them.
+
+    Args:
+        vectors: of all documents in their order, in memory or mapped.
+        options: how they are searched.
+        index: faiss's filled index; None for Flat.
+        norm: the largest length of a vector.
+    """
+
+    def __init__(self, vectors: Vectors, options: IndexOptions, index: Any, norm: float) -> None:
+        self.vectors, self.options, self.index, self.norm = vectors, options, index, norm
+
+    @cached_property
+    def _searched(self) -> Any:
+        """What is searched: a copy on a GPU where there is one and memory is to be had."""
+        if self.options.memory == "mapped":
+            return self.vectors if self.index is None else self.index
+        if self.index is not None:
+            return on_gpu(self.index)
+        if torch.cuda.is_available():
+            return torch.from_numpy(np.asarray(self.vectors, np.float32)).cuda()
+        return self.vectors
+
+    @classmethod
+    def build(cls, vectors: Vectors, options: IndexOptions) -> VectorIndex:
+        """Of vectors that are kept as they are given.
+
+        Raises:
+            BadInput: where faiss makes no such index, or there are too few vectors for it.
+            FloatingPointError: where a number isn't finite.
+        """
+        norm = longest(vectors)
+        options.check(vectors.shape[1])
+        index = None
+        if not options.exact and len(vectors):
+            index = make_index(options.factory, vectors.shape[1], options.probes)
+            fill_index(index, options.factory, vectors, options.seed)
+        return cls(vectors, options, index, norm)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def search(self, queries: NDArray[np.float32], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The largest inner products of each query; among equal ones the lower document first.
+
+        Args:
+            queries: [q, dimension].
+            depth: documents a query.
+
+        Returns:
+            int32 documents and float32 products, [q, depth]; −1 and −inf where there are fewer.
+        """
+        queries = np.ascontiguousarray(queries, np.float32)
+        if self.index is None:
+            documents, products = largest(
+                queries, self.vectors, depth, self.norm, lambda asked, width: nearest(asked, self._searched, width)
+            )
+        else:
+            import_faiss()  # for its threads
+            _, rows = self._searched.search(queries, max(1, min(WIDENED * depth, len(self))))
+            documents, products = ordered(rows, inner_products(queries, self.vectors, rows), depth)
+        return documents, products.astype(np.float32)
+
+    def scores(self, queries: NDArray[np.float32], documents: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Inner products of queries [q, dimension] with documents [q, m]; −inf where the document is −1."""
+        return inner_products(queries, self.vectors, documents).astype(np.float32)
+
+    def save(self, path: Path) -> None:
+        """Write faiss's index; nothing for Flat, whose vectors are all there is."""
+        if self.index is not None:
+            write_index(self.index, path)
+
+
+def footprint(documents: int, dimension: int, options: IndexOptions, queries: int) -> dict[str, int]:
+    """What an index takes, in bytes: known before it is built.
+
+    Args:
+        documents, queries: how many there are.
+        dimension: numbers of a vector.
+        options: of the index.
+
+    Returns:
+        `building`: memory that making a version takes beside the one that is served; `serving`: memory of one
+        that is served; `swapping`: the most at once, while a new one takes the place of the old; `disk`: files of
+        one version.
+    """
+    width = 2 if options.precision == "float16" else 4
+    of_vectors, of_queries = documents * dimension * width, queries * dimension * 4
+    of_index = 0 if options.exact else documents * bytes_per_vector(options.factory, dimension)
+    block = min(documents, CHUNK) * dimension * 4
+    kept = of_vectors + of_index if options.memory == "ram" else 0
+    streamed = block if options.memory == "mapped" or options.precision == "float16" else 0
+    serving = kept + of_queries + streamed
+    building = max(serving, of_index + block)
+    return {
+        "building": building,
+        "serving": serving,
+        "swapping": serving + building,
+        "disk": of_vectors + of_index + of_queries,
+    }
+
+
+def describe_footprint(sizes: dict[str, int]) -> str:
+    """One line of it for people."""
+    said = {name: f"{size / 1e9:.2f} GB" if size >= 1e7 else f"{size / 1e6:.2f} MB" for name, size in sizes.items()}
+    return f"{said['serving']} of memory, {said['swapping']} while a new version takes over, {said['disk']} on disk"

@@ -1,0 +1,203 @@
+"""Versions of an index on disk: each a folder that is there whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ranking.errors import BadInput
+from ranking.faiss_index import read_index
+from ranking.index import IndexOptions, VectorIndex
+
+FORMAT = 1
+DOCUMENTS, QUERIES, FAISS, RECORD = "documents.npy", "queries.npy", "faiss.index", "version.json"
+
+
+@dataclass(frozen=True)
+class IndexVersion:
+    """One version: the vectors of all documents and queries by one set of weights.
+
+    Args:
+        version: counts from 0.
+        step: the trainer's, when these weights were published.
+        digest: `weights_digest` of the weights.
+        index: the documents.
+        queries: float32 [queries, dimension], all queries in their order.
+    """
+
+    version: int
+    step: int
+    digest: str
+    index: VectorIndex
+    queries: NDArray[np.float32]
+
+    def search(
+        self, queries: NDArray[np.integer], depth: int, vectors: NDArray[np.float32] | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The best documents of queries [q], by their vectors of this version or by `vectors` [q, dimension]."""
+        return self.index.search(self.queries[queries] if vectors is None else vectors, depth)
+
+    def scores(
+        self, queries: NDArray[np.integer], documents: NDArray[np.integer], vectors: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float32]:
+        """Inner products of queries [q] with documents [q, m]; −inf where the document is −1."""
+        return self.index.scores(self.queries[queries] if vectors is None else vectors, documents)
+
+
+def weights_digest(weights: Mapping[str, Tensor]) -> str:
+    """64 hex digits that name a set of weights."""
+    content = hashlib.sha256()
+    for name in sorted(weights):
+        tensor = weights[name].detach().cpu().contiguous()
+        content.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        content.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return content.hexdigest()
+
+
+def start_version(folder: Path, documents: int, queries: int, dimension: int, options: IndexOptions) -> Path:
+    """Make room for a version that will stand in `folder`.
+
+    Returns:
+        Where it is built: a folder beside it with a temporary name. `write_block` fills its `DOCUMENTS` and `QUERIES`,
+        `finish_version` ends it.
+
+    Raises:
+        BadInput: where nothing can be written there.
+    """
+    building = folder.with_name(f"{folder.name}.{uuid.uuid4().hex[:8]}.part")
+    with _writable(folder):
+        building.mkdir(parents=True)
+    create_vectors(building / DOCUMENTS, documents, dimension, options.precision)
+    create_vectors(building / QUERIES, queries, dimension)
+    return building
+
+
+def create_vectors(path: Path, rows: int, dimension: int, precision: str = "float32") -> None:
+    """A file for so many vectors, which `write_block` fills.
+
+    Raises:
+        BadInput: where it can't be written.
+    """
+    header = {"descr": npy.dtype_to_descr(np.dtype(precision)), "fortran_order": False, "shape": (rows, dimension)}
+    with _writable(path), path.open("wb") as file:
+        npy.write_array_header_1_0(file, header)
+        file.truncate(file.tell() + rows * dimension * np.dtype(precision).itemsize)
+
+
+def write_block(path: Path, start: int, vectors: NDArray[np.float32]) -> None:
+    """Write vectors into the rows from `start` on.
+
+    Several processes may write blocks of one file at once; no byte of another's block is touched. (A mapped file would
+    be written in whole pages, which overlap at the ends of blocks and don't mix on a network's file system.)
+
+    Raises:
+        BadInput: where the disk is full, or a number is too large for the file's precision.
+        FloatingPointError: where a number isn't finite.
+    """
+    with _writable(path), path.open("r+b") as file:
+        npy.read_magic(file)
+        (rows, dimension), _, dtype = npy.read_array_header_1_0(file)
+        if start < 0 or start + len(vectors) > rows or vectors.shape[1:] != (dimension,):
+            raise ValueError(f"{vectors.shape} from row {start} do not fit {rows} × {dimension}")
+        file.seek(start * dimension * dtype.itemsize, os.SEEK_CUR)
+        file.write(in_precision(vectors, dtype).tobytes())
+
+
+def in_precision(vectors: NDArray[np.float32], dtype: np.typing.DTypeLike) -> NDArray[np.float32]:
+    """The vectors as they are kept.
+
+    Raises:
+        BadInput: where a number is too large for it.
+        FloatingPointError: where a number isn't finite.
+    """
+    if not np.isfinite(vectors).all():
+        raise FloatingPointError("the ranker gave vectors that are not finite")
+    if np.dtype(dtype) == np.float16 and np.abs(vectors).max(initial=0) > np.finfo(np.float16).max:
+        raise BadInput("a vector has numbers too large for float16", "index.precision", "choose float32")
+    return np.ascontiguousarray(vectors, dtype)
+
+
+def finish_version(
+    building: Path, folder: Path, version: int, step: int, digest: str, options: IndexOptions
+) -> IndexVersion:
+    """Build faiss's index from the written vectors, and give the version its name.
+
+    Args:
+        building: of `start_version`, with every block written.
+        folder: where it will stand; a version that stands there already is replaced.
+        version, step, digest: see `IndexVersion`.
+        options: of the index.
+
+    Returns:
+        The version, opened.
+
+    Raises:
+        BadInput: where faiss can't build it or the disk is full.
+    """
+    vectors = _vectors(building / DOCUMENTS, mapped=True)
+    index = VectorIndex.build(vectors, options)
+    with _writable(folder):
+        index.save(building / FAISS)
+        record = {
+            "format": FORMAT, "version": version, "step": step, "digest": digest, "documents": len(vectors),
+            "queries": len(_vectors(building / QUERIES, mapped=True)), "dimension": vectors.shape[1],
+            "norm": index.norm, "options": asdict(options),
+        }  # fmt: skip
+        (building / RECORD).write_text(json.dumps(record))
+        for file in building.iterdir():
+            with file.open("rb") as written:
+                os.fsync(written.fileno())
+        shutil.rmtree(folder, ignore_errors=True)
+        building.rename(folder)
+    finished = open_version(folder)
+    if finished is None:
+        raise RuntimeError(f"{folder} was written and can't be opened")
+    return finished
+
+
+def open_version(folder: Path) -> IndexVersion | None:
+    """A finished version; None where there is none, or a half one."""
+    try:
+        record = json.loads((folder / RECORD).read_text())
+        if record["format"] != FORMAT:
+            return None
+        options = IndexOptions(**record["options"])
+        mapped = options.memory == "mapped"
+        documents, queries = _vectors(folder / DOCUMENTS, mapped), _vectors(folder / QUERIES, mapped=False)
+        dimension = record["dimension"]
+        if documents.shape != (record["documents"], dimension) or queries.shape != (record["queries"], dimension):
+            return None
+        index = None
+        if not options.exact and len(documents):
+            index = read_index(folder / FAISS, options.factory, options.probes, mapped)
+        opened = VectorIndex(documents, options, index, record["norm"])
+        return IndexVersion(record["version"], record["step"], record["digest"], opened, queries)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError):  # whatever a half file makes its reader raise
+        return None
+
+
+def _vectors(path: Path, mapped: bool) -> NDArray[np.float32]:
+    """The rows of a file, in memory or mapped; what is empty can't be mapped."""
+    vectors: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return vectors if mapped and vectors.size else np.array(vectors)
+
+
+@contextmanager
+def _writable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"can't be written ({error.strerror or error})", path, "is there room on the disk?") from None

@@ -1,0 +1,198 @@
+"""The largest inner products, exactly: the same documents in the same order on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from numba import njit
+from numpy.typing import NDArray
+from torch import Tensor
+
+MARGIN = 16
+"""Candidates beyond the depth, so that near ties at the cut-off seldom cost a second look."""
+CHUNK = 1 << 16
+"""Rows of vectors that are held in float32 at once where they lie on disk or in another precision."""
+ASKED = 64
+"""Queries that meet a chunk at once."""
+GATHERED = 1 << 24
+"""Numbers of vectors that are gathered at once."""
+HALF_ULP = 2.0**-24
+"""Relative error of one float32 operation."""
+
+Vectors = NDArray[np.float32] | NDArray[np.float16]
+Candidates = Callable[[NDArray[np.float32], int], tuple[NDArray[np.float32], NDArray[np.int64]]]
+"""Finds, for queries [q, d], the best `width` rows by float32 arithmetic: scores and rows [q, width], in any order."""
+
+
+def inner_products(queries: NDArray[np.float32], vectors: Vectors, rows: NDArray[np.integer]) -> NDArray[np.float64]:
+    """⟨query, vector⟩ in float64, added up in one fixed order.
+
+    Args:
+        queries: [q, d].
+        vectors: [n, d], in memory or mapped.
+        rows: [q, m], −1 for none.
+
+    Returns:
+        [q, m]; −inf where the row is −1.
+    """
+    products = np.full(rows.shape, -np.inf)
+    if not rows.size or not len(vectors):
+        return products
+    queries = np.ascontiguousarray(queries, np.float32)
+    step = max(1, GATHERED // (rows.shape[1] * max(1, queries.shape[1])))
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        gathered = np.asarray(vectors[np.maximum(rows[part], 0)], np.float32)
+        _multiply(queries[part], gathered, products[part])
+    products[rows < 0] = -np.inf
+    return products
+
+
+@njit(nogil=True, cache=True)
+def _multiply(queries, gathered, products):  # type: ignore[no-untyped-def]  # pragma: no cover
+    # A product of two float32 is exact in float64; four sums in parallel keep the adder busy.
+    whole = queries.shape[1] - queries.shape[1] % 4
+    for query in range(gathered.shape[0]):
+        left = queries[query]
+        for place in range(gathered.shape[1]):
+            right = gathered[query, place]
+            first = second = third = fourth = 0.0
+            for at in range(0, whole, 4):
+                first += np.float64(left[at]) * np.float64(right[at])
+                second += np.float64(left[at + 1]) * np.float64(right[at + 1])
+                third += np.float64(left[at + 2]) * np.float64(right[at + 2])
+                fourth += np.float64(left[at + 3]) * np.float64(right[at + 3])
+            for at in range(whole, left.shape[0]):
+                first += np.float64(left[at]) * np.float64(right[at])
+            products[query, place] = (first + second) + (third + fourth)
+
+
+def longest(vectors: Vectors) -> float:
+    """The largest ‖v‖₂.
+
+    Raises:
+        FloatingPointError: where a number isn't finite.
+    """
+    norm = 0.0
+    for chunk in chunks(vectors):
+        norm = max(norm, float(np.sqrt(np.einsum("nd,nd->n", chunk, chunk, dtype=np.float64).max(initial=0.0))))
+        if not np.isfinite(norm) or np.isnan(chunk).any():
+            raise FloatingPointError("the ranker gave vectors that are not finite")
+    return norm
+
+
+def ordered(
+    rows: NDArray[np.integer], products: NDArray[np.float64], depth: int
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The best `depth` of each line, by product from the top and then by row; −1 and −inf behind a short one."""
+    order = np.lexsort((rows, -products), axis=1)[:, :depth]
+    best = np.full((len(rows), depth), -1, np.int32), np.full((len(rows), depth), -np.inf)
+    best[0][:, : order.shape[1]] = np.take_along_axis(rows, order, 1)
+    best[1][:, : order.shape[1]] = np.take_along_axis(products, order, 1)
+    return best
+
+
+def largest(
+    queries: NDArray[np.float32], vectors: Vectors, depth: int, norm: float, candidates: Candidates | None = None
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The `depth` largest inner products of each query; among equal ones the lower row first.
+
+    float32 arithmetic, which differs from machine to machine, proposes a few more candidates than asked for, and
+    float64 decides among them. Whatever was not proposed has a product of at most the lowest proposed one plus the
+    rounding error γ_d·‖q‖·‖v‖, γ_d = d·u / (1 − d·u) (Higham, Accuracy and Stability of Numerical Algorithms, 3.1); a
+    query whose last result is not above that is searched again, among all rows that can reach it.
+
+    Args:
+        queries: [q, d].
+        vectors: [n, d].
+        depth: results a query.
+        norm: `longest` of the vectors.
+        candidates: proposes rows; `nearest` of the vectors when None.
+
+    Returns:
+        int32 rows and float64 products, [q, depth]; −1 and −inf where there are fewer rows.
+    """
+    count, width = len(vectors), depth + MARGIN
+    if not len(queries) or not depth or width >= count:
+        everything = np.broadcast_to(np.arange(count), (len(queries), count))
+        return ordered(everything, inner_products(queries, vectors, everything), depth)
+    approximate, proposed = candidates(queries, width) if candidates else nearest(queries, vectors, width)
+    rows, products = ordered(proposed, inner_products(queries, vectors, proposed), depth)
+    share = queries.shape[1] * HALF_ULP
+    error = 1.01 * share / (1 - share) * norm * np.linalg.norm(queries.astype(np.float64), axis=1)
+    error += queries.shape[1] * np.finfo(np.float32).tiny  # products too small for float32
+    unsure = np.flatnonzero(products[:, -1] <= approximate.min(axis=1) + error)
+    for start in range(0, len(unsure), ASKED):
+        some = unsure[start : start + ASKED]
+        within = _reaching(queries[some], vectors, products[some, -1] - error[some])
+        for query, found in zip(some, within, strict=True):
+            again = inner_products(queries[[query]], vectors, found[None])
+            (rows[query],), (products[query],) = ordered(found[None], again, depth)
+    return rows, products
+
+
+def nearest(
+    queries: NDArray[np.float32], vectors: Vectors | Tensor, width: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The best `width` rows by float32 arithmetic, in any order: scores and rows [q, width].
+
+    Torch's product and selection: faiss's own flat index takes two to nine times as long on a core, by the number of
+    queries.
+
+    Args:
+        queries: [q, d].
+        vectors: [n, d], n ≥ `width`; a tensor stays where it is, on a GPU say.
+        width: rows a query.
+    """
+    device = vectors.device if isinstance(vectors, Tensor) else torch.device("cpu")
+    asked = _tensor(queries).to(device)
+    scores = torch.zeros(len(queries), 0, device=device)
+    rows = torch.zeros(len(queries), 0, dtype=torch.int64, device=device)
+    start = 0
+    with _every_bit():
+        for chunk in vectors.split(CHUNK) if isinstance(vectors, Tensor) else map(_tensor, chunks(vectors)):
+            of_chunk = [(part @ chunk.T).topk(min(width, len(chunk)), 1, sorted=False) for part in asked.split(ASKED)]
+            scores = torch.cat([scores, torch.cat([found.values for found in of_chunk])], 1)
+            rows = torch.cat([rows, start + torch.cat([found.indices for found in of_chunk])], 1)
+            if scores.shape[1] > width:
+                scores, kept = scores.topk(width, 1, sorted=False)
+                rows = rows.gather(1, kept)
+            start += len(chunk)
+    return scores.cpu().numpy(), rows.cpu().numpy()
+
+
+def _reaching(queries: NDArray[np.float32], vectors: Vectors, floors: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+    """The rows whose float32 product is at least each query's floor."""
+    found: list[list[NDArray[np.int64]]] = [[] for _ in queries]
+    asked, start = _tensor(queries), 0
+    with _every_bit():
+        for chunk in map(_tensor, chunks(vectors)):
+            for hits, scores, floor in zip(found, (asked @ chunk.T).numpy(), floors, strict=True):
+                hits.append(start + np.flatnonzero(scores >= floor))
+            start += len(chunk)
+    return [np.concatenate(hits) for hits in found]
+
+
+def chunks(vectors: Vectors) -> Iterator[NDArray[np.float32]]:
+    """The vectors in float32, a bounded number at once."""
+    for start in range(0, len(vectors), CHUNK):
+        yield np.asarray(vectors[start : start + CHUNK], np.float32)
+
+
+def _tensor(array: NDArray[np.float32]) -> Tensor:
+    """The array as a tensor; a copy where it must not be written to, of which torch would warn."""
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+@contextmanager
+def _every_bit() -> Iterator[None]:
+    """Products of float32 as float32: elsewhere they may be rounded to fewer bits, which the bound does not cover."""
+    precision = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(precision)

@@ -1,0 +1,217 @@
+"""Documents near the query by the vectors of the ranker that is being trained."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.embedding import embed
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.index import IndexOptions
+from ranking.ranked_lists import RankedLists
+from ranking.rankers.dense import DenseRanker
+from sampling.guard import Guard
+from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.retrieval.negative_index import LocalIndex, NegativeIndex
+from sampling.retrieval.ranked import draw_places
+
+if TYPE_CHECKING:
+    from ranking.training import RankerTraining
+
+MODES = ("never", "sync", "async", "lagged")
+LOSSES = ("wait", "continue")
+WIDEST = 8
+"""How many times the depth the index is asked for, at most, where the guard takes most of what it finds."""
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """When an index is built again, and from when on the new version is served.
+
+    Args:
+        mode: `never`: the weights of the start, for good. `sync`: the trainer waits for each build. `async`: a
+            version is served as soon as it is built, which depends on timing, so no two runs are alike. `lagged`:
+            built beside the training as well, but the version published at step s is served from step s + lag on
+            exactly, and the trainer waits if it isn't ready: the same negatives in every run.
+        every: steps between two publications.
+        lag: of `lagged`; `every` when None.
+        max_staleness: of `async`: steps by which a version may be older than the trainer, who waits otherwise.
+        on_loss: what a trainer does that has lost an index which is not in its process: `wait` for it to come back,
+            or `continue` with what it has.
+
+    Raises:
+        BadInput: where a value is out of its range, or belongs to another mode.
+    """
+
+    mode: Literal["never", "sync", "async", "lagged"] = "lagged"
+    every: int = 200
+    lag: int | None = None
+    max_staleness: int | None = None
+    on_loss: Literal["wait", "continue"] = "wait"
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("mode", self.mode, MODES), ("on_loss", self.on_loss, LOSSES)):
+            if value not in known:
+                raise BadInput(f"{name} is {value!r}", f"refresh.{name}", f"choose one of {', '.join(known)}")
+        if self.every < 1:
+            raise BadInput(f"every is {self.every}", "refresh.every", "choose a whole number of steps from 1 up")
+        if self.lag is not None and self.mode != "lagged":
+            raise BadInput(f"mode {self.mode} has no lag", "refresh.lag", "leave it null, or choose mode=lagged")
+        if self.lag is not None and self.lag < 0:
+            raise BadInput(f"lag is {self.lag}", "refresh.lag", "choose a whole number of steps from 0 up, or null")
+        if self.max_staleness is not None and self.mode != "async":
+            raise BadInput(
+                f"mode {self.mode} has no max_staleness", "refresh.max_staleness", "leave it null, or choose mode=async"
+            )
+        if self.max_staleness is not None and self.max_staleness < self.every:
+            raise BadInput(
+                f"max_staleness is {self.max_staleness}, and weights are published every {self.every} steps",
+                "refresh.max_staleness",
+                "let it be at least refresh.every",
+            )
+
+    @property
+    def delay(self) -> int:
+        """Steps from publication to service where that is fixed; 0 where a version is served once it is built."""
+        if self.mode != "lagged":
+            return 0
+        return self.every if self.lag is None else self.lag
+
+
+class Dense(RetrievalFunction):
+    """The nearest documents by the ranker's own vectors: hard for the ranker of now, or of a little while ago.
+
+    With a refreshed index this is ANCE (Xiong et al. 2021); with an index that never changes and the query vectors of
+    now it is the dynamic hard negatives of ADORE on top of STAR (Zhan et al. 2021). Needs a `DenseRanker`.
+
+    Args:
+        depth: length of a list, relevant and guarded documents not counted.
+        queries: whose query vectors are searched with: `version`, the index's own, or `now`, the ranker's.
+        refresh: when the index follows the ranker.
+        index: how vectors are kept and searched.
+
+    Raises:
+        BadInput: where an option makes no sense.
+    """
+
+    def __init__(
+        self,
+        depth: int = 200,
+        queries: Literal["version", "now"] = "version",
+        refresh: Refresh | None = None,
+        index: IndexOptions | None = None,
+    ) -> None:
+        if depth < 1:
+            raise BadInput(f"depth is {depth}", "function.dense.depth", "choose a whole number from 1 up")
+        if queries not in ("version", "now"):
+            raise BadInput(f"queries is {queries!r}", "function.dense.queries", "choose version or now")
+        self.depth, self.queries = depth, queries
+        self.refresh, self.index = refresh or Refresh(), index or IndexOptions()
+        self.guard = Guard()
+        self.guarded = 0
+        self._served: NegativeIndex | None = None
+        self._loaded: dict[str, Any] | None = None
+
+    def ready(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
+        self.encoded = encoded
+        self.relevant = encoded.judgements.relevant()
+
+    def serve(self, index: NegativeIndex) -> None:
+        """Use this index instead of one in this process."""
+        self._served = index
+
+    def begin(self, training: RankerTraining) -> None:
+        ranker = training.ranker
+        if not isinstance(ranker, DenseRanker):
+            raise BadInput(
+                f"{type(ranker).__name__} gives texts no vectors that an index could search",
+                "function=dense",
+                "choose ranker=bi_encoder, or function=embedding with a fixed encoder",
+            )
+        self.index.check(ranker.dimension)
+        self.training, self.ranker = training, ranker
+        self.version = self.age = -1
+        self.guarded = 0
+        # Without a service of its own, an index that would be built in the background is built while the trainer
+        # waits. A lagged one gives the same negatives either way.
+        self.service = self._served or LocalIndex(
+            copy.deepcopy(ranker), training.encoded, self.index, self.refresh.delay
+        )
+        if self._loaded is not None:
+            self.guarded = self._loaded["guarded"]
+            self.service.load_state_dict(self._loaded["index"])
+            self._loaded = None
+        else:
+            self.service.publish(ranker.state_dict(), training.step)
+
+    def follow(self, training: RankerTraining) -> None:
+        if self.refresh.mode != "never" and training.step % self.refresh.every == 0 and not training.diverged:
+            self.service.publish(self.ranker.state_dict(), training.step)
+
+    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+        lists = self._lists(np.asarray(queries))
+        return _offer(lists, draw_places(lists.counts, count, rng))
+
+    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+        lists = self._lists(np.asarray(queries))
+        return _offer(lists, np.broadcast_to(np.arange(count), (len(queries), count)))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"guarded": self.guarded, "index": self.service.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._loaded = dict(state)
+
+    def _lists(self, queries: NDArray[np.integer]) -> RankedLists:
+        """The first `depth` documents of each query that are neither relevant nor guarded, by one version."""
+        step, size = self.training.step, len(self.encoded.documents)
+        vectors = None
+        if self.queries == "now":
+            vectors = embed(self.ranker, self.encoded.queries, queries, queries=True)
+        positives = self._positives(queries)
+        width = self.depth + positives.shape[1]
+        while True:
+            answer = self.service.search(queries, width, step, vectors)
+            lists = RankedLists(answer.documents, answer.scores)
+            unjudged = lists.keep(~_among(answer.documents, positives, size))
+            kept = unjudged
+            if self.guard.active:
+                of_positives = self.service.scores(queries, positives, vectors)
+                best = np.where((positives >= 0).any(axis=1), of_positives.max(axis=1, initial=-np.inf), np.inf)
+                kept = unjudged.keep(unjudged.scores <= self.guard.below(best.astype(np.float32))[:, None])
+            if not self.guard.active or (kept.counts >= self.depth).all() or width >= min(size, WIDEST * self.depth):
+                break
+            width *= 2
+        self.version, self.age = answer.version, step - answer.step
+        self.guarded += int(unjudged.counts.sum() - kept.counts.sum())
+        return RankedLists(kept.documents[:, : self.depth], kept.scores[:, : self.depth])
+
+    def _positives(self, queries: NDArray[np.integer]) -> NDArray[np.int32]:
+        """The relevant documents of each query [q, most], −1 behind the last."""
+        starts = self.relevant.offsets[queries]
+        counts = self.relevant.offsets[queries + 1] - starts
+        places = np.arange(counts.max(initial=0))
+        there = places < counts[:, None]
+        documents = np.append(self.relevant.documents, np.int32(-1))
+        return documents[np.where(there, starts[:, None] + places, -1)]
+
+
+def _among(documents: NDArray[np.int32], positives: NDArray[np.int32], size: int) -> NDArray[np.bool_]:
+    """Which of the documents [q, k] stand in their own row of `positives` [q, m]."""
+    rows = np.arange(len(documents), dtype=np.int64)[:, None] * (size + 1)
+    return np.isin(rows + documents, (rows + positives)[positives >= 0])
+
+
+def _offer(lists: RankedLists, places: NDArray[np.integer]) -> Offer:
+    """The documents at the first so many places [q, count] of each list as its length allows."""
+    count = places.shape[1]
+    there = (np.arange(count) < lists.counts[:, None]) & bool(lists.documents.shape[1])
+    places = np.where(there, places, 0)
+    documents = np.where(there, np.take_along_axis(lists.documents, places, 1), -1)
+    return Offer(documents, np.where(there, np.take_along_axis(lists.scores, places, 1), -np.inf))

@@ -1,0 +1,81 @@
+"""Documents near the query by a fixed bi-encoder."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ranking.embedding import embed
+from ranking.index import IndexOptions, VectorIndex
+from ranking.ranked_lists import RankedLists
+from ranking.rankers.bi_encoder import BiEncoder
+from ranking.sources import Sources
+from sampling.retrieval.ranked import Ranked
+
+CHUNK = 4096
+"""Queries that are searched at once."""
+
+
+class Embedding(Ranked):
+    """The documents that a pretrained bi-encoder finds first: hard negatives for any ranker, as STAR's are (Zhan et
+    al. 2021).
+
+    Exact. The encoder never changes; `function=dense` follows the ranker that is trained.
+
+    Args:
+        checkpoint: folder, or name at the hub.
+        depth: length of a list.
+        layers: the encoder's first so many; all when None.
+        max_query: subwords read of a query.
+        max_document: subwords read of a document.
+        pooling: mean or cls; None takes the checkpoint's, or else mean.
+        similarity: cosine or dot; None takes the checkpoint's, or else cosine.
+        tied: one tower reads queries and documents; false for a checkpoint of two.
+        precision: float32, bfloat16 or float16.
+    """
+
+    def __init__(
+        self,
+        checkpoint: str,
+        depth: int = 100,
+        layers: int | None = None,
+        max_query: int = 32,
+        max_document: int = 256,
+        pooling: str | None = None,
+        similarity: str | None = None,
+        tied: bool = True,
+        precision: str = "float32",
+    ) -> None:
+        super().__init__(depth)
+        self.options = {
+            "checkpoint": checkpoint, "layers": layers, "max_query": max_query, "max_document": max_document,
+            "pooling": pooling, "similarity": similarity, "tied": tied, "precision": precision,
+        }  # fmt: skip
+        self._sources: Sources | None = None
+
+    def rank(self, sources: Sources) -> RankedLists:
+        index, queries = self._vectors(sources)
+        found = [index.search(queries[start : start + CHUNK], self.depth) for start in range(0, len(queries), CHUNK)]
+        if not found:
+            return RankedLists(np.zeros((0, self.depth), np.int32), np.zeros((0, self.depth), np.float32))
+        documents, scores = zip(*found, strict=True)
+        return RankedLists(np.concatenate(documents), np.concatenate(scores))
+
+    def own_scores(
+        self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
+    ) -> NDArray[np.float32]:
+        index, of_queries = self._vectors(sources)
+        return index.scores(of_queries[queries], documents)
+
+    def _vectors(self, sources: Sources) -> tuple[VectorIndex, NDArray[np.float32]]:
+        """The documents' index and the queries' vectors, encoded once."""
+        if self._sources is not sources:
+            encoder = BiEncoder(generator=torch.Generator().manual_seed(0), **self.options)  # type: ignore[arg-type]
+            encoder.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+            tokens = BiEncoder.tokenization(**self.options).encode(sources.collection)
+            documents = embed(encoder, tokens.documents, np.arange(len(tokens.documents)))
+            self._index = VectorIndex.build(documents, IndexOptions())
+            self._queries = embed(encoder, tokens.queries, np.arange(len(tokens.queries)), queries=True)
+            self._sources = sources
+        return self._index, self._queries

@@ -1,0 +1,65 @@
+"""What a trained ranker hands on of another function's lists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.ranked_lists import RankedLists
+from sampling.retrieval.function import RetrievalFunction
+from sampling.retrieval.ranked import Ranked
+
+if TYPE_CHECKING:
+    from ranking.training import RankerTraining
+
+
+class HandedOn(Ranked):
+    """S_{i+1} = Top(f_i(S_i), K_i): the negatives of a list that a ranker scores highest (Pu et al. 2021, equation 4).
+
+    Made by `hand_on` between two stages of a training (`sampling.succession`), not from a configuration.
+
+    Args:
+        lists: of all queries; without what is judged relevant.
+    """
+
+    def __init__(self, lists: RankedLists) -> None:
+        super().__init__(max(lists.documents.shape[1], 1))
+        self.lists, self.counts = lists, lists.counts
+
+
+def hand_on(
+    function: RetrievalFunction,
+    training: RankerTraining,
+    queries: NDArray[np.int64],
+    shown: int,
+    keep: int | None,
+    rng: np.random.Generator,
+    chunk: int = 256,
+) -> HandedOn:
+    """The next stage's function.
+
+    Args:
+        function: of this stage.
+        training: of this stage's ranker, which has ended.
+        queries: the training queries; others get empty lists.
+        shown: the head of each list that competes.
+        keep: negatives that are handed on, the ranker's best first; None hands all on as they stand.
+        rng: for functions whose head is chance.
+        chunk: queries that are scored at once.
+    """
+    width = shown if keep is None else min(keep, shown)
+    documents = np.full((len(training.encoded.queries), width), -1, np.int32)
+    scores = np.full(documents.shape, -np.inf, np.float32)
+    for start in range(0, len(queries), chunk):
+        rows = queries[start : start + chunk]
+        offer = function.top(rows, shown, rng)
+        keys = offer.scores if keep is None else training.score(rows, offer.documents)
+        order = np.argsort(np.where(offer.documents >= 0, -keys, np.inf), axis=1, kind="stable")[:, :width]
+        if keep is None:
+            order = np.argsort(offer.documents < 0, axis=1, kind="stable")[:, :width]
+        size = order.shape[1]
+        documents[rows, :size] = np.take_along_axis(offer.documents, order, 1)
+        scores[rows, :size] = np.take_along_axis(keys, order, 1)
+    return HandedOn(RankedLists(documents, np.where(documents >= 0, scores, -np.inf).astype(np.float32)))

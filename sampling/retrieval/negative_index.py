@@ -1,0 +1,189 @@
+"""What a dense function asks of an index that follows the ranker, and one that lives in this process."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ranking.embedding import BLOCK, block_starts, embed
+from ranking.encoding import EncodedCollection
+from ranking.index import IndexOptions, VectorIndex
+from ranking.index_versions import (
+    DOCUMENTS,
+    QUERIES,
+    IndexVersion,
+    finish_version,
+    in_precision,
+    start_version,
+    weights_digest,
+    write_block,
+)
+from ranking.rankers.dense import DenseRanker
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one version of an index says to some queries.
+
+    Args:
+        documents: int32 [q, k], best first, −1 where there are fewer.
+        scores: float32 [q, k], inner products, −inf where the document is −1.
+        version: counts from 0.
+        step: the trainer's, when the version's weights were published.
+    """
+
+    documents: NDArray[np.int32]
+    scores: NDArray[np.float32]
+    version: int
+    step: int
+
+
+class NegativeIndex(Protocol):
+    """An index of all documents that is built again from newer weights while a ranker trains (Xiong et al. 2021)."""
+
+    def publish(self, weights: Mapping[str, Tensor], step: int) -> None:
+        """Hand over the ranker's weights of now, copied before this returns; nobody waits for the build.
+
+        Args:
+            weights: the ranker's `state_dict`.
+            step: updates that the ranker has seen.
+        """
+
+    def search(
+        self, queries: NDArray[np.integer], depth: int, step: int, vectors: NDArray[np.float32] | None = None
+    ) -> Answer:
+        """The best documents of each query.
+
+        Args:
+            queries: ids [q].
+            depth: documents a query.
+            step: the reader's now, which decides the version that may answer.
+            vectors: float32 [q, dimension] to search with; None takes the version's own.
+        """
+
+    def scores(
+        self, queries: NDArray[np.integer], documents: NDArray[np.integer], vectors: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float32]:
+        """Inner products [q, m] by the version that answered last; −inf where the document is −1."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it needs to answer after an interrupt as it would have without."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state_dict`; what had been published since is forgotten."""
+
+
+@dataclass(frozen=True)
+class _Published:
+    """Weights that a version is, or will be, built from."""
+
+    version: int
+    step: int
+    weights: dict[str, Tensor]
+
+
+class LocalIndex:
+    """An index in the trainer's own process: the trainer waits while a version is built.
+
+    A version published at step s answers from step s + lag on; the first one at once. It is built when it is first
+    asked, so that a version that nobody reads costs nothing.
+
+    Args:
+        ranker: a copy of the trained one, which takes the published weights in turn.
+        encoded: the collection.
+        options: of the index.
+        lag: steps from publication to service.
+        folder: where vectors are mapped from; a temporary one when None. In RAM none is needed.
+    """
+
+    def __init__(
+        self,
+        ranker: DenseRanker,
+        encoded: EncodedCollection,
+        options: IndexOptions,
+        lag: int = 0,
+        folder: Path | None = None,
+    ) -> None:
+        self.ranker, self.encoded, self.options, self.lag = ranker.requires_grad_(False), encoded, options, lag
+        self._folder = folder
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._published: list[_Published] = []  # the one that is served, and those that will be
+        self._built: IndexVersion | None = None
+        self._count = 0
+
+    def publish(self, weights: Mapping[str, Tensor], step: int) -> None:
+        """See `NegativeIndex`."""
+        copies = {name: tensor.detach().clone() for name, tensor in weights.items()}
+        self._published.append(_Published(self._count, step, copies))
+        self._count += 1
+        self._drop_passed(step)
+
+    def search(
+        self, queries: NDArray[np.integer], depth: int, step: int, vectors: NDArray[np.float32] | None = None
+    ) -> Answer:
+        """See `NegativeIndex`."""
+        served = self._version(step)
+        return Answer(*served.search(queries, depth, vectors), served.version, served.step)
+
+    def scores(
+        self, queries: NDArray[np.integer], documents: NDArray[np.integer], vectors: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float32]:
+        """See `NegativeIndex`."""
+        if self._built is None:
+            raise RuntimeError("no version has answered yet")
+        return self._built.scores(queries, documents, vectors)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The weights of the served version and of those that wait."""
+        return {"published": [vars(published) for published in self._published], "count": self._count}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See `NegativeIndex`."""
+        self._published = [_Published(**published) for published in state["published"]]
+        self._count = state["count"]
+        self._built = None
+
+    def _version(self, step: int) -> IndexVersion:
+        """The version that answers at `step`, built if need be."""
+        if not self._published:
+            raise RuntimeError("nothing has been published to the index")
+        self._drop_passed(step)
+        if self._built is None or self._built.version != self._published[0].version:
+            self._built = None  # in one process nobody reads the old one meanwhile: its memory is free
+            self._built = self._build(self._published[0])
+        return self._built
+
+    def _drop_passed(self, step: int) -> None:
+        """Forget the weights that a later version has taken the place of at `step`."""
+        due = [place for place, each in enumerate(self._published) if each.step + self.lag <= step]
+        self._published = self._published[due[-1] if due else 0 :]
+
+    def _build(self, published: _Published) -> IndexVersion:
+        self.ranker.load_state_dict(published.weights)
+        digest = weights_digest(published.weights)
+        documents, queries = (np.arange(len(texts)) for texts in (self.encoded.documents, self.encoded.queries))
+        if self.options.memory == "mapped":
+            folder = self._place() / "version"
+            building = start_version(folder, len(documents), len(queries), self.ranker.dimension, self.options)
+            for start in block_starts(len(documents)):
+                rows = documents[start : start + BLOCK]
+                write_block(building / DOCUMENTS, start, embed(self.ranker, self.encoded.documents, rows))
+            write_block(building / QUERIES, 0, embed(self.ranker, self.encoded.queries, queries, queries=True))
+            return finish_version(building, folder, published.version, published.step, digest, self.options)
+        vectors = in_precision(embed(self.ranker, self.encoded.documents, documents), self.options.precision)
+        index = VectorIndex.build(vectors, self.options)
+        of_queries = embed(self.ranker, self.encoded.queries, queries, queries=True)
+        return IndexVersion(published.version, published.step, digest, index, of_queries)
+
+    def _place(self) -> Path:
+        if self._folder is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="pyrite-index-")
+            self._folder = Path(self._temporary.name)
+        return self._folder

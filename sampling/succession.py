@@ -1,0 +1,104 @@
+"""Rankers that are trained in turn, each on what the one before hands on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ranking.ranked_lists import RankedLists
+from ranking.training import RankerTraining
+from sampling.retrieval.handed_on import HandedOn, hand_on
+from sampling.sampler import Sampler
+
+
+class Succession:
+    """SIR V1 and V2, or any objective with several stages; with one stage it is `RankerTraining.fit` and no more.
+
+    After a stage each function's lists are compressed to what the stage's ranker scores highest, and the next ranker
+    is trained on those, from the checkpoint again or from the weights that the stage has reached (Pu et al. 2021,
+    strategies V1 and V2).
+
+    Args:
+        assemble: makes a fresh training and its sampler, the same whenever it is called.
+    """
+
+    def __init__(self, assemble: Callable[[], tuple[RankerTraining, Sampler]]) -> None:
+        self._assemble = assemble
+        self.training, self.sampler = assemble()
+        self.stages = self.training.objective.stages()
+        self.stage = self.steps = self.epochs = 0
+        self.reports: list[dict[str, Any]] = []
+
+    def fit(self, on_epoch: Callable[[RankerTraining], None]) -> None:
+        """Train to the end of the last stage.
+
+        Args:
+            on_epoch: called after each validation; may keep `state_dict`.
+        """
+        while True:
+            if self._wanted(self.stage):
+                self.training.fit(self.sampler, on_epoch)
+            if self.stage + 1 == len(self.stages):
+                return
+            self._advance()
+
+    def _wanted(self, stage: int) -> bool:
+        """Whether anything comes of a stage: its weights, or what its ranker picks."""
+        following = self.stages[stage + 1 :]
+        return not following or following[0].flows or following[0].pick == "top"
+
+    def _advance(self) -> None:
+        """Go on to the next stage: compress the lists, and start a ranker on them."""
+        before, sampler = self.training, self.sampler
+        self.reports += self._report()
+        self.steps, self.epochs = self.steps + before.step, self.epochs + before.epoch
+        self.stage += 1
+        stage = self.stages[self.stage]
+        assert stage.block is not None
+        queries = np.unique(before.examples.queries)
+        keep = stage.block - 1 if stage.pick == "top" else None
+        handed = {
+            name: hand_on(function, before, queries, sampler.count, keep, sampler.rng)
+            for name, function in sampler.functions.items()
+        }
+        self._begin({name: function.lists for name, function in handed.items()})
+        if stage.flows:
+            self.training.ranker.load_state_dict(before.ranker.state_dict())
+
+    def _begin(self, lists: dict[str, RankedLists]) -> None:
+        self.training, self.sampler = self._assemble()
+        block = self.stages[self.stage].block
+        assert block is not None
+        self.sampler.functions = {name: HandedOn(handed) for name, handed in lists.items()}
+        self.sampler.count = block - 1
+
+    def _report(self) -> list[dict[str, Any]]:
+        return [{"stage": self.stage, **row} for row in self.sampler.report()]
+
+    def report(self) -> list[dict[str, Any]]:
+        """A row a stage and function (`Sampler.report`)."""
+        return [*self.reports, *self._report()]
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a resumed run needs to go on at the stage where it was."""
+        later = self.stage > 0
+        return {
+            "training": self.training.state_dict(),
+            "sampler": self.sampler.state_dict(),
+            "stage": [self.stage, self.steps, self.epochs],
+            "reports": self.reports,
+            "lists": {n: vars(f.lists) for n, f in self.sampler.functions.items() if isinstance(f, HandedOn)}
+            if later
+            else {},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from `state_dict`."""
+        self.stage, self.steps, self.epochs = state["stage"]
+        self.reports = state["reports"]
+        if self.stage:
+            self._begin({name: RankedLists(**lists) for name, lists in state["lists"].items()})
+        self.training.load_state_dict(state["training"])
+        self.sampler.load_state_dict(state["sampler"])
