@@ -10,7 +10,7 @@ import hashlib
 import os
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from ranking.splits import Split, split_queries
 from ranking.texts import Texts
+from ranking.tokenization import Tokenization, Tokens
 from ranking.vectors import WordVectors
 from rl.candidates import candidate_table
 from rl.compression import Compressed, compress
@@ -58,9 +59,10 @@ class Lists:
     guarded: int
 
 
-Part = Base | Candidates | Lists | Compressed | NDArray[np.float32] | TrainedAgent
+Part = Base | Tokens | Candidates | Lists | Compressed | NDArray[np.float32] | TrainedAgent
 SAID = {
     "base": "encoding texts",
+    "tokens": "tokenizing texts",
     "validation": "ranking for validation",
     "compressed": "compressing texts for the agent",
     "similarity": "measuring the candidates for the agent",
@@ -108,6 +110,8 @@ class Preparation:
         options = [config[key] for key in ("encoding", "vectors", "limits", "folds")]
         base = digest([FORMAT, fingerprint, *options, *_files(config["vectors"])])
         keys = {"base": base}
+        if tokenization := tokenization_of(config):
+            keys["tokens"] = digest([FORMAT, fingerprint, tokenization.key()])
         for name, node in config["origin"].items():
             keys[f"origin:{name}"] = digest([base, "test", node, _files(node)])
         validation = self._validation_origin(config)
@@ -161,6 +165,10 @@ class Preparation:
         self.note(SAID.get(kind, f"ranking: {which}"))
         if kind == "base":
             return self._make_base(config)
+        if kind == "tokens":
+            tokenization = tokenization_of(config)
+            assert tokenization is not None
+            return tokenization.encode(self.collection(config))
         base = self.part(config, "base")
         assert isinstance(base, Base)
         if kind == "compressed":
@@ -202,15 +210,35 @@ class Preparation:
         return Path(config["cache"]) if config["cache"] else default_cache()
 
 
+def tokenization_of(config: dict[str, Any]) -> Tokenization | None:
+    """How the configured ranker wants its texts; None where it reads our words."""
+    ranker = build(config["ranker"])
+    found: Tokenization | None = ranker.func.tokenization(**ranker.keywords)
+    return found
+
+
+def read_encoded(parts: dict[str, Any]) -> EncodedCollection:
+    """The collection as the ranker reads it: of words, or of its own tokens."""
+    encoded: EncodedCollection = parts["base"].encoded
+    tokens: Tokens | None = parts.get("tokens")
+    return replace(encoded, documents=tokens.documents, queries=tokens.queries) if tokens else encoded
+
+
 def _nearest(config: dict[str, Any]) -> str:
     """The part whose lists an agent picks documents from: those of the one function."""
     (name,) = config["function"]
     return f"function:{name}"
 
 
+def checkpoint_files(checkpoint: str | None) -> list[str]:
+    """The files of a checkpoint's folder; none where it is a name at the hub, or where there is no checkpoint."""
+    folder = Path(checkpoint or "").expanduser()
+    return sorted(map(str, folder.glob("*.*"))) if checkpoint and folder.is_dir() else []
+
+
 def _files(node: dict[str, Any]) -> list[tuple[str, int, int]]:
     """Size and time of the files that an option names, so that a changed one is read again."""
-    paths = node.get("path") or []
+    paths = node.get("path") or checkpoint_files(node.get("checkpoint"))
     try:
         stats = [(str(path), os.stat(path)) for path in ([paths] if isinstance(paths, str) else paths)]
     except OSError as error:
@@ -232,6 +260,10 @@ def _texts(state: dict[str, Any]) -> Texts:
     return Texts(state["tokens"], state["offsets"])
 
 
+def _tokens(state: dict[str, Any]) -> Tokens:
+    return Tokens(_texts(state["documents"]), _texts(state["queries"]))
+
+
 def _base(state: dict[str, Any]) -> Base:
     encoded = state["encoded"] | {
         "documents": _texts(state["encoded"]["documents"]),
@@ -251,7 +283,7 @@ def _lists(state: dict[str, Any]) -> Lists:
 
 
 _RESTORE: dict[str, Callable[[Any], Part]] = {
-    "base": _base, "origin": _candidates, "validation": _candidates, "function": _lists,
+    "base": _base, "tokens": _tokens, "origin": _candidates, "validation": _candidates, "function": _lists,
     "compressed": lambda state: Compressed(**state), "similarity": lambda table: table,
     "candidates": lambda table: table,
 }  # fmt: skip

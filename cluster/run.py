@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,13 +18,20 @@ from numpy.typing import NDArray
 from cluster.configuration import build
 from cluster.learning.agent_file import check_agent
 from cluster.learning.surroundings import equip
+from cluster.live_indexes import attach_indexes, encoder_options, live_functions
+from cluster.parallel.demand import check_workers
+from cluster.preparation import read_encoded
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
+from ranking.rankers.cascade import Cascade
+from ranking.rankers.ranker import Ranker
 from ranking.splits import Split
 from ranking.training import OptimizerFactory, RankerTraining
 from sampling.policies.policy import SamplingPolicy
+from sampling.retrieval.dense import Dense
 from sampling.sampler import Sampler
+from sampling.succession import Succession
 
 
 class StateStore(Protocol):
@@ -38,13 +49,16 @@ class Outcome:
     """What a run showed. With folds the queries of all folds stand together.
 
     Args:
-        epochs, best_epoch, steps, seconds: of the training; with folds the largest, the largest, sums.
-        losses, validations: a list a fold, a value an epoch.
+        epochs, best_epoch, steps, seconds: of the training; with folds the largest, the largest, sums. Where rankers
+            are trained in turn, epochs are of the last, steps and seconds of all.
+        losses, validations: a list a fold, a value an epoch of the last ranker.
         queries: by origin, int64 [q], indices of the evaluated queries.
         values: by origin and measure, float64 [q], of the ranker.
         bm25: the same of BM25's own order of the same candidates.
-        sampler: a row a fold and function (`Sampler.report`).
-        weights: the ranker's best weights, of the last fold, where asked for.
+        sampler: a row a fold, stage and function (`Succession.report`).
+        traces: a fold's `Sampler.traced`, of its last ranker.
+        weights: the ranker's best weights, of the last fold, where asked for: by name or, of a pretrained ranker, the
+            files of a checkpoint.
     """
 
     epochs: int = 0
@@ -57,6 +71,7 @@ class Outcome:
     values: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
     bm25: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
     sampler: list[dict[str, Any]] = field(default_factory=list)
+    traces: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     weights: dict[str, Any] | None = None
 
 
@@ -106,6 +121,9 @@ def run(
     on_epoch: Callable[[Progress], None] = lambda progress: None,
     store: StateStore | None = None,
     save_every: float = 30.0,
+    share: Callable[[RankerTraining, Sampler], None] = lambda training, sampler: None,
+    name: str = "run",
+    note: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
     """Train and evaluate one ranker.
 
@@ -117,6 +135,9 @@ def run(
         on_epoch: told the progress.
         store: keeps the state between interrupts.
         save_every: seconds between two states that are kept.
+        share: joins a fresh training to those of other workers (`cluster.parallel`).
+        name: of the run, for what it starts on the cluster.
+        note: told what it starts there, and loses.
     """
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
     saved = store.load() if store else None
@@ -124,27 +145,45 @@ def run(
     outcome = Outcome(**state["outcome"]) if state else Outcome()
     splits: list[Split] = parts["base"].splits
     for fold in range(len(outcome.losses), len(splits)):
-        training, sampler = assemble(config, parts, fold)
-        if state and state["training"]:
-            training.load_state_dict(state["training"])
-            sampler.load_state_dict(state["sampler"])
-        clock = _Clock(state["seconds"] if state else 0.0)
-        state = None
+        with ExitStack() as started:
+            attach = partial(_attached, config, parts, fold, started, name, note, share)
+            succession = Succession(attach)
+            if state and state["succession"]:
+                succession.load_state_dict(state["succession"])
+            clock = _Clock(state["seconds"] if state else 0.0)
+            state = None
 
-        def after_epoch(
-            training: RankerTraining, fold: int = fold, sampler: Sampler = sampler, clock: _Clock = clock
-        ) -> None:
-            last = (training.losses[-1], training.validations[-1])
-            on_epoch(Progress(fold, len(splits), training.epoch, training.max_epochs, *last))
-            if store and clock.due(save_every):
-                _keep(store, outcome, training.state_dict(), sampler.state_dict(), clock.seconds)
+            def after_epoch(
+                training: RankerTraining, fold: int = fold, succession: Succession = succession, clock: _Clock = clock
+            ) -> None:
+                last = (training.losses[-1], training.validations[-1])
+                epochs, limit = succession.epochs + training.epoch, training.max_epochs * len(succession.stages)
+                on_epoch(Progress(fold, len(splits), epochs, limit, *last))
+                if store and clock.due(save_every):
+                    _keep(store, outcome, succession.state_dict(), clock.seconds)
 
-        training.fit(sampler, after_epoch)
+            succession.fit(after_epoch)
         outcome.seconds += clock.seconds
-        _measure(config, parts, fold, training, sampler, outcome)
+        _measure(config, parts, fold, succession, outcome)
         if store and fold + 1 < len(splits):
-            _keep(store, outcome, None, None, 0.0)
+            _keep(store, outcome, None, 0.0)
     return outcome
+
+
+def _attached(
+    config: dict[str, Any],
+    parts: dict[str, Any],
+    fold: int,
+    started: ExitStack,
+    name: str,
+    note: Callable[[str], None],
+    share: Callable[[RankerTraining, Sampler], None],
+) -> tuple[RankerTraining, Sampler]:
+    """`assemble`, with the run's live indexes, which `started` ends, and joined to the other workers."""
+    training, sampler = assemble(config, parts, fold)
+    started.enter_context(attach_indexes(sampler.functions, training, config, name, note))
+    share(training, sampler)
+    return training, sampler
 
 
 def assemble(
@@ -163,17 +202,17 @@ def assemble(
         sequence: of the seeds; the run's own when None.
         policy: takes the place of the configured one.
     """
-    base, split = parts["base"], parts["base"].splits[fold]
+    base, split, encoded = parts["base"], parts["base"].splits[fold], read_encoded(parts)
     weights, order, sampling = (sequence or np.random.SeedSequence([config["seed"], fold])).spawn(3)
     rng = np.random.default_rng(weights)
     generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
     device = torch.device("cuda" if config["resources"]["gpu"] and torch.cuda.is_available() else "cpu")
     ranker = build(config["ranker"])(vectors=base.vectors.filled(rng), generator=generator)
-    validation = Evaluation(base.encoded, parts["validation"].take(split.dev), [config["validation"]["measure"]])
+    validation = Evaluation(encoded, parts["validation"].take(split.dev), [config["validation"]["measure"]])
     training = build(config["training"])(
         ranker.to(device),
         build(config["objective"]),
-        base.encoded,
+        encoded,
         split.train,
         validation,
         _optimizer(config),
@@ -182,6 +221,8 @@ def assemble(
     functions = {}
     for name, node in config["function"].items():
         functions[name] = build(node)
+        if isinstance(functions[name], Dense):
+            functions[name].guard = build(config["sampling"]["guard"])
         functions[name].ready(base.encoded, parts[f"function:{name}"].lists)
     selector = build(config["selector"])
     policy = policy or build(config["policy"])
@@ -215,22 +256,23 @@ def _measure(
     config: dict[str, Any],
     parts: dict[str, Any],
     fold: int,
-    training: RankerTraining,
-    sampler: Sampler,
+    succession: Succession,
     outcome: Outcome,
 ) -> None:
     """Add a finished fold to the outcome."""
+    training = succession.training
     outcome.losses.append(training.losses)
     outcome.validations.append(training.validations)
     outcome.epochs = max(outcome.epochs, training.epoch)
     outcome.best_epoch = max(outcome.best_epoch, training.best_epoch)
-    outcome.steps += training.step
-    outcome.sampler += [{"fold": fold, **row} for row in sampler.report()]
+    outcome.steps += succession.steps + training.step
+    outcome.sampler += [{"fold": fold, **row} for row in succession.report()]
+    outcome.traces.append(succession.sampler.traced())
     if config["weights"]:
-        outcome.weights = dict(training.ranker.state_dict())
-    queries = parts["base"].splits[fold].test
+        outcome.weights = kept_weights(training.ranker)
+    queries, encoded = parts["base"].splits[fold].test, read_encoded(parts)
     for origin in config["origin"]:
-        evaluation = Evaluation(parts["base"].encoded, parts[f"origin:{origin}"].take(queries), config["measures"])
+        evaluation = Evaluation(encoded, parts[f"origin:{origin}"].take(queries), config["measures"])
         nothing = np.zeros(0)
         outcome.queries[origin] = np.concatenate([outcome.queries.get(origin, nothing), queries]).astype(np.int64)
         for kept, values in ((outcome.values, evaluation(training.ranker)), (outcome.bm25, evaluation.of_bm25())):
@@ -239,8 +281,18 @@ def _measure(
                 before[measure] = np.concatenate([before.get(measure, nothing), value])
 
 
-def _keep(store: StateStore, outcome: Outcome, training: Any, sampler: Any, seconds: float) -> None:
-    state = {"outcome": vars(outcome), "training": training, "sampler": sampler, "seconds": seconds}
+def kept_weights(ranker: Ranker) -> dict[str, Any]:
+    """Weights by name; of a pretrained ranker the files of a checkpoint, as bytes."""
+    if not hasattr(ranker, "save_pretrained"):
+        return dict(ranker.state_dict())
+    with tempfile.TemporaryDirectory() as folder:
+        ranker.save_pretrained(folder)
+        files = (file for file in sorted(Path(folder).rglob("*")) if file.is_file())
+        return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+def _keep(store: StateStore, outcome: Outcome, succession: Any, seconds: float) -> None:
+    state = {"outcome": vars(outcome), "succession": succession, "seconds": seconds}
     store.save(to_bytes(state))
 
 
@@ -254,10 +306,22 @@ def check(config: dict[str, Any]) -> None:
         made = build(config[key])
         if key == "policy":
             made.ready(list(config["function"]))
+        if key == "objective":
+            made.check_block(config["sampling"]["negatives"])
+            passes = getattr(made, "passes", "one")
+        if key == "ranker" and issubclass(made.func, Cascade) and passes != "level":
+            raise BadInput(
+                "a cascade has a model for each level, and this objective scores all levels with the first",
+                "objective",
+                "choose objective=sir_v3 or sir_v4 with objective.passes=level",
+            )
     for group in ("function", "origin"):
         for node in config[group].values():
             build(node)
     check_agent(config)
+    check_workers(config["resources"])
+    if live_functions(config):
+        encoder_options(config)
     build(config["sampling"]["guard"])
     from ranking.evaluation.measures import parse
 

@@ -61,6 +61,17 @@ class Resources(Shape):
 
     cpu: Count
     gpu: Annotated[float, Field(ge=0)]
+    workers: Count
+    least: Count | None
+    shard: bool
+
+
+class Index(Shape):
+    """`index` of conf/config.yaml."""
+
+    encoders: Count
+    cpu: Annotated[float, Field(gt=0)]
+    gpu: Annotated[float, Field(ge=0)]
 
 
 class Run(Shape):
@@ -84,6 +95,7 @@ class Run(Shape):
     folds: Annotated[int, Field(ge=3)]
     limits: Limits
     resources: Resources
+    index: Index
     strict: bool
     cache: str | None
     weights: bool
@@ -120,14 +132,16 @@ class Learning(Run):
 class Published(Shape):
     """What a paper reports, for a study's report to put its own figures beside.
 
-    `figures` and `convergence` are laid out as in the paper: by collection, method and ranker, under the paper's
-    names; `collections`, `rankers` and `methods` say what stands for them in the study, a method as key=value
-    pairs of `summary.csv`.
+    `figures` and `convergence` are laid out as in the paper: by collection, method and column, under the paper's
+    names. The columns are `measures` where there are any, else `rankers`; these, `collections` and `methods` say what
+    stands for the paper's in the study, a method as key=value pairs of `summary.csv` or of overrides: of a list the
+    items that it holds, `[_,_]` for any list of two, and `*` for any part of a text.
     """
 
     source: str
     collections: dict[str, str]
-    rankers: dict[str, str]
+    rankers: dict[str, str] = {}
+    measures: dict[str, str] = {}
     methods: dict[str, str]
     figures: dict[str, dict[str, dict[str, Annotated[str, Field(pattern=FIGURE)]]]] = {}
     convergence: dict[str, dict[str, dict[str, Annotated[float, Field(ge=0, le=1)]]]] = {}
@@ -136,10 +150,15 @@ class Published(Shape):
 
 
 class Scaled(Shape):
-    """What an experiment changes at a scale: fewer seeds, overrides in place of its own, and more of `policy.learn`."""
+    """What an experiment changes at a scale.
+
+    `seeds` and `methods` take the place of its own, `overrides` that of the same keys in its own; `learn` is more of
+    `policy.learn`.
+    """
 
     seeds: Count | None = None
     overrides: list[str] = []
+    methods: Annotated[list[list[str]], Field(min_length=1)] | None = None
     learn: list[str] = []
 
 
@@ -151,6 +170,7 @@ class Experiment(Shape):
     seeds: Count
     overrides: list[str] = []
     methods: Annotated[list[list[str]], Field(min_length=1)]
+    baseline: str | None = None
     scales: dict[str, Scaled] = {}
     published: Published | None = None
 

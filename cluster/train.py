@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import yaml
 from rich.console import Console
@@ -11,11 +14,12 @@ from rich.table import Table
 
 from cluster.configuration import CHOICES, compose
 from cluster.learning.agent_file import learner_of
+from cluster.live_indexes import check_room, live_functions
 from cluster.preparation import Preparation
-from cluster.run import Outcome, Progress, check, run
+from cluster.run import Outcome, Progress, check
 from cluster.storage import Storage
 from cluster.studies.conclusion import CONFIG, read_config, write_tables
-from cluster.studies.outcomes import conduct_run
+from cluster.studies.outcomes import conduct_run, runner
 from cluster.studies.sweep import Planned, key_of, plan, points
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
@@ -42,7 +46,11 @@ def train(overrides: Sequence[str], console: Console) -> None:
     storage = Storage(place) if place else None
     if storage:
         _refuse_study(storage)
-    preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]"))
+
+    def note(line: str) -> None:
+        console.print(f"[dim]{line}[/]")
+
+    preparation = Preparation(lambda line: note(f"{line} …"))
     collection = preparation.collection(planned.config)
     parts = preparation.parts(planned.config)
     console.print(f"collection {collection.name} ({collection.fingerprint})")
@@ -57,18 +65,39 @@ def train(overrides: Sequence[str], console: Console) -> None:
             f"  [dim]{time.perf_counter() - started:.0f} s[/]",
         )
 
-    if storage is None:
-        outcome = run(planned.config, parts, tell)
-    else:
-        planned.config["weights"] = True
-        keys = preparation.keys(planned.config)
-        _record(storage, planned, collection)
-        outcome = conduct_run(planned.name, planned.config, keys, parts, storage, tell)
+    with _workers(planned.config):
+        if storage is None:
+            outcome = runner(planned.config)(planned.config, parts, tell, name=planned.name, note=note)
+        else:
+            planned.config["weights"] = True
+            keys = preparation.keys(planned.config)
+            _record(storage, planned, collection)
+            outcome = conduct_run(planned.name, planned.config, keys, parts, storage, tell, note=note)
+    if storage:
         write_tables(storage, [planned], {planned.name: collection}, {})
     console.print(_figures(planned, outcome))
     console.print(_sampling(outcome))
     if storage:
         console.print(f"results: {storage}", soft_wrap=True, markup=False)
+
+
+@contextmanager
+def _workers(config: dict[str, Any]) -> Iterator[None]:
+    """The Ray session of a run that asks for several workers or for a live index; else this process needs none."""
+    if config["resources"]["workers"] == 1 and not live_functions(config):
+        yield
+        return
+    import ray
+
+    from cluster.parallel.demand import check_demand
+    from cluster.session import session
+
+    with session(dashboard=False):
+        if not os.environ.get("RAY_ADDRESS"):
+            if config["resources"]["workers"] > 1:
+                check_demand(config["resources"], ray.cluster_resources())
+            check_room(config, ray.cluster_resources())
+        yield
 
 
 def _refuse_study(storage: Storage) -> None:
@@ -108,11 +137,15 @@ def _figures(planned: Planned, outcome: Outcome) -> Table:
 
 def _sampling(outcome: Outcome) -> Table:
     """What each function supplied, and how the ranker scored it when it was shown."""
+    several = len({row["stage"] for row in outcome.sampler}) > 1
     table = Table(title="negatives", title_justify="left")
+    if several:
+        table.add_column("stage", justify="right")
     for column in ("function", "batches", "negatives", "missing", "guarded", "score of positives", "of negatives"):
         table.add_column(column, justify="left" if column == "function" else "right")
     for row in outcome.sampler:
         scores = [f"{row[f'{kind}_mean']:.2f} ± {row[f'{kind}_std']:.2f}" for kind in ("positive", "negative")]
         counts = [f"{row[key]:,}" for key in ("batches", "negatives", "missing", "guarded")]
-        table.add_row(row["function"], *counts, *scores)
+        stage = [str(row["stage"] + 1)] if several else []
+        table.add_row(*stage, row["function"], *counts, *scores)
     return table

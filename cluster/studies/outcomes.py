@@ -43,6 +43,7 @@ def conduct_run(
     storage: Storage,
     on_epoch: Callable[[Progress], None],
     save_every: float = 30.0,
+    note: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
     """One run, from its last state to its result in the folder.
 
@@ -53,17 +54,36 @@ def conduct_run(
         storage: the folder.
         on_epoch: told the progress.
         save_every: seconds between two states that are kept.
+        note: told what the run starts on the cluster, and loses.
     """
     state = RunState(storage, name, keys)
-    outcome = run(config, parts, on_epoch, state, save_every)
+    outcome = runner(config)(config, parts, on_epoch, state, save_every, name=name, note=note)
     weights, outcome.weights = outcome.weights, None
     if weights is not None:
-        from safetensors.torch import save
-
-        storage.write(f"weights/{name}.safetensors", save(weights))
+        _write_weights(storage, name, weights)
     storage.write(_result_file(name), to_bytes(vars(outcome)))
     storage.delete(state.file)
     return outcome
+
+
+def _write_weights(storage: Storage, name: str, weights: dict[str, Any]) -> None:
+    """One safetensors file, or a folder with the files of a checkpoint."""
+    if any(isinstance(content, bytes) for content in weights.values()):
+        for file, content in weights.items():
+            storage.write(f"weights/{name}/{file}", content)
+        return
+    from safetensors.torch import save
+
+    storage.write(f"weights/{name}.safetensors", save(weights))
+
+
+def runner(config: dict[str, Any]) -> Callable[..., Outcome]:
+    """What conducts a run: `cluster.run.run` in this process, or the same by workers of its own."""
+    if config["resources"]["workers"] == 1:
+        return run
+    from cluster.parallel.workers import run_on_workers
+
+    return run_on_workers
 
 
 def read_outcome(storage: Storage, name: str) -> Outcome | None:

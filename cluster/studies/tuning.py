@@ -11,6 +11,8 @@ from ray import tune
 from ray.tune.search import Searcher
 from rich.console import Console
 
+from cluster.live_indexes import check_room, reserved
+from cluster.parallel.demand import at_once, check_demand, own_bundle
 from cluster.preparation import Preparation
 from cluster.run import Progress, mean_best
 from cluster.storage import Storage
@@ -19,7 +21,6 @@ from cluster.studies.optuna_runs import OptunaRuns
 from cluster.studies.outcomes import conduct_run
 from cluster.studies.sweep import Planned
 from cluster.studies.trials import run_trials
-from ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from cluster.studies.ranking import Study
@@ -36,8 +37,10 @@ def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: 
     """
     run = trial["run"]
     preparation = Preparation()
+    # A run with workers of its own hands the references on to them.
+    read = ray.get if run["config"]["resources"]["workers"] == 1 else lambda reference: reference
     parts = {
-        name: ray.get(shared[key]) if key in shared else preparation.part(run["config"], name)
+        name: read(shared[key]) if key in shared else preparation.part(run["config"], name)
         for name, key in run["parts"].items()
     }
     best = 0.0
@@ -100,20 +103,23 @@ def spread(
         batches.append((proposals, {}, proposals.total - proposals.finished))
     total = ready + len(waiting) + proposals.total - proposals.finished
     measure = [*waiting, *examples][0].config["validation"]["measure"]
+    asked = [planned.config["resources"] for planned in [*waiting, *examples]]
+    options = dict(study.options)
+    options["concurrent"] = options["concurrent"] or at_once(asked, ray.cluster_resources())
     errors: dict[str, str] = {}
     with LiveTable(console, total, ready, measure) as table:
         for search, space, samples in batches:
             body = tune.with_resources(
                 tune.with_parameters(trainable, shared=shared, storage=study.storage), _resources
             )
-            errors |= run_trials(body, space, study.storage, study.options, table, search, samples)
+            errors |= run_trials(body, space, study.storage, options, table, search, samples)
     return errors
 
 
 def _resources(trial: dict[str, Any]) -> tune.PlacementGroupFactory:
     """What a trial takes of the cluster."""
-    asked = trial["run"]["config"]["resources"]
-    return tune.PlacementGroupFactory([{"CPU": asked["cpu"], "GPU": asked["gpu"]}])
+    config = trial["run"]["config"]
+    return tune.PlacementGroupFactory([own_bundle(config["resources"]), *reserved(config)])
 
 
 def _check_resources(study: Study, runs: Sequence[Planned]) -> None:
@@ -122,7 +128,5 @@ def _check_resources(study: Study, runs: Sequence[Planned]) -> None:
         return
     there = ray.cluster_resources()
     for planned in runs:
-        for name, asked in planned.config["resources"].items():
-            has = there.get(name.upper(), 0)
-            if asked > has:
-                raise BadInput(f"a run asks for {asked} and this machine has {has:g}", f"resources.{name}")
+        check_demand(planned.config["resources"], there)
+        check_room(planned.config, there)

@@ -1,0 +1,1 @@
+"""One ranker trained by several workers, which make the same step of the optimizer together."""
