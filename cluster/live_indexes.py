@@ -6,6 +6,7 @@ import math
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -153,7 +154,7 @@ def attach_indexes(
             f"negative-index:{name}:{each}", PreparedCorpus(config), folder, function.index, encoder_options(config),
             {"run": name, "function": each}, apart=config["resources"]["workers"] > 1,
         )  # fmt: skip
-        index = RemoteIndex(service, function.refresh, note, lambda function=function: function.guarded)
+        index = RemoteIndex(service, function.refresh, note, partial(getattr, function, "guarded"))
         function.serve(index)
         found[each] = index
     return LiveIndexes(found)

@@ -238,12 +238,14 @@ class RemoteIndex:
 
     def _wanted(self, step: int) -> tuple[int | None, int | None]:
         """The step of the one version that must answer, and the lowest step that may."""
-        if not self._published:
-            raise RuntimeError("nothing has been published to search in")
         if self.lagged:
+            if not self._published:
+                raise RuntimeError("nothing has been published to search in")
             return self._published[0].step, None
+        # A reader that does not publish itself takes what others have published.
+        newest = self._published[-1].step if self._published else step
         staleness = self.refresh.max_staleness
-        return None, None if staleness is None else min(step - staleness, self._published[-1].step)
+        return None, None if staleness is None else min(step - staleness, newest)
 
     def _drop_read(self, step: int) -> None:
         """Of lagged publications, forget those that a later one has taken the place of."""
@@ -281,12 +283,13 @@ class RemoteIndex:
         """Have an actor: the one of this name, or a new one."""
         if self._actor is None:
             service = self.service
-            actor = ray.remote(
-                num_cpus=0,  # it works while the trainer waits for it
-                max_restarts=-1,
-                max_task_retries=0,
-                concurrency_groups={"reading": READERS, "publishing": 1},
-            )(NegativeIndexActor)
+            options: dict[str, Any] = {
+                "num_cpus": 0,  # it works while the trainer waits for it
+                "max_restarts": -1,
+                "max_task_retries": 0,
+                "concurrency_groups": {"reading": READERS, "publishing": 1},
+            }
+            actor = ray.remote(**options)(NegativeIndexActor)
             placed = {"scheduling_strategy": "DEFAULT"} if service.apart else {}
             self._actor = actor.options(name=self.name, get_if_exists=True, **placed).remote(
                 service.corpus,

@@ -283,10 +283,11 @@ def _measure(
 
 def kept_weights(ranker: Ranker) -> dict[str, Any]:
     """Weights by name; of a pretrained ranker the files of a checkpoint, as bytes."""
-    if not hasattr(ranker, "save_pretrained"):
+    save: Callable[[str], None] | None = getattr(ranker, "save_pretrained", None)
+    if save is None:
         return dict(ranker.state_dict())
     with tempfile.TemporaryDirectory() as folder:
-        ranker.save_pretrained(folder)
+        save(folder)
         files = (file for file in sorted(Path(folder).rglob("*")) if file.is_file())
         return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
 

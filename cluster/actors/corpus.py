@@ -50,7 +50,7 @@ class PreparedCorpus:
     def texts(self) -> tuple[Texts, Texts]:
         preparation = Preparation()
         keys = preparation.keys(self.config)
-        parts = {name: preparation.part(self.config, name) for name in ("base", "tokens") if name in keys}
+        parts: dict[str, Any] = {n: preparation.part(self.config, n) for n in ("base", "tokens") if n in keys}
         encoded = read_encoded(parts)
         return encoded.documents, encoded.queries
 

@@ -91,7 +91,9 @@ class NegativeIndexActor:
             version: its number; None counts on from the last build.
             weights: one reference to a safetensors file as uint8, in a list so that it arrives as a reference.
         """
-        content = ray.get(weights[0])
+        self._take(step, version, ray.get(weights[0]))
+
+    def _take(self, step: int, version: int | None, content: NDArray[np.uint8]) -> None:
         publication = Publication(step, version, digest_of(content))
         with self._changed:
             if self._known(publication) or (not self.every and step < max(self._steps(), default=-1)):
@@ -124,7 +126,7 @@ class NegativeIndexActor:
                 self.folder.withdraw(self._building)
                 self._building = None  # the build goes on, and what comes out of it is thrown away
         for step, version, ref in publications:
-            self.publish(step, version, [ref])
+            self._take(step, version, ray.get(ref))
 
     @ray.method(concurrency_group="reading")
     def search(
@@ -245,10 +247,9 @@ class NegativeIndexActor:
 
     def _known(self, publication: Publication) -> bool:
         waiting = [*([self._building] if self._building else []), *self._pending.values()]
-        return any(
-            (other.step, other.digest) == (publication.step, publication.digest)
-            for other in (*self._versions.values(), *waiting)
-        )
+        known = {(other.step, other.digest) for other in waiting}
+        known |= {(index.step, index.digest) for index in self._versions.values()}
+        return (publication.step, publication.digest) in known
 
     def _steps(self) -> frozenset[int]:
         building = [self._building.step] if self._building else []

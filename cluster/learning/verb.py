@@ -84,6 +84,9 @@ def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
     if learner_of(config) != part:
         raise BadInput(f"{part} is what is learned", part, "leave it out")
     check(config)
+    if len(build(config["objective"]).stages()) > 1:
+        what = f"{config[CHOICES]['objective']} trains several rankers in turn, and an episode has one"
+        raise BadInput(what, "objective", "learn with another, as objective=sir_v3")
     for key in ("agent", "reward", "state", "panel"):
         build(config[key])
     check_hold(config["hold"], actions_of(config))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from cluster.storage import Storage
-from cluster.studies import results
+from cluster.studies import results, traces
 from cluster.studies.analysis import summarise
 from cluster.studies.comparison import named_baseline
 from cluster.studies.convergence import convergence
@@ -24,6 +24,7 @@ from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
 CONFIG = "config.yaml"
+STEPS = "steps.parquet"
 
 
 def check_baseline(baseline: str | None, runs: Sequence[Planned], collections: dict[str, Collection]) -> None:
@@ -39,10 +40,22 @@ def check_baseline(baseline: str | None, runs: Sequence[Planned], collections: d
         named_baseline(with_methods(trials).select("method", *METHOD, *columns).unique(), baseline)
 
 
+def own_baseline(trials: pl.DataFrame, design: Mapping[str, Any] | None) -> str | None:
+    """The baseline that an experiment names, if it is among a study's methods: the user may have left it out."""
+    named: str | None = (design or {}).get("baseline")
+    if named is None:
+        return None
+    try:
+        named_baseline(with_methods(trials).select("method", *METHOD, *map(column_of, categorical(trials))), named)
+    except BadInput:
+        return None
+    return named
+
+
 def write_tables(
     storage: Storage, runs: Sequence[Planned], collections: dict[str, Collection], errors: dict[str, str]
 ) -> int:
-    """Write trials.parquet, queries.parquet and samplers.parquet.
+    """Write trials.parquet, queries.parquet, samplers.parquet and steps.parquet.
 
     Args:
         storage: the study's folder.
@@ -53,7 +66,7 @@ def write_tables(
     Returns:
         How many runs have no result.
     """
-    rows, queries, samplers = [], [], []
+    rows, queries, samplers, steps = [], [], [], []
     for planned in runs:
         outcome, collection = read_outcome(storage, planned.name), collections[planned.name]
         error = None if outcome else errors.get(planned.name, "did not run")
@@ -61,10 +74,12 @@ def write_tables(
         if outcome:
             queries.append(results.query_rows(planned, collection, outcome))
             samplers += results.sampler_rows(planned, outcome)
+            steps.append(traces.trace_table(planned.name, list(planned.config["function"]), outcome.traces))
     tables = {
         "trials": results.trials_table(rows),
         "queries": pl.concat(queries, how="diagonal") if queries else pl.DataFrame(),
         "samplers": pl.DataFrame(samplers, infer_schema_length=None),
+        "steps": pl.concat(steps) if steps else pl.DataFrame(schema=traces.SCHEMA),
     }
     for name, table in tables.items():
         storage.write(f"{name}.parquet", results.parquet(table))
@@ -91,13 +106,16 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
         failures = trials["error"].drop_nulls().to_list()
         console.print(f"[red]no run came to its end[/]: {escape(failures[0] if failures else 'nothing ran')}")
         return
-    summary = summarise(trials, baseline or config.get("study", {}).get("baseline"))
+    asked = baseline or config.get("study", {}).get("baseline")
+    summary = summarise(trials, asked or own_baseline(trials, config.get("design")))
     storage.write("summary.csv", summary.write_csv().encode())
     written = (storage.read(CONFIG) or b"").decode()
     rates = convergence(trials)
     if not rates.is_empty():
         storage.write("convergence.csv", rates.write_csv().encode())
-    page = render(trials, queries, summary, written, config.get("command", ""), config)
+    # A study of an older Pyrite has no steps.
+    steps = _read_table(storage, STEPS) if STEPS in storage.names() else None
+    page = render(trials, queries, summary, written, config.get("command", ""), config, steps)
     for name, content in page.figures.items():
         storage.write(f"figures/{name}", content)
     storage.write("report.html", page.html.encode())

@@ -13,8 +13,10 @@ from functools import cache
 from cluster.configuration import CHOICES, compose, group_options, option
 from cluster.studies.point import Point, key_of
 
-PARTS = ("collection", "ranker", "policy", "selector")
+PARTS = ("collection", "objective", "ranker", "policy", "selector")
 """Groups of which a point chooses one option, by an override or by default."""
+LISTS = ("function", "origin")
+"""Groups of which a point may choose several: `function.bm25.depth` is an option of one of them."""
 
 
 def fitted(points: Sequence[Point], given: Set[str]) -> list[Point]:
@@ -31,6 +33,8 @@ def fitted(points: Sequence[Point], given: Set[str]) -> list[Point]:
     replaced = {key for point in points for key in _keys(point) if key not in given and key.split(".")[0] in given}
 
     def stays(point: Point, key: str) -> bool:
+        if key.split(".")[0] in LISTS:
+            return key not in replaced or _chooses(point.overrides, key)
         return takes(point.overrides, key) or key not in optional | replaced
 
     return [
@@ -52,9 +56,16 @@ def takes(overrides: Sequence[str], key: str) -> bool:
     if group not in PARTS or not name:
         return True
     chosen = dict(text.split("=", 1) for text in overrides if "=" in text)
-    part = chosen.get(group) or _defaults()[group]
+    part = chosen.get(group) or (group == "objective" and _own_objective(chosen.get("ranker"))) or _defaults()[group]
     options = _options(group, part)
     return options is None or name.split(".")[0] in options
+
+
+def _chooses(overrides: Sequence[str], key: str) -> bool:
+    """Whether the functions or origins that overrides choose are those of an option, as `function.bm25.depth`."""
+    group, _, name = key.partition(".")
+    chosen = next(text.split("=", 1)[1] for text in overrides if key_of(text) == group)
+    return name.split(".")[0] in chosen.strip("[]").replace(" ", "").split(",")
 
 
 def _keys(point: Point) -> list[str]:
@@ -64,6 +75,15 @@ def _keys(point: Point) -> list[str]:
 @cache
 def _defaults() -> dict[str, str]:
     return {group: name for group, name in compose([])[CHOICES].items() if group in PARTS}
+
+
+@cache
+def _own_objective(ranker: str | None) -> str | None:
+    """The objective that a ranker names as what it is trained with; None where it names none."""
+    if ranker not in group_options()["ranker"]:
+        return None
+    named = option("ranker", ranker).get("defaults", [])
+    return next((entry[key] for entry in named for key in entry if "/objective@" in key), None)
 
 
 @cache

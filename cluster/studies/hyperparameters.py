@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cluster.studies.canvas import INK, Look, Panels, grid, legend, name_axes, section_titles
-from cluster.studies.methods import swept
+from cluster.studies.methods import CHECKPOINT, swept
 
 LEVELS = 6  # a number swept over so few values has its axis marked at them, and its means joined
 
@@ -22,7 +22,8 @@ def hyperparameters(trials: pl.DataFrame, measure: str) -> Figure | None:
     panels = Panels(trials, measure)
     pairs = swept(trials).join(panels.runs.select("run").unique(), on="run")
     values = pairs.group_by("key").agg(pl.col("value").n_unique())
-    keys = values.filter(pl.col("value") > 1)["key"].sort().to_list()
+    # Rankers from several checkpoints have panels of their own.
+    keys = values.filter((pl.col("value") > 1) & (pl.col("key") != CHECKPOINT))["key"].sort().to_list()
     if not keys:
         return None
     rows = section_titles(panels.sections) * len(keys)

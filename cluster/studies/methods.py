@@ -1,18 +1,22 @@
 """What a study compares: methods, and the runs of each as a long table.
 
 A method is a ranker, a policy, a function and a selector, and whatever else was swept over names (an
-objective, say). Swept numbers (learning rates, widths) are pooled instead: how far a method's results spread
-over seeds and hyperparameters is what a robustness study asks (paper 000, section 6).
+objective, say). Rankers from several checkpoints are several rankers. Swept numbers (learning rates, widths) are
+pooled instead: how far a method's results spread over seeds and hyperparameters is what a robustness study asks
+(paper 000, section 6).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from pathlib import PurePath
 
 import polars as pl
 import yaml
 
 METHOD = ("ranker", "policy", "function", "selector")
+CHECKPOINT = "ranker.checkpoint"
 BM25 = "BM25's own order"  # the method column of the ranking that the candidates came in
 RESERVED = {
     *("collection", "method", "measure", "candidates", "runs", "failed", "mean", "std", "min", "max"),
@@ -44,13 +48,14 @@ def categorical(trials: pl.DataFrame) -> list[str]:
     """Swept keys that are part of a method: those whose values are not all numbers, sorted.
 
     The objective is one wherever a ranker has several, swept or not (each ranker may have its own). Keys of the
-    collection are left out: results on different collections are different families.
+    collection are left out, and the checkpoint: results on different collections are different families, and so are
+    those of different rankers.
     """
     names = set(swept(trials).filter(pl.col("number").is_null())["key"]) - {"objective"}
     objectives = trials.group_by("ranker").agg(pl.col("objective").drop_nulls().n_unique())["objective"]
     if (objectives > 1).any():
         names.add("objective")
-    return sorted(key for key in names if key.split(".")[0] != "collection")
+    return sorted(key for key in names if key.split(".")[0] != "collection" and key != CHECKPOINT)
 
 
 def is_learned(method: Mapping[str, str]) -> bool:
@@ -67,14 +72,25 @@ def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
     """Say for each run which method it is one of.
 
     Returns:
-        run, collection, ranker, policy, function, selector, then a column for each categorical swept key
-        ("-" in a run without it), and method, the short name in tables and figures: "bm25 ·
-        uniform" (policy fixed), "random(random+bm25) · uniform" or "bm25 · uniform · objective=hinge". Of swept
-        lists (policy.learn) it shows what differs among them.
+        run, collection, ranker (of several checkpoints with its name: "cross_encoder (electra)"), policy, function,
+        selector, then a column for each categorical swept key ("-" in a run without it), and method, the short name
+        in tables and figures: "bm25 · uniform" (policy fixed), "random(random+bm25) · uniform" or "bm25 · uniform ·
+        objective=sir_v4 pick=top". Of swept lists of options (policy.learn) it shows what differs among them.
     """
     keys = categorical(trials)
     frame = trials.select("run", _collection(), pl.col(METHOD).fill_null("-"))
     pairs = swept(trials)
+    checkpoints = pairs.filter(key=CHECKPOINT)
+    if checkpoints["value"].n_unique() > 1:
+        names = told_apart(checkpoints["value"].unique().sort().to_list())
+        of = checkpoints.select("run", _checkpoint=pl.col("value").replace_strict(names, return_dtype=pl.String))
+        told = (
+            pl.when(pl.col("_checkpoint").is_null())
+            .then("ranker")
+            .otherwise(pl.format("{} ({})", "ranker", "_checkpoint"))
+        )
+        frame = frame.join(of, on="run", how="left", maintain_order="left").with_columns(told.alias("ranker"))
+        frame = frame.drop("_checkpoint")
     for key in keys:
         values = pairs.filter(pl.col("key") == key).select("run", pl.col("value").alias(column_of(key)))
         if key == "objective":  # swept or not, runs say it
@@ -83,10 +99,16 @@ def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
     policy, function = pl.col("policy"), pl.col("function")
     source = pl.when(policy == "fixed").then(function).otherwise(pl.format("{}({})", policy, function))
     parts = [source, pl.col("selector")]
+    last = ""
     for key in keys:
         value = pl.col(column_of(key))  # null where the run has no such key
         labels = _labels(key, frame[column_of(key)].drop_nulls().unique().sort().to_list())
-        parts.append(value.replace_strict(labels, return_dtype=pl.String))
+        label = value.replace_strict(labels, return_dtype=pl.String)
+        if last and key.startswith(f"{last}."):  # an option of what has just been named
+            parts[-1] = pl.concat_str(parts[-1], label.str.strip_prefix(f"{last}."), separator=" ", ignore_nulls=True)
+            continue
+        parts.append(label)
+        last = key
     name = pl.concat_str(parts, separator=" · ", ignore_nulls=True)
     return frame.with_columns(name.alias("method")).with_columns(pl.col(map(column_of, keys)).fill_null("-"))
 
@@ -94,15 +116,31 @@ def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
 def _labels(key: str, values: Sequence[str]) -> dict[str, str]:
     """What a method's name says of each value of a swept key."""
     whole = {value: f"{key}={value}" for value in values}
-    if not values or not all(value.startswith("[") for value in values):
-        return whole
     items = {value: items_of(value) for value in values}
+    options = [item for own in items.values() for item in own]
+    if not values or not all(value.startswith("[") for value in values) or not all("=" in item for item in options):
+        return whole
     shared = set.intersection(*map(set, items.values()))
     brief = {
         value: " ".join([item for item in own if item not in shared] or own) or whole[value]
         for value, own in items.items()
     }
     return brief if len(set(brief.values())) == len(values) else whole
+
+
+def told_apart(paths: Sequence[str]) -> dict[str, str]:
+    """A short name for each path, by the folders in which they differ: `a/bert/model` and `a/electra/model` by two."""
+    parts = [PurePath(path).parts for path in paths]
+    before = _alike(parts)
+    after = _alike([own[before:][::-1] for own in parts])
+    short = ["/".join(own[before : len(own) - after]) for own in parts]
+    named = all(short) and len(set(short)) == len(short)
+    return dict(zip(paths, short if named else paths, strict=True))
+
+
+def _alike(parts: Sequence[Sequence[str]]) -> int:
+    """How many parts all begin with."""
+    return sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, zip(*parts, strict=False)))
 
 
 def items_of(value: str) -> list[str]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 from pydantic import ValidationError
 
 from cluster.schema import FIGURE, Published, refusal
-from cluster.studies.methods import METHOD, items_of, with_methods
+from cluster.studies.analysis import marks
+from cluster.studies.counterparts import matches, stand_ins
 from cluster.studies.page import Markup, markup, table, tag
 from cluster.studies.report_tables import cell
-
-Row = dict[str, Any]
 
 
 def read_published(design: Mapping[str, Any] | None) -> Published | None:
@@ -44,17 +44,20 @@ def beside(
         given: what the user changed of the experiment.
     """
     measure, origin = summary.row(0, named=True)["measure"], summary.row(0, named=True)["candidates"]
-    leading = {"measure": measure, "candidates": origin}
-    layout = _Layout(published, summary.filter(**leading), rates.filter(**leading), matches(published, trials))
+    here = {"candidates": origin}
+    layout = Layout(published, measure, summary.filter(**here), rates.filter(**here), matches(published, trials))
     yield tag("h2", f"Beside {published.source}")
     if published.says:
         yield tag("p", "What the paper found:")
         yield tag("ul", *(tag("li", line) for line in published.says))
-    yield table(layout.head, layout.rows(), caption=f"the paper's figures; here: {measure} over {origin} candidates")
+    what = "" if published.measures else f"{measure} "
+    yield table(layout.head, layout.rows(), caption=f"the paper's figures; here: {what}over {origin} candidates")
+    baseline = baseline_of(summary)
+    against = f"say what differs from {baseline}" if baseline else "are explained above"
     yield tag(
         "p",
         "“Paper” is what the paper prints, with its marks. “Here” is the mean over this study's runs ± their sample "
-        "standard deviation; its marks are explained above, and unlike the paper's its p values are adjusted for the "
+        f"standard deviation; its marks {against}, and unlike the paper's its p values are adjusted for the "
         "number of comparisons. Methods that the paper does not have stand last."
         + (" The rate is the convergence rate, of which more below." if published.convergence else ""),
     )
@@ -62,42 +65,6 @@ def beside(
     if published.differs or changed:
         yield tag("p", "What differs from the paper:")
         yield tag("ul", *(tag("li", line) for line in [*published.differs, *changed]))
-
-
-def matches(published: Published, trials: pl.DataFrame) -> dict[str, list[str]]:
-    """The methods of a study that stand for each of the paper's, by the paper's name, none for some.
-
-    A method is told by key=value pairs, of its parts or of its runs' overrides. Of a list (`policy.learn`) it must
-    hold the items that are named.
-    """
-    methods = with_methods(trials).select("run", "method").join(trials, on="run").sort("run")
-    known: dict[str, dict[str, str]] = {}
-    for row in methods.unique("method", keep="first", maintain_order=True).sort("method").iter_rows(named=True):
-        overrides = dict(text.split("=", 1) for text in shlex.split(row["overrides"]) if "=" in text)
-        known[row["method"]] = overrides | {name: row[name] or "-" for name in METHOD}
-
-    def stands_for(own: Mapping[str, str], wanted: str) -> bool:
-        pairs = dict(text.split("=", 1) for text in wanted.split())
-        return all(key in own and set(items_of(value)) <= set(items_of(own[key])) for key, value in pairs.items())
-
-    return {
-        name: [method for method, own in known.items() if stands_for(own, wanted)]
-        for name, wanted in published.methods.items()
-    }
-
-
-def stand_ins(published: Published, collections: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs of a collection of the paper and the study's that stands for it.
-
-    Where the study has none of those that should, whatever it has instead stands for every one.
-    """
-    pairs = [
-        (paper, here)
-        for paper, name in published.collections.items()
-        for here in collections
-        if here == name or here.startswith(f"{name} (")  # several contents of one name
-    ]
-    return pairs or [(paper, here) for paper in published.collections for here in collections]
 
 
 def printed(text: str) -> tuple[str, str, str]:
@@ -109,67 +76,120 @@ def printed(text: str) -> tuple[str, str, str]:
     return mean, std, marks
 
 
-class _Layout:
-    """The table: a section a collection, a row a method, and of each ranker the paper's figure and this study's.
+class Layout:
+    """The table: a section a collection, a row a method, and of each column the paper's figure and this study's.
+
+    Where the columns are rankers, all figures are of one measure. Where they are measures, rankers of several
+    checkpoints are rows of their own.
 
     Args:
         published: what the paper reports.
-        summary, rates: of one measure over one origin.
-        matched: the study's methods by the paper's names.
+        measure: the leading one, for columns that are rankers.
+        summary, rates: over one origin.
+        matched: the study's rankers and methods by the paper's names.
     """
 
     def __init__(
-        self, published: Published, summary: pl.DataFrame, rates: pl.DataFrame, matched: dict[str, list[str]]
+        self,
+        published: Published,
+        measure: str,
+        summary: pl.DataFrame,
+        rates: pl.DataFrame,
+        matched: dict[str, list[tuple[str, str]]],
     ) -> None:
-        self.published, self.matched = published, matched
-        self.summary = {(r["collection"], r["ranker"], r["method"]): r for r in summary.iter_rows(named=True)}
-        self.rates = {(r["collection"], r["ranker"], r["method"]): r["rate"] for r in rates.iter_rows(named=True)}
-        self.rankers = {
-            paper: name for paper, name in published.rankers.items() if name in summary["ranker"]
-        } or published.rankers
+        self.published = published
+        summary = summary.filter(pl.col("ranker") != "bm25")
+        self.summary = {_place(row): row for row in summary.iter_rows(named=True)}
+        self.rates = {_place(row): row["rate"] for row in rates.iter_rows(named=True)}
+        self.baseline = "baseline_" if baseline_of(summary) else ""
+        own = {paper: name for paper, name in published.rankers.items() if name in summary["ranker"]}
+        rankers = own or published.rankers
+        self.columns = [Column(paper, None, ours) for paper, ours in published.measures.items()] or [
+            Column(paper, name, measure) for paper, name in rankers.items()
+        ]
+        self.several = bool(published.measures) and summary["ranker"].n_unique() > 1
+        self.matched = {name: self._told(ours) for name, ours in matched.items()}
 
     @property
     def head(self) -> list[str]:
         """Titles of the columns."""
         kinds = ["", " rate"] if self.published.convergence else [""]
-        columns = [
-            f"{ranker}{kind}, {whose}" for ranker in self.rankers for kind in kinds for whose in ("paper", "here")
-        ]
-        return ["method", *columns, "runs"]
+        titles = [f"{of.title}{kind}, {whose}" for of in self.columns for kind in kinds for whose in ("paper", "here")]
+        return ["method", *titles, "runs"]
 
     def rows(self) -> Iterator[list[object] | Markup]:
         """The rows, each section under its title."""
-        collections = sorted({collection for collection, _, _ in self.summary})
+        collections = sorted({collection for collection, _, _, _ in self.summary})
         for paper, here in stand_ins(self.published, collections):
             yield markup(f"{paper}; here {here}")
-            own = dict.fromkeys(m for c, r, m in self.summary if c == here and r in self.rankers.values())
+            shown = {of.ranker for of in self.columns}
+            own = self._told([(r, m) for c, r, m, _ in self.summary if c == here and (r in shown or None in shown)])
             theirs = dict.fromkeys(method for methods in self.matched.values() for method in methods)
             for name in self.published.methods:
-                for method in [m for m in self.matched[name] if m in own] or [""]:
-                    yield self._row(paper, here, name, method)
+                for method in [m for m in self.matched[name] if m in own] or [(None, "")]:
+                    yield self._row(paper, here, name, *method)
             for method in own:
                 if method not in theirs:
-                    yield self._row(paper, here, "", method)
+                    yield self._row(paper, here, "", *method)
 
-    def _row(self, paper: str, here: str, name: str, method: str) -> list[object]:
+    def _told(self, methods: Iterable[tuple[str, str]]) -> list[tuple[str | None, str]]:
+        """What rows are told apart by: the method and, where no column says it, the ranker."""
+        return list(dict.fromkeys((ranker if self.published.measures else None, method) for ranker, method in methods))
+
+    def _row(self, paper: str, here: str, name: str, ranker: str | None, method: str) -> list[object]:
         """A row of the paper's method `name` and the study's that stands for it; either may be missing."""
-        below = Markup(f"<br>{tag('span', method, class_='soft')}") if name and method else Markup("")
-        cells: list[object] = [Markup(f"{markup(name or method)}{below}")]
+        ours = f"{ranker} · {method}" if self.several and ranker else method
+        below = Markup(f"<br>{tag('span', ours, class_='soft')}") if name and method else Markup("")
+        cells: list[object] = [Markup(f"{markup(name or ours)}{below}")]
         counts = set()
-        for ranker, ours in self.rankers.items():
-            row = self.summary.get((here, ours, method))
-            figures = {m: of[ranker] for m, of in self.published.figures.get(paper, {}).items() if ranker in of}
+        for of in self.columns:
+            place = (here, of.ranker or ranker or "", method, of.measure)
+            row = self.summary.get(place)
+            if row is not None and self.baseline:
+                row = row | {"marks": marks(row, self.baseline)}
+            printed_here = self.published.figures.get(paper, {})
+            figures = {method: columns[of.title] for method, columns in printed_here.items() if of.title in columns}
             cells += [_as_printed(figures.get(name), figures.values())]
-            cells += [cell(row, self._best(here, ours))]
+            cells += [cell(row, self._best(of, here))]
             if self.published.convergence:
-                rate = self.published.convergence.get(paper, {}).get(name, {}).get(ranker)
-                cells += [_share(rate), _share(self.rates.get((here, ours, method)))]
+                rate = self.published.convergence.get(paper, {}).get(name, {}).get(of.title)
+                cells += [_share(rate), _share(self.rates.get(place))]
             counts |= {row["runs"]} if row else set()
         return [*cells, "/".join(map(str, sorted(counts))) or None]
 
-    def _best(self, collection: str, ranker: str) -> float | None:
-        means = [row["mean"] for (c, r, _), row in self.summary.items() if (c, r) == (collection, ranker)]
+    def _best(self, of: Column, collection: str) -> float | None:
+        """The best mean of a column."""
+        means = [
+            row["mean"]
+            for (c, ranker, _, measure), row in self.summary.items()
+            if (c, measure) == (collection, of.measure) and of.ranker in (None, ranker)
+        ]
         return max((mean for mean in means if mean is not None), default=None)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a paper's table.
+
+    Args:
+        title: the paper's.
+        ranker: the study's; None where each row has its own.
+        measure: the study's.
+    """
+
+    title: str
+    ranker: str | None
+    measure: str
+
+
+def baseline_of(summary: pl.DataFrame) -> str | None:
+    """The method that a study's baseline is, None where it has none."""
+    named = summary["baseline"].drop_nulls() if "baseline" in summary.columns else pl.Series([], dtype=pl.String)
+    return None if named.is_empty() else str(named[0])
+
+
+def _place(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    return row["collection"], row["ranker"], row["method"], row["measure"]
 
 
 def _as_printed(text: str | None, column: Iterable[str]) -> Markup:

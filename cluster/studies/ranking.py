@@ -60,7 +60,7 @@ class Study:
     def points(self) -> list[Point]:
         """What is compared: each point runs with every seed."""
         return points(
-            self.design["methods"],
+            self.scaled.get("methods") or self.design["methods"],
             [*self.design.get("overrides", []), *self.scaled.get("overrides", [])],
             [text for text in self.arguments if key_of(text) != "seed"],
         )

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from cluster.studies.canvas import png, svg
 from cluster.studies.convergence import agents, convergence
 from cluster.studies.figures import curves, density, runs
+from cluster.studies.hardness import hardness, how_hard
 from cluster.studies.hyperparameters import hyperparameters
 from cluster.studies.methods import evaluations, with_methods
 from cluster.studies.page import Markup, fold, markup, page, table, tag
@@ -23,6 +24,7 @@ from cluster.studies.published import beside, read_published
 from cluster.studies.report_tables import all_figures, convergence_rates, probability, side_by_side, winners
 from cluster.studies.table import figure as printed
 from cluster.studies.table import measures_of
+from cluster.studies.traces import SCHEMA
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ def render(
     config: str,
     command: str = "",
     study: Mapping[str, Any] | None = None,
+    steps: pl.DataFrame | None = None,
 ) -> Report:
     """Render the report of a study; its figures are of the leading measure, that of the first column.
 
@@ -55,6 +58,7 @@ def render(
         config: the text of `config.yaml`.
         command: what was typed to run the study, if it is known.
         study: what `config.yaml` says, for the paper whose experiment it repeats.
+        steps: the frame of `steps.parquet`, None where a study has none.
 
     Raises:
         BadInput: where that is damaged.
@@ -66,12 +70,14 @@ def render(
     if summary["runs"].sum():
         measures = measures_of(summary)
         compared = differences(trials, queries, summary, measures[0])
-        figures = _figures(trials, summary, compared, measures[0])
+        steps = pl.DataFrame(schema=SCHEMA) if steps is None else steps
+        figures = _figures(trials, summary, compared, measures[0], steps)
         files = {f"{name}.png": png(figure) for name, (figure, _) in figures.items()}
         body += [*_results(summary, measures), *_how_to_read()]
         body += [*_paper(trials, summary, study or {}), *_convergence(trials, measures[0]), tag("h2", "Figures")]
         shown = {name: _shown(name, *drawn) for name, drawn in figures.items()}
-        body += [figure for name, figure in shown.items() if name != "queries"]
+        body += [figure for name, figure in shown.items() if name not in ("queries", "negatives")]
+        body += how_hard(trials, steps, shown.get("negatives", Markup("")))
         body += _per_query(compared, measures[0], shown.get("queries", Markup("")))
     else:
         body.append(tag("p", "No run has ended well."))
@@ -162,7 +168,7 @@ def _convergence(trials: pl.DataFrame, measure: str) -> Iterator[Markup]:
 
 
 def _figures(
-    trials: pl.DataFrame, summary: pl.DataFrame, compared: pl.DataFrame, measure: str
+    trials: pl.DataFrame, summary: pl.DataFrame, compared: pl.DataFrame, measure: str, steps: pl.DataFrame
 ) -> dict[str, tuple[Figure, str]]:
     figures: dict[str, tuple[Figure | None, str]] = {
         "runs": (
@@ -184,6 +190,11 @@ def _figures(
         "hyperparameters": (
             hyperparameters(trials, measure),
             f"{measure} against what was swept. Lines join the means of a method, boxes span all methods.",
+        ),
+        "negatives": (
+            hardness(trials, steps),
+            "What rankers were shown, by step: means over a method's runs and one standard deviation. A negative is "
+            "misranked where it scores no lower than its positive. Where rankers are trained in turn, of the last.",
         ),
         "queries": (
             histogram(compared, measure),

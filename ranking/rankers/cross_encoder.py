@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ranking.errors import BadInput
 from ranking.packing import Packing, buckets
-from ranking.rankers.pretrained import Pretrained, read_model
+from ranking.rankers.pretrained import Pretrained, read_model, trim_last_layer
 from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
 from ranking.tokenization import Subwords, Tokenization, read_tokenizer
@@ -76,6 +76,7 @@ class CrossEncoder(Ranker):
         model, self.drawn = read_model(
             "AutoModelForSequenceClassification", checkpoint, widths["layers"], generator, num_labels=1
         )
+        trim_last_layer(model)
         self.pretrained = Pretrained(model, precision, gradient_checkpointing, compiled, budget)
         self.noisy, self.scaled = self.pretrained.noisy, precision == "float16"
         self.tokenizer = read_tokenizer(checkpoint)

@@ -19,6 +19,9 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": t
 GENTLE = {"cpu": 2048, "cuda": 65536}
 """Tokens a forward pass by device: as many as stay in a core's cache, or fill a GPU."""
 
+FIRST_READ = ("bert", "electra", "roberta", "xlm-roberta")
+"""Architectures whose head for one score reads the first token of the last layer and nothing else."""
+
 
 def read_model(
     kind: str, checkpoint: str, layers: int | None, generator: torch.Generator, **options: Any
@@ -77,6 +80,31 @@ def read_model(
             elif name in parameters:
                 parameters[name].fill_(float(name.endswith(("norm.weight", "LayerNorm.weight"))))
     return model.eval(), drawn
+
+
+def trim_last_layer(model: nn.Module) -> bool:
+    """Have the last layer compute, behind its attention, the first token alone: for heads that read no other.
+
+    The scores and gradients are the same. It saves nine of the twelve square products of a layer.
+
+    Args:
+        model: of transformers, with a head for scores. Others than `FIRST_READ` are left as they are.
+
+    Returns:
+        Whether it was done.
+    """
+    config: Any = model.config
+    if config.model_type not in FIRST_READ:
+        return False
+    layer: Any = model.base_model.encoder.layer[-1]  # type: ignore[union-attr]
+    layer.attention.output.register_forward_pre_hook(_first_tokens)
+    return True
+
+
+def _first_tokens(module: nn.Module, states: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Of what attention found and of what went into it, [n, tokens, width] each."""
+    found, before = states
+    return found[:, :1], before[:, :1]
 
 
 class Pretrained(nn.Module):

@@ -22,18 +22,29 @@ def command(*arguments: str) -> int:
     return int(ended.value.code or 0)
 
 
+def this_ray() -> str:
+    """The option with which a command in another process uses the test run's Ray."""
+    import ray
+
+    return f"address={ray.get_runtime_context().gcs_address}"
+
+
 def kill_when(ready: Callable[[], bool], *arguments: str) -> None:
-    """Start a command in a process of its own and kill it, without warning, as soon as `ready`."""
+    """Start a command in a process of its own and kill it, without warning, as soon as `ready`.
+
+    It starts a Ray of its own, which takes as long as all the rest, unless it is given `this_ray()`.
+    """
     environment = {key: value for key, value in os.environ.items() if key != "RAY_ADDRESS"}
     process = subprocess.Popen(
         [sys.executable, "-m", "cluster", *arguments],
         env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 240
         while time.monotonic() < deadline and process.poll() is None and not ready():
             time.sleep(0.05)
         assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < deadline, "it never came so far"
     finally:
         process.kill()
         process.wait()

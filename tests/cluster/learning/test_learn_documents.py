@@ -133,7 +133,7 @@ def test_a_study_learns_its_agent_first(own: list[str], ray_session: None, tmp_p
     learn = [text for text in (*SMALL, *PICKING[1:]) if text.split("=")[0] not in ("workers", "dashboard")]
     listed = ",".join(f"'{text}'" for text in learn)
     methods = ["policy=fixed", "function=tfidf", "selector=learned,uniform", f"selector.learn=[{listed}]"]
-    assert command("study", *own, *methods, "seeds=1", f"out={tmp_path}/study") == 0
+    assert command("study", *own, *methods, "seeds=1", "concurrent=1", f"out={tmp_path}/study") == 0
     (agent,) = (tmp_path / "study" / "agents").iterdir()
     assert read_agent(str(agent)).documents == 6
     trials = pl.read_parquet(tmp_path / "study" / "trials.parquet")

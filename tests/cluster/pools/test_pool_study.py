@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 import pytest
 import yaml
 
-from tests.cluster.commands import command, kill_when
+from cluster.pools.study import PoolStudy
+from cluster.pools.trial import Trial, conduct_trial
+from pooling.pool import Pool
+from tests.cluster.commands import command, kill_when, this_ray
 
 FILES = {
     "config.yaml", "trials.parquet", "curves.parquet", "totals.parquet", "budgets.parquet", "effort.parquet",
@@ -81,14 +85,22 @@ def test_a_study_that_is_finished_is_not_started_anew(study: Path, of_small_pool
     assert "can't change a study" in capsys.readouterr().err
 
 
-def test_the_numbers_do_not_depend_on_the_cores(
-    study: Path, of_small_pool: list[str], tmp_path: Path, ray_session: None
+def test_a_killed_study_goes_on_to_the_same_tables_on_other_cores(
+    study: Path, of_small_pool: list[str], tmp_path: Path
 ) -> None:
-    out = tmp_path / "two"
-    assert command("pool", *of_small_pool, METHODS, "seeds=2", "reuse=true", "cpu=2", "concurrent=1", f"out={out}") == 0
-    assert (out / "summary.csv").read_bytes() == (study / "summary.csv").read_bytes()
+    killed = tmp_path / "killed"
+
+    def two_are_done() -> bool:
+        return len(list(killed.glob("runs/*.json"))) >= 2
+
+    asked = [*of_small_pool, METHODS, "seeds=2", "reuse=true", "concurrent=1", this_ray(), f"out={killed}"]
+    kill_when(two_are_done, "pool", *asked)
+    assert 2 <= len(list(killed.glob("runs/*.json"))) < 6
+    assert not (killed / "summary.csv").exists()
+    assert command("pool", "--resume", str(killed), "cpu=2") == 0
+    assert (killed / "summary.csv").read_bytes() == (study / "summary.csv").read_bytes()
     for name in ("curves", "worth", "reuse"):
-        assert pl.read_parquet(out / f"{name}.parquet").equals(pl.read_parquet(study / f"{name}.parquet"))
+        assert pl.read_parquet(killed / f"{name}.parquet").equals(pl.read_parquet(study / f"{name}.parquet"))
 
 
 def test_a_changed_pool_is_not_gone_on_with(study: Path, small_pool: Path, capsys) -> None:  # type: ignore[no-untyped-def]
@@ -114,31 +126,26 @@ def test_two_pools_in_one_study(small_pool: Path, tmp_path: Path, ray_session: N
     (tmp_path / "pools.yaml").write_text(f"deep: {source}, depth: 12}}\nflat: {source}, depth: 4}}\n")
     out = tmp_path / "out"
     given = [f"pools={tmp_path / 'pools.yaml'}", "method=mtf,mm", "method.mm.rate=0,1", "seeds=1", "budgets=[5]"]
-    assert command("pool", *given, "dashboard=false", f"out={out}") == 0
+    assert command("pool", *given, "concurrent=1", f"out={out}") == 0
     summary = pl.read_csv(out / "summary.csv")
     assert summary.select("pool", "method").unique().height == 2 * 3
     assert set(summary["method"]) == {"mtf", "mm[rate=0]", "mm[rate=1]"}
 
 
-def test_a_killed_study_goes_on_to_the_same_summary(
-    of_small_pool: list[str], tmp_path: Path, ray_session: None
-) -> None:
-    # One compiled loop for all of them; long enough to be caught in the middle.
-    asked = ["method=mm", "method.mm.rate=0,0.1,0.2,0.4,0.5,0.6,0.8,1", "seeds=30", "stopping=[stable_ranking]"]
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conducts trials where their loops may be compiled already, for what is not asked of how they are spread."""
 
-    def two_are_done() -> bool:
-        return len(list(killed.glob("runs/*.json"))) >= 2
+    def conduct(trials: Sequence[Trial], pools: Mapping[str, Pool], of: PoolStudy, *others: object) -> dict[str, str]:
+        for trial in trials:
+            conduct_trial(trial, pools[trial.pool], of.storage, lambda done, area: None)
+        return {}
 
-    kill_when(two_are_done, "pool", *of_small_pool, *asked, f"out={killed}")
-    assert 2 <= len(list(killed.glob("runs/*.json"))) < 8
-    assert not (killed / "summary.csv").exists()
-    assert command("pool", "--resume", str(killed)) == 0
-    assert command("pool", *of_small_pool, *asked, f"out={whole}") == 0
-    assert (killed / "summary.csv").read_bytes() == (whole / "summary.csv").read_bytes()
+    monkeypatch.setattr("cluster.pools.spread.spread", conduct)
 
 
-def test_a_pool_without_relevant_documents_is_reported(small_pool: Path, tmp_path: Path, ray_session: None) -> None:
+@pytest.mark.usefixtures("in_this_process", "ray_session")
+def test_a_pool_without_relevant_documents_is_reported(small_pool: Path, tmp_path: Path) -> None:
     qrels = tmp_path / "none.txt"
     qrels.write_text((small_pool / "qrels.txt").read_text().replace(" 1\n", " 0\n"))
     given = [f"runs={small_pool / 'runs'}", f"qrels={qrels}", "method=mtf,mm", "seeds=1", "dashboard=false"]
@@ -148,9 +155,10 @@ def test_a_pool_without_relevant_documents_is_reported(small_pool: Path, tmp_pat
     assert set(pl.read_csv(out / "summary.csv")["found_mean"]) == {0.0}
 
 
+@pytest.mark.usefixtures("in_this_process", "ray_session")
 def test_a_prior_from_a_file_beside_the_user_and_another_baseline(
-    of_small_pool: list[str], tmp_path: Path, ray_session: None, monkeypatch: pytest.MonkeyPatch, capsys
-) -> None:  # type: ignore[no-untyped-def]
+    of_small_pool: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     prior = "method.mm.arm.prior={_target_: pooling.priors.Table, path: prior.txt}"
     names = ["a0", "a1", "b2", "b3", "c4", "c5"]

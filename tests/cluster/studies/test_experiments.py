@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +15,9 @@ from cluster.configuration import compose, group_options
 from cluster.run import check
 from cluster.schema import Published
 from cluster.studies import results
+from cluster.studies.counterparts import matches
 from cluster.studies.methods import items_of
-from cluster.studies.published import matches, printed
+from cluster.studies.published import printed
 from cluster.studies.ranking import Study, read_arguments
 from cluster.studies.sweep import Planned, identity, plan
 from ranking.errors import BadInput
@@ -23,10 +25,13 @@ from tests.cluster.commands import command
 
 EXPERIMENTS = group_options()["experiment"]
 COHEN = [name for name in EXPERIMENTS if name.startswith("cohen2019")]
+PU = [name for name in EXPERIMENTS if name.startswith("pu2021")]
 
 
+@functools.cache
 def study(name: str, *arguments: str) -> Study:
-    return read_arguments([f"experiment={name}", "data=somewhere", "out=nowhere", *arguments])
+    own = ["ranker.checkpoint=some/where"] if name in (*PU, "sir") else []
+    return read_arguments([f"experiment={name}", "data=somewhere", "out=nowhere", *own, *arguments])
 
 
 def planned(of: Study) -> list[Planned]:
@@ -179,6 +184,126 @@ def test_an_unknown_key_of_an_experiment_is_refused() -> None:
         )
 
 
+def sketched(of: Study) -> pl.DataFrame:
+    """As `as_trials`, from overrides alone: composing every run takes its time."""
+    runs = []
+    for number, point in enumerate(of.points()):
+        given = dict(text.split("=", 1) for text in point.overrides)
+        config = {
+            "choices": {group: given[group] for group in ("ranker", "policy", "selector", "objective")},
+            "function": {given["function"]: {}},
+            "collection": {"path": given["collection.path"].strip("'")},
+            "validation": {"measure": given["validation.measure"]},
+            "seed": 0,
+        }
+        swept = tuple((key, given[key]) for key in point.swept if key in given)
+        runs.append(Planned(f"run-{number:03}", point.overrides, swept, config))
+    return as_trials(runs)
+
+
+PICKS = {1: ["random"], 2: ["random"], 3: ["top"], 4: ["top"]}
+BOTH = {version: ["random", "top"] for version in (1, 2, 3, 4)}
+METHODS: dict[str, tuple[dict[int, list[str]], list[int]]] = {
+    "pu2021_table1": ({4: [""]}, [2]),
+    "pu2021_table2": (PICKS, [2]),
+    "pu2021_table3": (BOTH, [2, 3]),
+    "pu2021_figure5": ({3: ["top"], 4: ["top"]}, [1, 2, 3]),
+}
+"""Of each experiment the picks of each strategy, and the numbers of its levels."""
+
+
+@pytest.mark.parametrize("scale", ["paper", "medium", "small", "tiny"])
+@pytest.mark.parametrize("name", PU)
+def test_strategies_picks_and_levels_are_the_papers(name: str, scale: str) -> None:
+    picks, depths = METHODS[name]
+    wanted = [("sir_v0", "", 0)]
+    for version, every in picks.items():
+        of = depths if version > 2 else depths[:1]
+        wanted += [(f"sir_v{version}", pick, depth) for pick in every for depth in of]
+    found = []
+    for point in study(name, f"scale={scale}").points():
+        given = dict(text.split("=", 1) for text in point.overrides)
+        levels = given.get("objective.levels", "")
+        found.append((given["objective"], given.get("objective.pick", ""), len(items_of(levels)) if levels else 0))
+    assert sorted(found) == sorted(wanted)
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "block", "levels"),
+    [
+        ("pu2021_table1", "paper", 88, [48, 16]),
+        ("pu2021_table2", "medium", 88, [48, 16]),
+        ("pu2021_table2", "small", 24, [12, 6]),
+        ("pu2021_table3", "paper", 88, [48, 16, 8]),
+        ("pu2021_table3", "small", 24, [12, 6, 3]),
+        ("pu2021_figure5", "small", 24, [12, 6, 3]),
+        ("pu2021_figure5", "tiny", 12, [6, 4, 2]),
+    ],
+)
+def test_a_scale_has_blocks_and_levels_of_its_own(name: str, scale: str, block: int, levels: list[int]) -> None:
+    of = study(name, f"scale={scale}")
+    (random,), (deepest,) = (plan(of.points()[place], [], [0]) for place in (0, -1))
+    for run in (random, deepest):
+        check(run.config)
+        assert run.config["sampling"]["negatives"] == block - 1
+    assert set(random.config["objective"]) == {"_target_"}
+    assert deepest.config["objective"]["levels"] == levels
+    if scale == "paper":
+        assert deepest.config["training"]["batch_size"] == 4
+        assert deepest.config["optimizer"]["lr"] == 5e-5
+
+
+@pytest.mark.parametrize("scale", ["paper", "small", "tiny"])
+@pytest.mark.parametrize("name", PU)
+def test_every_method_of_pu_has_a_run_beside_it(name: str, scale: str) -> None:
+    checkpoints = "a/wlp,a/ict,a/prop" if name == "pu2021_table1" else "a/bert,a/electra"
+    of = study(name, f"scale={scale}", f"ranker.checkpoint={checkpoints}")
+    published = Published.model_validate(of.design["published"])
+    found = matches(published, sketched(of))
+    assert {len(ours) for ours in found.values()} == ({1} if name in ("pu2021_table1", "pu2021_table2") else {2})
+    ours = [method for methods in found.values() for method in methods]
+    assert len(set(ours)) == len(ours)
+    for methods in published.figures.values():
+        assert methods.keys() == published.methods.keys()
+        assert {frozenset(columns) for columns in methods.values()} == {frozenset(published.measures)}
+    given = dict(text.split("=", 1) for text in of.points()[0].overrides)
+    measures = {"RR@100", "RR@10", "AP@20", "nDCG@20"}
+    assert set(published.measures.values()) <= set(given["measures"].strip("[]").split(",")) == measures
+
+
+def test_a_checkpoint_that_is_no_electra_stands_for_bert() -> None:
+    of = study("pu2021_table2", "scale=tiny", "ranker.checkpoint=some/minilm")
+    found = matches(Published.model_validate(of.design["published"]), sketched(of))
+    assert found["BERT + V3"] == [("cross_encoder", "bm25 · uniform · objective=sir_v3 pick=top")]
+    assert found["ELECTRA + V3"] == []
+
+
+def test_lists_may_come_from_run_files() -> None:
+    files = ["function=run_file", "function.run_file.path=a", "origin=[run_file]", "origin.run_file.path=b"]
+    of = study("pu2021_table2", "scale=small", *files, "validation.origin=run_file")
+    (run,) = plan(of.points()[-1], [], [0])
+    assert (*run.config["function"], *run.config["origin"]) == ("run_file", "run_file")
+    assert run.config["validation"]["origin"] == "run_file"
+
+
+def test_other_levels_may_be_asked_for() -> None:
+    points = study("pu2021_table3", "scale=small", "objective.levels=[10,5]").points()
+    levels = [text for point in points for text in point.overrides if text.startswith("objective.levels")]
+    assert levels == ["objective.levels=[10,5]"] * 8
+    assert len(points) == 9
+    (run,) = plan(study("pu2021_table2", "scale=small", "objective.levels=[48]").points()[-1], [], [0])
+    with pytest.raises(BadInput, match=r"block of 1 \+ 23 documents can't be compressed to 48"):
+        check(run.config)
+
+
+def test_a_missing_checkpoint_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert command("study", "experiment=pu2021_table2", "scale=small", f"out={tmp_path / 'out'}") == 2
+    said = capsys.readouterr().err.strip()
+    assert said.startswith("pyrite: ranker.checkpoint has no default; give it with ranker.checkpoint=")
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.fixture(scope="module")
 def table_2(base: list[str], ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two rewards of table 2, an agent each, on the made-up collection."""
@@ -186,7 +311,7 @@ def table_2(base: list[str], ray_session: None, tmp_path_factory: pytest.TempPat
     learn = ",".join(f"['reward={reward}','episodes=2','copies=2','yardstick=0']" for reward in ("diff", "raw"))
     mine = [text for text in base if not text.startswith("scale=")]
     few = ["scale=tiny", "training.max_epochs=1", "policy.agent=3", f"policy.learn={learn}", "seeds=1"]
-    assert command("study", "experiment=cohen2019_table2", *mine, *few, f"out={out}") == 0
+    assert command("study", "experiment=cohen2019_table2", *mine, *few, "concurrent=1", f"out={out}") == 0
     return out
 
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.configuration import compose
+from cluster.configuration import CHOICES, compose
+from cluster.studies import fitting
 from cluster.studies.fitting import takes
 from cluster.studies.sweep import draws, plan, points
 from ranking.errors import BadInput
@@ -32,6 +33,28 @@ def test_a_sweep_of_an_option_multiplies_those_points_alone() -> None:
         "selector=dynamic selector.lam=0.9 selector.candidates=4",
         "selector=error_reduction selector.candidates=4",
     ]
+
+
+def test_levels_go_to_the_objectives_that_have_them() -> None:
+    assert texts([], [["objective=sir_v0,sir_v3"]], ["objective.levels=[12,6]"]) == [
+        "objective=sir_v0",
+        "objective.levels=[12,6] objective=sir_v3",
+    ]
+
+
+@pytest.mark.parametrize("ranker", ["feed_forward", "match_pyramid"])
+def test_what_a_ranker_is_trained_with_by_default(ranker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    composed = compose([f"ranker={ranker}"])
+    monkeypatch.setattr(fitting, "_options", lambda group, part: {part})
+    assert takes([f"ranker={ranker}"], f"objective.{composed[CHOICES]['objective']}")
+    assert not takes([f"ranker={ranker}"], "objective.hinge")
+
+
+def test_an_experiments_option_of_a_function_gives_way_with_it() -> None:
+    common = ["function=bm25", "function.bm25.depth=50", "origin=[bm25,random]", "origin.bm25.depth=50"]
+    assert texts([], [[]], common) == [" ".join(common)]
+    assert texts(["function=tfidf", "origin=[random]"], [[]], common) == ["function=tfidf origin=[random]"]
+    assert texts(["origin=[ bm25 ]"], [[]], common) == [" ".join([*common[:2], "origin=[ bm25 ]", common[3]])]
 
 
 def test_what_is_chosen_by_default_counts() -> None:

@@ -8,8 +8,10 @@ import pytest
 
 from cluster.schema import Published
 from cluster.studies.analysis import summarise
+from cluster.studies.conclusion import own_baseline
 from cluster.studies.convergence import convergence
-from cluster.studies.published import beside, matches, printed, read_published, stand_ins
+from cluster.studies.counterparts import matches, stand_ins
+from cluster.studies.published import beside, printed, read_published
 from cluster.studies.report import render
 from ranking.errors import BadInput
 
@@ -72,6 +74,100 @@ def test_the_best_figure_of_either_is_bold(written_trials: Any) -> None:
     assert re.findall(r"<b>(.*?)</b>", html) == [".2500", ".5"]  # here BM25, in the paper AC
 
 
+SIR: dict[str, Any] = {
+    "source": "Somebody 2021, table 2",
+    "collections": {"List A": "medquad", "List B": "medquad"},
+    "measures": {"MRR@100": "AP@100", "MRR@10": "RR@10"},
+    "methods": {
+        "BERT": "objective=sir_v0",
+        "BERT + V3": "objective=sir_v3 objective.levels=[_,_]",
+        "BERT + V3, deeper": "objective=sir_v3 objective.levels=[_,_,_]",
+        "ELECTRA": "objective=sir_v0 ranker.checkpoint=*electra*",
+    },
+    "figures": {
+        "List A": {
+            "BERT": {"MRR@100": ".25", "MRR@10": ".125 †"},
+            "BERT + V3": {"MRR@100": ".5 †", "MRR@10": ".0625"},
+            "ELECTRA": {"MRR@100": ".375"},
+        },
+        "List B": {"BERT": {"MRR@10": ".75"}},
+    },
+}
+SIR_KEYS = ("objective", "objective.levels", "ranker.checkpoint")
+
+
+def sir_trials(written_trials: Any, *checkpoints: str) -> pl.DataFrame:
+    """Two runs of a method and checkpoint; RR@10 is a half of AP@100."""
+    runs = [
+        (f"ranker=cross_encoder function=bm25 {method} ranker.checkpoint={checkpoint}", value + spread)
+        for place, checkpoint in enumerate(checkpoints)
+        for method, value in (
+            ("objective=sir_v0", 0.25 + place / 4),
+            ("objective=sir_v3 objective.levels=[12,6]", 0.5),
+            ("objective=sir_v3 objective.levels=[12,6,3]", 0.125),
+        )
+        for spread in (0.0, 0.25)
+    ]
+    trials = written_trials(runs, SIR_KEYS)
+    return trials.with_columns((pl.col("bm25:AP@100") / 2).alias("bm25:RR@10"))
+
+
+def test_columns_may_be_measures(written_trials: Any) -> None:
+    rows = cells(section(sir_trials(written_trials, "some/minilm"), SIR))
+    assert rows[:4] == [
+        ["method", "MRR@100, paper", "MRR@100, here", "MRR@10, paper", "MRR@10, here", "runs"],
+        ["List A; here medquad"],
+        ["BERT bm25 · uniform · objective=sir_v0", ".25", ".3750 ± .1768", ".125 †", ".1875 ± .0884", "2"],
+        [
+            "BERT + V3 bm25 · uniform · objective=sir_v3 levels=[12,6]",
+            *(".5 †", ".6250 ± .1768", ".0625", ".3125 ± .0884", "2"),
+        ],
+    ]
+    assert rows[4][0] == "BERT + V3, deeper bm25 · uniform · objective=sir_v3 levels=[12,6,3]"
+    assert rows[5] == ["ELECTRA", ".375", "–", "–", "–", "–"]
+    assert rows[6:8] == [
+        ["List B; here medquad"],
+        ["BERT bm25 · uniform · objective=sir_v0", "–", ".3750 ± .1768", ".75", ".1875 ± .0884", "2"],
+    ]
+
+
+def test_rankers_of_several_checkpoints_are_rows_of_their_own(written_trials: Any) -> None:
+    trials = sir_trials(written_trials, "a/BERT/model", "a/Electra-small/model")
+    rows = cells(section(trials, SIR))
+    assert [row[0] for row in rows[2:8]] == [
+        "BERT cross_encoder (BERT) · bm25 · uniform · objective=sir_v0",
+        "BERT + V3 cross_encoder (BERT) · bm25 · uniform · objective=sir_v3 levels=[12,6]",
+        "BERT + V3 cross_encoder (Electra-small) · bm25 · uniform · objective=sir_v3 levels=[12,6]",
+        "BERT + V3, deeper cross_encoder (BERT) · bm25 · uniform · objective=sir_v3 levels=[12,6,3]",
+        "BERT + V3, deeper cross_encoder (Electra-small) · bm25 · uniform · objective=sir_v3 levels=[12,6,3]",
+        "ELECTRA cross_encoder (Electra-small) · bm25 · uniform · objective=sir_v0",
+    ]
+    assert rows[7][2] == ".6250 ± .1768"
+    assert all(row["against"] is not None for row in summarise(trials).iter_rows(named=True))
+
+
+def test_marks_are_against_the_experiments_baseline(written_trials: Any) -> None:
+    runs = [
+        (f"ranker=cross_encoder function=bm25 objective={name}", value + spread / 1000)
+        for name, value in (("sir_v0", 0.2), ("sir_v3", 0.4), ("sir_v4", 0.4001))
+        for spread in range(5)
+    ]
+    trials = written_trials(runs, ("objective",))
+    named = own_baseline(trials, {"baseline": "objective=sir_v0"})
+    assert named == "objective=sir_v0"
+    summary = summarise(trials, named)
+    paper = SIR | {"measures": {"MRR@100": "AP@100"}, "methods": {"V3": "objective=sir_v3", "V4": "objective=sir_v4"}}
+    html = "".join(beside(Published.model_validate(paper), trials, summary, convergence(trials)))
+    assert "say what differs from bm25 · uniform · objective=sir_v0" in html
+    assert [row[2] for row in cells(html)[2:5]] == [".4020 ± .0016 *†", ".4021 ± .0016 *†", ".2020 ± .0016"]
+
+
+def test_a_baseline_that_was_left_out_is_none(written_trials: Any) -> None:
+    trials = written_trials([("function=bm25 objective=sir_v3", 0.4)], ("objective",))
+    assert own_baseline(trials, {"baseline": "objective=sir_v0"}) is None
+    assert own_baseline(trials, {}) is own_baseline(trials, None) is None
+
+
 def test_findings_and_differences_are_said_and_escaped(written_trials: Any) -> None:
     html = section(written_trials(RUNS), given=("scale=small", "collection.path='my data'"))
     assert "AC is &lt;best&gt;." in html
@@ -99,9 +195,9 @@ def test_stand_ins() -> None:
 def test_matching_by_hand(written_trials: Any) -> None:
     trials = written_trials([*RUNS, ("selector=adversarial function=random selector.lr=0.1", 0.1)])
     assert matches(Published.model_validate(PAPER), trials) == {
-        "BM25": ["bm25 · uniform"],
-        "AC": ["learned(random+bm25) · uniform · reward=diff"],
-        "IRGAN": ["random · adversarial"],
+        "BM25": [("feed_forward", "bm25 · uniform")],
+        "AC": [("feed_forward", "learned(random+bm25) · uniform · reward=diff")],
+        "IRGAN": [("feed_forward", "random · adversarial")],
     }
     other = PAPER | {"methods": {"any": "policy=learned", "rate": "selector.lr=0.1", "none": "selector.lr=0.2"}}
     found = matches(Published.model_validate(other), trials)
@@ -110,7 +206,9 @@ def test_matching_by_hand(written_trials: Any) -> None:
 
 def test_one_learning_that_nothing_sweeps_is_told_by_its_overrides(written_trials: Any) -> None:
     trials = written_trials(RUNS[3:4], swept=())
-    assert matches(Published.model_validate(PAPER), trials)["AC"] == ["learned(random+bm25) · uniform"]
+    assert matches(Published.model_validate(PAPER), trials)["AC"] == [
+        ("feed_forward", "learned(random+bm25) · uniform")
+    ]
     raw = written_trials(RUNS[5:], swept=())
     assert matches(Published.model_validate(PAPER), raw)["AC"] == []
 
@@ -151,10 +249,6 @@ def test_the_report_has_both_sections(made_up_study: Any) -> None:
     assert "How reliably it is learned" in html
     assert "News; here pydocs" in html
     assert "100% (2 of 2)" in html
-    fixed = trials.filter(pl.col("policy") == "fixed")
-    plain = render(fixed, queries, summarise(fixed), "").html
-    assert "Beside" not in plain
-    assert "How reliably" not in plain
 
 
 def test_a_failed_study_has_a_report_all_the_same(written_trials: Any) -> None:
