@@ -134,10 +134,18 @@ def _baseline(overrides: Sequence[str]) -> str | None:
     return overrides[-1].removeprefix("baseline=") if overrides else None
 
 
+def _quoted(override: str) -> str:
+    """A study's baseline is a line of key=value pairs: one text to Hydra, in the quotes that the shell has eaten."""
+    key, _, value = override.partition("=")
+    return f"{key}='{value}'" if key == "baseline" and "=" in value and value[0] not in "'\"" else override
+
+
 def _run(chosen: argparse.Namespace) -> int:
     for override in getattr(chosen, "overrides", []):
         if "=" not in override and not override.startswith("~"):
             raise BadInput(f"{override!r} is not an override", remedy="write key=value")
+    if hasattr(chosen, "overrides"):
+        chosen.overrides = [_quoted(override) for override in chosen.overrides]
     from rich.console import Console
 
     console = Console(highlight=False)

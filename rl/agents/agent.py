@@ -94,7 +94,7 @@ class Agent(ABC):
         )
         config.learners(num_learners=0, num_gpus_per_learner=gpus)
         config.training(gamma=gamma)
-        config.debugging(seed=seed, log_level="ERROR")
+        config.debugging(seed=seed, log_level="ERROR", log_sys_usage=False)  # the usage costs half a second at the end
         config.fault_tolerance(restart_failed_env_runners=False, ignore_env_runner_failures=False)
         config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=0)
         if self.own_network:

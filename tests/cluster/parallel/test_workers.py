@@ -84,8 +84,10 @@ def test_a_killed_worker_changes_nothing_and_any_number_of_workers_goes_on(
 def test_a_study_whose_trials_have_two_workers(base: list[str], ray_session: None, tmp_path: Path) -> None:
     from cluster.__main__ import main
 
-    overrides = [*base, "training.max_epochs=1"]
-    assert main(["study", *overrides, "resources.workers=2", "seeds=1", f"out={tmp_path}"]) == 0
+    overrides = [*base, "training.max_epochs=1", "policy=fixed", "function=bm25", "selector=uniform"]
+    with pytest.raises(SystemExit) as ended:
+        main(["study", *overrides, "resources.workers=2", "seeds=1", f"out={tmp_path}"])
+    assert ended.value.code == 0
     (planned,) = plan(points([], [], overrides)[0], [], [0])
     outcome = read_outcome(Storage(str(tmp_path)), planned.name)  # named as it would be with one worker
     assert outcome is not None

@@ -62,7 +62,7 @@ def test_report_makes_the_same_again(study: Path) -> None:
     (study / "summary.csv").unlink()
     assert command("report", str(study)) == 0
     assert (study / "summary.csv").read_bytes() == before
-    assert command("report", str(study), "baseline='policy=fixed function=bm25 selector=uniform'") == 0
+    assert command("report", str(study), "baseline=policy=fixed function=bm25 selector=uniform") == 0
     assert "baseline_difference" in pl.read_csv(study / "summary.csv").columns
     (study / "summary.csv").write_bytes(before)
 
