@@ -73,7 +73,7 @@ def training_cost(training: Any, sampler: Any, beside: Beside, turns: int) -> No
         return time.perf_counter() - started
 
     for _ in range(3):
-        step()
+        step()  # the first one waits for the first version
     shares, alone, both = [], [], []
     for _ in range(turns):
         built = beside.with_build(step)
@@ -126,17 +126,15 @@ def main() -> None:
         f"ranker.checkpoint={chosen.checkpoint}", f"ranker.layers={chosen.layers}",
         f"ranker.max_document={chosen.length}", "function=dense", "function.dense.refresh.mode=async",
         "function.dense.refresh.every=1000000000", f"function.dense.depth={chosen.depth}", "origin=[bm25]",
-        "training.batch_size=8", "optimizer.lr=2e-5",
+        "training.batch_size=8", "sampling.negatives=7", "optimizer.lr=2e-5",
     ])  # fmt: skip
     torch.set_num_threads(1)
     parts = Preparation().parts(config)
     with session(dashboard=False):
         training, sampler = assemble(config, parts, 0)
         with attach_indexes(sampler.functions, training, config, "benchmark") as attached:
-            sampler.begin(training)
             (index,) = attached.indexes.values()
             beside = Beside(index, training)
-            beside.settle()
             training_cost(training, sampler, beside, chosen.turns)
             reader_delay(training, beside, chosen.depth)
 

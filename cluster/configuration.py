@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import json
@@ -123,21 +124,21 @@ def build(node: Any, **given: Any) -> Any:
     Raises:
         BadInput: where an option is of the wrong type, or the object refuses it.
     """
-    from hydra.errors import InstantiationException
-    from hydra.utils import instantiate
-
     target = _locate(node["_target_"])
     parts = {key: build(value) for key, value in node.items() if isinstance(value, dict) and "_target_" in value}
     own = {key: value for key, value in node.items() if key not in parts}
     if target.__module__.split(".")[0] in OURS:
         _check_types(target, own | parts)
+    # Not by Hydra's instantiate: it would take parts that are dataclasses apart into mappings.
+    options = {key: value for key, value in own.items() if not key.startswith("_")}
+    made = functools.partial(target, **options, **parts, **given)
+    if own.get("_partial_"):
+        return made
     try:
-        return instantiate(own, _convert_="all", **parts, **given)
-    except InstantiationException as error:
-        if isinstance(error.__cause__, BadInput):
-            raise error.__cause__ from None
-        if "missing" in str(error.__cause__):  # an option without a default that was deleted
-            raise BadInput(str(error.__cause__), node["_target_"], "see `pyrite options`") from None
+        return made()
+    except TypeError as error:
+        if "missing" in str(error):  # an option without a default that was deleted
+            raise BadInput(str(error), node["_target_"], "see `pyrite options`") from None
         raise
 
 

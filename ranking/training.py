@@ -224,7 +224,8 @@ class RankerTraining:
             self.scaler.step(self.optimizer)  # an overflow of scaled gradients skips the step and lowers the scale
             self.scaler.update()
             finite = True
-        return self.record(Step(loss, norm if math.isfinite(norm) else 0.0, together.cpu().numpy()), finite)
+            norm = norm if math.isfinite(norm) else 0.0
+        return self.record(Step(loss, norm, together.cpu().numpy()), finite)
 
     def _loss(self, queries: NDArray[np.int64], shown: NDArray[np.int32], row: int) -> tuple[Tensor, Tensor]:
         """Loss and scores of some rows of the batch, with a gradient; `row` is the first of them."""
