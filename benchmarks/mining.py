@@ -197,7 +197,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
     parser.add_argument("--checkpoint", required=True, help="a folder of sentence-transformers")
-    parser.add_argument("--documents", type=int, default=2500, help="the first so many; 0 takes all")
+    parser.add_argument("--documents", type=int, default=2000, help="the first so many; 0 takes all")
     parser.add_argument("--turns", type=int, default=1, help="of each side")
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)

@@ -249,7 +249,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=2, help="blocks a step of trainer")
     parser.add_argument("--block", type=int, default=16, help="documents a block of trainer")
     parser.add_argument("--mini", type=int, default=16, help="ListNetLoss's mini_batch_size")
-    parser.add_argument("--documents", type=int, default=2500, help="of mining; 0 takes all")
+    parser.add_argument("--documents", type=int, default=2000, help="of mining; 0 takes all")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     for name in [chosen.only] if chosen.only else PARTS:

@@ -96,8 +96,8 @@ def trim_last_layer(model: nn.Module) -> bool:
     config: Any = model.config
     if config.model_type not in FIRST_READ:
         return False
-    layer: Any = model.base_model.encoder.layer[-1]  # type: ignore[union-attr]
-    layer.attention.output.register_forward_pre_hook(_first_tokens)
+    body: Any = model.base_model
+    body.encoder.layer[-1].attention.output.register_forward_pre_hook(_first_tokens)
     return True
 
 
