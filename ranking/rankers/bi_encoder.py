@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from ranking.errors import BadInput
 from ranking.packing import Packing, buckets
 from ranking.rankers.dense import DenseRanker
-from ranking.rankers.pretrained import Pretrained, read_model
+from ranking.rankers.pretrained import PRESETS, Pretrained, read_model
 from ranking.rankers.sentence_folder import POOLINGS, SIMILARITIES, SentenceFolder, write
 from ranking.texts import Texts
 from ranking.tokenization import Subwords, Tokenization, read_tokenizer
@@ -44,11 +44,7 @@ class BiEncoder(DenseRanker):
         BadInput: where the checkpoint can't be read, or an option is out of its range.
     """
 
-    presets = {
-        "paper": {"layers": None, "max_query": 32, "max_document": 256},
-        "small": {"layers": 2, "max_query": 24, "max_document": 64},
-        "tiny": {"layers": 1, "max_query": 12, "max_document": 32},
-    }
+    presets = PRESETS
 
     def __init__(
         self,

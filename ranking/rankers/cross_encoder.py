@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ranking.errors import BadInput
 from ranking.packing import Packing, buckets
-from ranking.rankers.pretrained import Pretrained, read_model, trim_last_layer
+from ranking.rankers.pretrained import PRESETS, Pretrained, read_model, trim_last_layer
 from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
 from ranking.tokenization import Subwords, Tokenization, read_tokenizer
@@ -42,11 +42,7 @@ class CrossEncoder(Ranker):
         BadInput: where the checkpoint can't be read, or an option is out of its range.
     """
 
-    presets = {
-        "paper": {"layers": None, "max_query": 32, "max_document": 256},
-        "small": {"layers": 2, "max_query": 24, "max_document": 64},
-        "tiny": {"layers": 1, "max_query": 12, "max_document": 32},
-    }
+    presets = PRESETS
     pairs = 4096
 
     def __init__(

@@ -16,6 +16,12 @@ from ranking.errors import BadInput
 from ranking.tokenization import refused
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {"layers": None, "max_query": 32, "max_document": 256},
+    "small": {"layers": 2, "max_query": 24, "max_document": 64},
+    "tiny": {"layers": 1, "max_query": 12, "max_document": 32},
+}
+"""Layers (None keeps all) and subwords read of a text, of any pretrained ranker."""
 GENTLE = {"cpu": 2048, "cuda": 65536}
 """Tokens a forward pass by device: as many as stay in a core's cache, or fill a GPU."""
 
