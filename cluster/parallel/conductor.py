@@ -29,6 +29,7 @@ class Conductor:
         self._told: list[dict[str, Any] | str] = []
         self._state: bytes | None = None
         self._outcome: bytes | None = None
+        self._places: list[Any] = []
 
     def conduct(self, work: Callable[[], None], asked: dict[str, Any]) -> bytes:
         """Let every worker do its work, and again from the last state where one of them is lost.
@@ -78,6 +79,14 @@ class Conductor:
         """What was told since this was last asked."""
         told, self._told = self._told, []
         return told
+
+    def settle(self, place: Any) -> None:
+        """The workers have this placement group."""
+        self._places.append(place)
+
+    def places(self) -> list[Any]:
+        """The placement groups that the workers have had."""
+        return self._places
 
     def finish(self, outcome: bytes) -> None:
         """The run has ended."""

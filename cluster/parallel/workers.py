@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayTaskError
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+from ray.util.placement_group import get_current_placement_group, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cluster.parallel.conductor import Conductor
@@ -67,7 +68,14 @@ def run_on_workers(
     except RayTaskError as error:
         raise error.cause from None
     finally:
+        places = []
+        with contextlib.suppress(RayError):
+            places = ray.get(conductor.places.remote())
         ray.kill(conductor)  # and with it all that it has started
+        # But for their placement groups: where they were not ended in order, Ray Train's cleaner looks for the dead
+        # with the dashboard's help, and without a dashboard never finds them.
+        for place in places:
+            remove_placement_group(place)
 
 
 def _perform(job: list[ray.ObjectRef]) -> None:
@@ -101,6 +109,7 @@ def _work(
     def note(line: str) -> None:
         ray.get(conductor.tell.remote(line))
 
+    ray.get(conductor.settle.remote(get_current_placement_group()))
     outcome = run(config, parts, tell, store, save_every, name=name, note=note, share=crew(config))
     ray.get(conductor.finish.remote(to_bytes(vars(outcome))))
 
