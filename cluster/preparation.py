@@ -38,7 +38,7 @@ from rl.state import StateOptions
 from rl.trained import TrainedAgent
 from sampling.guard import negatives_lists
 
-FORMAT = 2
+FORMAT = 3
 """Raised whenever a part's content changes for the same configuration."""
 
 
@@ -168,7 +168,10 @@ class Preparation:
         if kind == "tokens":
             tokenization = tokenization_of(config)
             assert tokenization is not None
-            return tokenization.encode(self.collection(config))
+            tokens = tokenization.encode(self.collection(config))
+            if tokenization.remark:
+                self.note(tokenization.remark)
+            return tokens
         base = self.part(config, "base")
         assert isinstance(base, Base)
         if kind == "compressed":
@@ -221,7 +224,10 @@ def read_encoded(parts: dict[str, Any]) -> EncodedCollection:
     """The collection as the ranker reads it: of words, or of its own tokens."""
     encoded: EncodedCollection = parts["base"].encoded
     tokens: Tokens | None = parts.get("tokens")
-    return replace(encoded, documents=tokens.documents, queries=tokens.queries) if tokens else encoded
+    if tokens is None:
+        return encoded
+    documents = replace(tokens.documents, labels=encoded.documents.labels)
+    return replace(encoded, documents=documents, queries=replace(tokens.queries, labels=encoded.queries.labels))
 
 
 def _nearest(config: dict[str, Any]) -> str:
@@ -257,7 +263,7 @@ def _write_whole(place: Path, content: bytes) -> None:
 
 
 def _texts(state: dict[str, Any]) -> Texts:
-    return Texts(state["tokens"], state["offsets"])
+    return Texts(state["tokens"], state["offsets"], state["labels"])
 
 
 def _tokens(state: dict[str, Any]) -> Tokens:

@@ -16,20 +16,27 @@ import torch
 from numpy.typing import NDArray
 
 from cluster.configuration import build
+from cluster.embeddings import check_vectors, spread_out, vectors_of
 from cluster.learning.agent_file import check_agent
 from cluster.learning.surroundings import equip
 from cluster.live_indexes import attach_indexes, encoder_options, live_functions
 from cluster.parallel.demand import check_workers
 from cluster.preparation import read_encoded
+from cluster.rankers import make_ranker
 from ranking.checkpoint import from_bytes, to_bytes
+from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
+from ranking.evaluation.clusters import agreement
 from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.held_out import HeldOut
+from ranking.labels import labels_of
 from ranking.rankers.cascade import Cascade
 from ranking.rankers.ranker import Ranker
 from ranking.splits import Split
 from ranking.training import OptimizerFactory, RankerTraining
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.dense import Dense
+from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
 from sampling.succession import Succession
 
@@ -51,12 +58,14 @@ class Outcome:
     Args:
         epochs, best_epoch, steps, seconds: of the training; with folds the largest, the largest, sums. Where rankers
             are trained in turn, epochs are of the last, steps and seconds of all.
-        losses, validations: a list a fold, a value an epoch of the last ranker.
+        losses, validations, dev_losses: a list a fold, a value an epoch of the last ranker.
         queries: by origin, int64 [q], indices of the evaluated queries.
         values: by origin and measure, float64 [q], of the ranker.
         bm25: the same of BM25's own order of the same candidates.
         sampler: a row a fold, stage and function (`Succession.report`).
         traces: a fold's `Sampler.traced`, of its last ranker.
+        clusters: how embeddings agree with categories (`ranking.evaluation.clusters`), a list of each figure by fold.
+        embeddings: some test queries of the last fold (`queries`, int64) and their vectors (`vectors`, float32).
         weights: the ranker's best weights, of the last fold, where asked for: by name or, of a pretrained ranker, the
             files of a checkpoint.
     """
@@ -67,11 +76,14 @@ class Outcome:
     seconds: float = 0.0
     losses: list[list[float]] = field(default_factory=list)
     validations: list[list[float]] = field(default_factory=list)
+    dev_losses: list[list[float]] = field(default_factory=list)
     queries: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     values: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
     bm25: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
     sampler: list[dict[str, Any]] = field(default_factory=list)
     traces: list[dict[str, NDArray[Any]]] = field(default_factory=list)
+    clusters: dict[str, list[float]] = field(default_factory=dict)
+    embeddings: dict[str, NDArray[Any]] = field(default_factory=dict)
     weights: dict[str, Any] | None = None
 
 
@@ -204,10 +216,9 @@ def assemble(
     """
     base, split, encoded = parts["base"], parts["base"].splits[fold], read_encoded(parts)
     weights, order, sampling = (sequence or np.random.SeedSequence([config["seed"], fold])).spawn(3)
-    rng = np.random.default_rng(weights)
-    generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
     device = torch.device("cuda" if config["resources"]["gpu"] and torch.cuda.is_available() else "cpu")
-    ranker = build(config["ranker"])(vectors=base.vectors.filled(rng), generator=generator)
+    ranker = make_ranker(config, base, np.random.default_rng(weights))
+    check_vectors(config, ranker, encoded)
     validation = Evaluation(encoded, parts["validation"].take(split.dev), [config["validation"]["measure"]])
     training = build(config["training"])(
         ranker.to(device),
@@ -217,6 +228,7 @@ def assemble(
         validation,
         _optimizer(config),
         np.random.default_rng(order),
+        held_out=_held_out(config, encoded, split),
     )
     functions = {}
     for name, node in config["function"].items():
@@ -237,6 +249,19 @@ def assemble(
         {name: parts[f"function:{name}"].guarded for name in functions},
     )
     return training, sampler
+
+
+def _held_out(config: dict[str, Any], encoded: EncodedCollection, split: Split) -> HeldOut | None:
+    """Random negatives for each dev query: the same ones for every run, whatever it is trained on."""
+    count = config["validation"]["negatives"]
+    if count is None:
+        return None
+    function = RandomFunction()
+    function.ready(encoded, None)
+    negatives = function.sample(split.dev, count, np.random.default_rng(0)).documents
+    relevant = encoded.judgements.relevant()
+    positives = relevant.documents[relevant.offsets[split.dev]]
+    return HeldOut(encoded, split.dev, np.concatenate([positives[:, None], negatives], 1))
 
 
 def _optimizer(config: dict[str, Any]) -> OptimizerFactory:
@@ -263,6 +288,7 @@ def _measure(
     training = succession.training
     outcome.losses.append(training.losses)
     outcome.validations.append(training.validations)
+    outcome.dev_losses.append(training.dev_losses)
     outcome.epochs = max(outcome.epochs, training.epoch)
     outcome.best_epoch = max(outcome.best_epoch, training.best_epoch)
     outcome.steps += succession.steps + training.step
@@ -271,6 +297,8 @@ def _measure(
     if config["weights"]:
         outcome.weights = kept_weights(training.ranker)
     queries, encoded = parts["base"].splits[fold].test, read_encoded(parts)
+    if config["embeddings"]:
+        _keep_embeddings(training.ranker, encoded, queries, outcome)
     for origin in config["origin"]:
         evaluation = Evaluation(encoded, parts[f"origin:{origin}"].take(queries), config["measures"])
         nothing = np.zeros(0)
@@ -281,10 +309,18 @@ def _measure(
                 before[measure] = np.concatenate([before.get(measure, nothing), value])
 
 
+def _keep_embeddings(ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.int64], outcome: Outcome) -> None:
+    vectors = vectors_of(ranker, encoded, queries)
+    for name, figure in agreement(vectors, labels_of(encoded.queries, "embeddings=true")[queries, 0]).items():
+        outcome.clusters.setdefault(name, []).append(figure)
+    kept = spread_out(np.arange(len(queries)))
+    outcome.embeddings = {"queries": queries[kept], "vectors": vectors[kept]}
+
+
 def kept_weights(ranker: Ranker) -> dict[str, Any]:
     """Weights by name; of a pretrained ranker the files of a checkpoint, as bytes."""
     save: Callable[[str], None] | None = getattr(ranker, "save_pretrained", None)
-    if save is None:
+    if save is None or getattr(ranker, "categories", None):  # which a checkpoint's folder has no place for
         return dict(ranker.state_dict())
     with tempfile.TemporaryDirectory() as folder:
         save(folder)

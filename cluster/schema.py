@@ -9,8 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ranking.errors import BadInput
 
 Count = Annotated[int, Field(ge=1)]
-FIGURE = r"^(0?\.\d+)(?: ± (0?\.\d+))?(?: ([*†]+))?$"
-"""A figure as papers print it: mean, deviation, marks."""
+FIGURE = r"^(\d*\.\d+)(?: ± (\d*\.\d+))?(?: ([*†]+))?$"
+"""A figure as papers print it: mean, deviation, marks. Of some measures (bits, say) it may exceed 1."""
+
+COLUMN = r"^([^:]+:)?[^:]+$"
+"""A measure, with or without the origin of its candidates."""
 
 
 class Shape(BaseModel):
@@ -46,6 +49,7 @@ class Validation(Shape):
 
     origin: str
     measure: str
+    negatives: Count | None
 
 
 class Limits(Shape):
@@ -99,6 +103,7 @@ class Run(Shape):
     strict: bool
     cache: str | None
     weights: bool
+    embeddings: bool
 
 
 class Actions(Shape):
@@ -135,13 +140,14 @@ class Published(Shape):
     `figures` and `convergence` are laid out as in the paper: by collection, method and column, under the paper's
     names. The columns are `measures` where there are any, else `rankers`; these, `collections` and `methods` say what
     stands for the paper's in the study, a method as key=value pairs of `summary.csv` or of overrides: of a list the
-    items that it holds, `[_,_]` for any list of two, and `*` for any part of a text.
+    items that it holds, `[_,_]` for any list of two, and `*` for any part of a text. A column of `measures` is a
+    measure over the study's leading origin (`R@1`), or an origin and a measure over it (`full:R@1`, `embeddings:MI`).
     """
 
     source: str
     collections: dict[str, str]
     rankers: dict[str, str] = {}
-    measures: dict[str, str] = {}
+    measures: dict[str, Annotated[str, Field(pattern=COLUMN)]] = {}
     methods: dict[str, str]
     figures: dict[str, dict[str, dict[str, Annotated[str, Field(pattern=FIGURE)]]]] = {}
     convergence: dict[str, dict[str, dict[str, Annotated[float, Field(ge=0, le=1)]]]] = {}

@@ -141,11 +141,14 @@ def _sampling(outcome: Outcome) -> Table:
     table = Table(title="negatives", title_justify="left")
     if several:
         table.add_column("stage", justify="right")
-    for column in ("function", "batches", "negatives", "missing", "guarded", "score of positives", "of negatives"):
+    counted = ["batches", "negatives", "missing", "guarded"]
+    if any(row["fallback"] for row in outcome.sampler):
+        counted.append("fallback")
+    for column in ("function", *counted, "score of positives", "of negatives"):
         table.add_column(column, justify="left" if column == "function" else "right")
     for row in outcome.sampler:
         scores = [f"{row[f'{kind}_mean']:.2f} ± {row[f'{kind}_std']:.2f}" for kind in ("positive", "negative")]
-        counts = [f"{row[key]:,}" for key in ("batches", "negatives", "missing", "guarded")]
+        counts = [f"{row[key]:,}" for key in counted]
         stage = [str(row["stage"] + 1)] if several else []
         table.add_row(*stage, row["function"], *counts, *scores)
     return table

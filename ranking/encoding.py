@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
+from ranking.labels import LabelCounts, encode_labels, label_counts
 from ranking.texts import Texts
 
 PADDING, UNKNOWN = 0, 1
@@ -66,8 +67,8 @@ class EncodedCollection:
     """What a run needs of a collection, without a string in it (ids come back in the results).
 
     Args:
-        documents: token ids of the documents.
-        queries: token ids of the queries.
+        documents: token ids and labels of the documents.
+        queries: token ids and labels of the queries.
         idf: float32 [vocabulary], log((N + 1) / (df + 1)) + 1; 0 for padding.
         judgements: grades by query index.
         split: int8 by query, an index into `SPLITS`, −1 where the collection has no split.
@@ -85,6 +86,11 @@ class EncodedCollection:
     def queries_of(self, split: str) -> NDArray[np.int64]:
         """Indices of the queries of a split."""
         return np.flatnonzero(self.split == SPLITS.index(split))
+
+    @property
+    def label_counts(self) -> LabelCounts:
+        """How many categories and subcategories there are."""
+        return label_counts(self.documents, self.queries)
 
 
 def words_of(frame: pl.DataFrame, limit: int) -> Iterator[pl.Series]:
@@ -178,9 +184,10 @@ class Encoder:
         vocabulary, idf = build_vocabulary(collection, self.min_count, self.max_document, self.max_words)
         split = collection.queries["split"].replace_strict(list(SPLITS), [0, 1, 2], default=-1, return_dtype=pl.Int8)
         key = collection.documents["id"].rank("ordinal").to_numpy().astype(np.int32)
+        of_documents, of_queries = encode_labels(collection)
         encoded = EncodedCollection(
-            documents=encode_texts(collection.documents, vocabulary, self.max_document),
-            queries=encode_texts(collection.queries, vocabulary, self.max_query),
+            documents=replace(encode_texts(collection.documents, vocabulary, self.max_document), labels=of_documents),
+            queries=replace(encode_texts(collection.queries, vocabulary, self.max_query), labels=of_queries),
             idf=idf,
             judgements=encode_judgements(collection, self.relevant_from),
             split=split.fill_null(-1).to_numpy(),

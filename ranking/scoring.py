@@ -73,32 +73,3 @@ def score_candidates(
             scores[start + row : start + row + len(part)] = scored.float().cpu().numpy()
     scores[documents < 0] = -np.inf
     return scores
-
-
-@torch.no_grad()
-def search(
-    ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.integer], depth: int, chunk: int = 1 << 15
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The best `depth` of all documents for each query, in bounded memory.
-
-    Ties are broken as trec_eval does (a later id first), so that the result does not depend on `chunk`.
-
-    Returns:
-        int32 documents and float32 scores, [q, depth] each, best first; −1 and −inf behind a short list.
-    """
-    best_documents = np.full((len(queries), depth), -1, np.int32)
-    best_scores = np.full((len(queries), depth), -np.inf, np.float32)
-    if not len(queries):
-        return best_documents, best_scores
-    of_queries = represent(ranker, encoded.queries, queries, queries=True)[:, None]
-    for start in range(0, len(encoded.documents), chunk):
-        part = np.arange(start, min(start + chunk, len(encoded.documents)), dtype=np.int32)
-        of_documents = represent(ranker, encoded.documents, part)[None]
-        for row in range(len(queries)):
-            scored = [ranker.interact(of_queries[[row]], some) for some in of_documents.split(ranker.pairs, dim=1)]
-            scores = np.concatenate([best_scores[row], torch.cat(scored, 1)[0].float().cpu().numpy()])
-            documents = np.concatenate([best_documents[row], part])
-            # By the last key first: what is no document comes last, then by score, then by id.
-            order = np.lexsort((-encoded.document_key[documents], -scores, documents < 0))[:depth]
-            best_documents[row], best_scores[row] = documents[order], scores[order]
-    return best_documents, best_scores

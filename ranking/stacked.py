@@ -37,7 +37,7 @@ def can_stack(trainings: Sequence[RankerTraining], forced: bool = False) -> bool
     """
     first = trainings[0]
     return (
-        type(first.ranker).score_padded is not Ranker.score_padded
+        first.ranker.stackable
         and (forced or first.ranker.device.type == "cuda")
         and all(_alike(first, other) for other in trainings[1:])
     )

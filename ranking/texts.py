@@ -19,10 +19,12 @@ class Texts:
     Args:
         tokens: int32, all texts' token ids. 0 never occurs: it is the padding of `padded`.
         offsets: int64, one longer than there are texts; text `i` is `tokens[offsets[i]:offsets[i+1]]`.
+        labels: int32 [texts, 2], the category and subcategory of each (`ranking.labels`); −1 for none.
     """
 
     tokens: NDArray[np.int32]
     offsets: NDArray[np.int64]
+    labels: NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -55,12 +57,15 @@ class Texts:
         np.cumsum(lengths, out=offsets[1:])
         # Position p of the result stands in text t, at p - offsets[t] from that text's start.
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-        return Texts(self.tokens[positions], offsets)
+        return Texts(self.tokens[positions], offsets, None if self.labels is None else self.labels[rows])
 
     def followed_by(self, other: Texts) -> Texts:
         """These texts and then the others."""
         offsets = np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]])
-        return Texts(np.concatenate([self.tokens, other.tokens]), offsets)
+        labels = None
+        if self.labels is not None and other.labels is not None:
+            labels = np.concatenate([self.labels, other.labels])
+        return Texts(np.concatenate([self.tokens, other.tokens]), offsets, labels)
 
     def padded(self, length: int) -> NDArray[np.int32]:
         """The first `length` tokens of each text as rows, filled up with 0. Shape [texts, length]."""

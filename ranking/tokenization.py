@@ -30,7 +30,13 @@ class Tokens:
 
 
 class Tokenization(ABC):
-    """Makes the tokens of a collection, once for all runs whose rankers read the same ones."""
+    """Makes the tokens of a collection, once for all runs whose rankers read the same ones.
+
+    Args:
+        remark: what there is to say about the tokens that it made last.
+    """
+
+    remark: str = ""
 
     @abstractmethod
     def key(self) -> list[Any]:

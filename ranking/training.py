@@ -16,9 +16,13 @@ from torch import Tensor
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.held_out import HeldOut
 from ranking.objectives.objective import Objective
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
+
+SHARED = 0.5
+"""Distinct documents of a batch as a share of all its places, up to which each is read once."""
 
 OptimizerFactory = Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
 
@@ -115,6 +119,7 @@ class RankerTraining:
         max_epochs: where it ends at the latest.
         patience: epochs without a better validation measure after which it stops.
         gradient_layers: the top layers over which the gradient norm is taken.
+        held_out: what a dev loss is taken of after each epoch; None takes none.
         accumulate: parts of a batch whose gradients are added up before a step. More of them take less memory;
             an objective that averages over pairs weighs the parts by their queries.
 
@@ -136,6 +141,7 @@ class RankerTraining:
         patience: int = 2,
         gradient_layers: int = 3,
         accumulate: int = 1,
+        held_out: HeldOut | None = None,
     ) -> None:
         if accumulate < 1:
             raise BadInput(f"accumulate is {accumulate}", "training.accumulate", "choose a whole number from 1 up")
@@ -163,7 +169,9 @@ class RankerTraining:
         self.epoch = self.step = self.position = self.best_epoch = 0
         self.diverged = False
         self.order = self.rng.permutation(len(self.examples))
+        self.held_out = held_out
         self.losses: list[float] = []
+        self.dev_losses: list[float] = []
         self.validations: list[float] = []
         self._epoch_loss = 0.0
         self._best: dict[str, Tensor] | None = None
@@ -233,8 +241,12 @@ class RankerTraining:
         asked = self.encoded.queries.take(queries)
 
         def score(level: int = 0, columns: Tensor | None = None) -> Tensor:
-            block = shown if columns is None else np.take_along_axis(shown, columns.cpu().numpy(), 1)
-            return self.ranker.at_level(level)(asked, self.encoded.documents.take(np.maximum(block, 0).ravel()))
+            block = np.maximum(shown if columns is None else np.take_along_axis(shown, columns.cpu().numpy(), 1), 0)
+            ranker, documents = self.ranker.at_level(level), self.encoded.documents
+            distinct, places = np.unique(block, return_inverse=True)
+            if len(distinct) > SHARED * block.size:
+                return ranker(asked, documents.take(block.ravel()))
+            return ranker(asked, documents.take(distinct), torch.from_numpy(places.reshape(block.shape)))
 
         seed = np.random.SeedSequence([self._noise, self.step, row]).generate_state(1, np.uint64)[0]
         generator = torch.Generator().manual_seed(int(seed) >> 1)
@@ -270,6 +282,8 @@ class RankerTraining:
                 value = float(next(iter(self.validation(self.ranker).values())).mean())
             except FloatingPointError:
                 self.diverged = True
+        if self.held_out is not None:
+            self.dev_losses.append(math.nan if self.diverged else self.held_out.loss(self.ranker, self.objective))
         self.epoch += 1
         if not self.diverged and value > max(self.validations, default=-math.inf):
             self.best_epoch = self.epoch
@@ -321,6 +335,7 @@ class RankerTraining:
             "counters": [self.epoch, self.step, self.position, self.best_epoch],
             "diverged": self.diverged,
             "losses": list(self.losses),
+            "dev_losses": list(self.dev_losses),
             "validations": list(self.validations),
             "epoch_loss": self._epoch_loss,
             "scaler": self.scaler.state_dict(),
@@ -336,6 +351,7 @@ class RankerTraining:
         self.epoch, self.step, self.position, self.best_epoch = state["counters"]
         self.diverged = state["diverged"]
         self.losses, self.validations = list(state["losses"]), list(state["validations"])
+        self.dev_losses = list(state["dev_losses"])
         self._epoch_loss = state["epoch_loss"]
         if state["scaler"]:
             self.scaler.load_state_dict(state["scaler"])

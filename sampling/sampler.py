@@ -82,9 +82,9 @@ class Sampler:
         self.policy.ready(list(self.functions))
         self.tallies = {name: Tally() for name in self.functions}
         self.trace = Trace()
-        self._chosen: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._origins: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self._last: tuple[Batch, RankerTraining] | None = None
-        self._selections: list[tuple[NDArray[np.intp], Batch, Offer]] = []
+        self._selections: list[tuple[NDArray[np.intp], NDArray[np.intp], Batch, Offer]] = []
         self._begun = False
         self._learned: dict[str, Any] = {}  # loaded, and to be put back when the parts begin
 
@@ -95,21 +95,22 @@ class Sampler:
         """
         if not self._begun:
             self._begin(training)
-        chosen = self._chosen = self.policy.choose(batch, training, self.rng)
+        origins = self._origins = self.policy.origins(batch, self.count, training, self.rng)
         self._last, self._selections = (batch, training), []
         negatives = np.full((len(batch), self.count), -1, np.int32)
         for index, (name, function) in enumerate(self.functions.items()):
-            rows = np.flatnonzero(chosen == index)
-            if not len(rows):
-                continue
-            part = batch if len(rows) == len(batch) else batch.take(rows)
-            offer = self.selector.select(part, function, self.count, training, self.rng)
-            self._selections.append((rows, part, offer))
-            negatives[rows, : offer.documents.shape[1]] = offer.documents
-            tally = self.tallies[name]
-            tally.batches += 1
-            tally.wanted += len(rows) * self.count
-            tally.missing += int(np.count_nonzero(negatives[rows] < 0))
+            tally, counts = self.tallies[name], (origins == index).sum(1)
+            tally.batches += bool(counts.any())
+            for count in np.unique(counts[counts > 0]):
+                rows = np.flatnonzero(counts == count)
+                part = batch if len(rows) == len(batch) else batch.take(rows)
+                offer = self.selector.select(part, function, int(count), training, self.rng)
+                first = (origins[rows] < index).sum(1)[:, None]  # a function's negatives stand together
+                columns = first + np.arange(offer.documents.shape[1])
+                self._selections.append((rows[:, None], columns, part, offer))
+                negatives[rows[:, None], columns] = offer.documents
+                tally.wanted += len(rows) * int(count)
+                tally.missing += int(np.count_nonzero(negatives[rows[:, None], first + np.arange(count)] < 0))
         return negatives
 
     def _begin(self, training: RankerTraining) -> None:
@@ -125,17 +126,18 @@ class Sampler:
 
     def observe(self, negatives: NDArray[np.int32], step: Step) -> None:
         """Note how the ranker scored what it was shown last, and let policy, selector and functions learn from it."""
-        self.trace.add(list(self.functions.values()), self._chosen, negatives, step.scores)
+        self.trace.add(list(self.functions.values()), self._origins, negatives, step.scores)
         for index, tally in enumerate(self.tallies.values()):
-            rows = self._chosen == index
-            if rows.any():
-                tally.positive.add(step.scores[rows, 0])
-                tally.negative.add(step.scores[rows, 1:][negatives[rows] >= 0])
+            own = self._origins == index
+            if own.any():
+                tally.positive.add(step.scores[own.any(1), 0])
+                tally.negative.add(step.scores[:, 1:][own & (negatives >= 0)])
         if self._last is not None:
             (batch, training), self._last = self._last, None
             self.policy.observe(batch, negatives, step, training, self.rng)
-            for shown, part, offer in self._selections:
-                of_part = replace(step, scores=step.scores[shown])
+            for rows, columns, part, offer in self._selections:
+                of_offer = step.scores[rows, 1 + columns]
+                of_part = replace(step, scores=np.concatenate([step.scores[rows[:, 0], :1], of_offer], 1))
                 self.selector.observe(part, offer, of_part, training, self.rng)
             for function in self.functions.values():
                 function.follow(training)
@@ -145,7 +147,8 @@ class Sampler:
         return self.trace.arrays()
 
     def report(self) -> list[dict[str, Any]]:
-        """A row a function: what it supplied, fell short of and was guarded away, and the ranker's scores of it.
+        """A row a function: what it supplied, took from elsewhere, fell short of and was guarded away, and the
+        ranker's scores of it.
 
         The scores are those at the time of showing, before the update.
         """
@@ -155,6 +158,7 @@ class Sampler:
                 "batches": tally.batches,
                 "negatives": tally.wanted - tally.missing,
                 "missing": tally.missing,
+                "fallback": self.functions[name].fallback,
                 "guarded": self.guarded.get(name, 0) + self.functions[name].guarded,
                 **tally.positive.row("positive"),
                 **tally.negative.row("negative"),

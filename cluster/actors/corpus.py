@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from cluster.configuration import build
 from cluster.preparation import Base, Preparation, read_encoded
+from cluster.rankers import make_ranker
 from ranking.bm25 import Bm25Options
 from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
@@ -56,8 +56,7 @@ class PreparedCorpus:
 
     def ranker(self) -> DenseRanker:
         # Any seed will do: published weights take the place of the drawn ones.
-        rng, generator = np.random.default_rng(0), torch.Generator().manual_seed(0)
-        ranker = build(self.config["ranker"])(vectors=self._base().vectors.filled(rng), generator=generator)
+        ranker = make_ranker(self.config, self._base(), np.random.default_rng(0))
         if not isinstance(ranker, DenseRanker):
             raise TypeError(f"{type(ranker).__name__} has no vectors to search")
         return ranker

@@ -12,6 +12,7 @@ import yaml
 from rich.console import Console
 from rich.markup import escape
 
+from cluster.embeddings import embeddings_table
 from cluster.storage import Storage
 from cluster.studies import results, traces
 from cluster.studies.analysis import summarise
@@ -25,6 +26,7 @@ from ranking.errors import BadInput
 
 CONFIG = "config.yaml"
 STEPS = "steps.parquet"
+EMBEDDINGS = "embeddings.parquet"
 
 
 def check_baseline(baseline: str | None, runs: Sequence[Planned], collections: dict[str, Collection]) -> None:
@@ -55,7 +57,7 @@ def own_baseline(trials: pl.DataFrame, design: Mapping[str, Any] | None) -> str 
 def write_tables(
     storage: Storage, runs: Sequence[Planned], collections: dict[str, Collection], errors: dict[str, str]
 ) -> int:
-    """Write trials.parquet, queries.parquet, samplers.parquet and steps.parquet.
+    """Write trials.parquet, queries.parquet, samplers.parquet, steps.parquet and, where there are any, embeddings.
 
     Args:
         storage: the study's folder.
@@ -67,6 +69,7 @@ def write_tables(
         How many runs have no result.
     """
     rows, queries, samplers, steps = [], [], [], []
+    vectors = {}
     for planned in runs:
         outcome, collection = read_outcome(storage, planned.name), collections[planned.name]
         error = None if outcome else errors.get(planned.name, "did not run")
@@ -75,12 +78,17 @@ def write_tables(
             queries.append(results.query_rows(planned, collection, outcome))
             samplers += results.sampler_rows(planned, outcome)
             steps.append(traces.trace_table(planned.name, list(planned.config["function"]), outcome.traces))
+            if outcome.embeddings:
+                vectors[planned.name] = outcome.embeddings
+    trials = results.trials_table(rows)
     tables = {
-        "trials": results.trials_table(rows),
+        "trials": trials,
         "queries": pl.concat(queries, how="diagonal") if queries else pl.DataFrame(),
         "samplers": pl.DataFrame(samplers, infer_schema_length=None),
         "steps": pl.concat(steps) if steps else pl.DataFrame(schema=traces.SCHEMA),
     }
+    if vectors:
+        tables["embeddings"] = embeddings_table(trials, collections, vectors)
     for name, table in tables.items():
         storage.write(f"{name}.parquet", results.parquet(table))
     return len(rows) - len(queries)
@@ -115,7 +123,8 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
         storage.write("convergence.csv", rates.write_csv().encode())
     # A study of an older Pyrite has no steps.
     steps = _read_table(storage, STEPS) if STEPS in storage.names() else None
-    page = render(trials, queries, summary, written, config.get("command", ""), config, steps)
+    embeddings = _read_table(storage, EMBEDDINGS) if EMBEDDINGS in storage.names() else None
+    page = render(trials, queries, summary, written, config.get("command", ""), config, steps, embeddings)
     for name, content in page.figures.items():
         storage.write(f"figures/{name}", content)
     storage.write("report.html", page.html.encode())

@@ -15,6 +15,7 @@ from scipy.stats import gaussian_kde
 
 from cluster.studies.canvas import INK, Look, Panels, grid, legend, looks, name_axes, section_titles
 from cluster.studies.methods import BM25, with_methods
+from cluster.studies.oscillation import DEV_LOSS, has_dev_losses
 from cluster.studies.table import figure as printed
 
 
@@ -110,25 +111,26 @@ def _mark(ax: Axes, own: list[float]) -> None:
 
 
 def curves(trials: pl.DataFrame) -> Figure:
-    """Draw validation and loss by epoch: the mean over a method's runs, and one standard deviation as a band.
+    """Draw validation and losses by epoch: the mean over a method's runs, and one standard deviation as a band.
 
-    A run that stopped early keeps its last value, so that each mean is over the same runs; the line thins out
-    where fewer than half of them still trained.
+    The dev loss is a column where any run has one. A run that stopped early keeps its last value, so that each mean is
+    over the same runs; the line thins out where fewer than half of them still trained.
     """
     methods = with_methods(trials)
     done = trials.filter(pl.col("status") == "done").drop_nulls("curve_validation")
-    every = methods.join(done.select("run", "validation_measure", "curve_validation", "curve_loss"), on="run").sort(
+    columns = ["curve_validation", "curve_loss"] + ([DEV_LOSS] if has_dev_losses(done) else [])
+    every = methods.join(done.select("run", "validation_measure", *columns), on="run").sort(
         "collection", "ranker", "method", "run"
     )
     measure = "/".join(every["validation_measure"].drop_nulls().unique().sort())
-    columns = {"curve_validation": f"validation {measure}".strip(), "curve_loss": "training loss"}
+    names = dict(zip(columns, (f"validation {measure}".strip(), "training loss", "dev loss"), strict=False))
     sections = every.select("collection", "ranker").unique(maintain_order=True).rows()
-    figure, axes = grid(section_titles(sections), list(columns.values()), height=2.6)
+    figure, axes = grid(section_titles(sections), list(names.values()), height=2.6)
     look = looks(methods["method"])
     for i, (collection, ranker) in enumerate(sections):
         here = every.filter(collection=collection, ranker=ranker)
-        for j, (column, title) in enumerate(columns.items()):
-            ax = axes[i * len(columns) + j]
+        for j, (column, title) in enumerate(names.items()):
+            ax = axes[i * len(names) + j]
             for of in here.partition_by("method", maintain_order=True):
                 _curve(ax, of[column].drop_nulls().to_list(), look[of[0, "method"]])
             name_axes(ax, "epoch", title)

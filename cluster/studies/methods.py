@@ -18,6 +18,8 @@ import yaml
 METHOD = ("ranker", "policy", "function", "selector")
 CHECKPOINT = "ranker.checkpoint"
 BM25 = "BM25's own order"  # the method column of the ranking that the candidates came in
+EMBEDDINGS = "embeddings"
+"""Where other figures have the origin of their candidates, those of the embeddings have this."""
 RESERVED = {
     *("collection", "method", "measure", "candidates", "runs", "failed", "mean", "std", "min", "max"),
     *("ci_low", "ci_high", "against", "difference", "effect", "marks", "baseline", "run", "seed", "status"),

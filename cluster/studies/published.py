@@ -44,14 +44,12 @@ def beside(
         given: what the user changed of the experiment.
     """
     measure, origin = summary.row(0, named=True)["measure"], summary.row(0, named=True)["candidates"]
-    here = {"candidates": origin}
-    layout = Layout(published, measure, summary.filter(**here), rates.filter(**here), matches(published, trials))
+    layout = Layout(published, measure, origin, summary, rates, matches(published, trials))
     yield tag("h2", f"Beside {published.source}")
     if published.says:
         yield tag("p", "What the paper found:")
         yield tag("ul", *(tag("li", line) for line in published.says))
-    what = "" if published.measures else f"{measure} "
-    yield table(layout.head, layout.rows(), caption=f"the paper's figures; here: {what}over {origin} candidates")
+    yield table(layout.head, layout.rows(), caption=f"the paper's figures; here: {layout.here}")
     baseline = baseline_of(summary)
     against = f"say what differs from {baseline}" if baseline else "are explained above"
     yield tag(
@@ -79,13 +77,14 @@ def printed(text: str) -> tuple[str, str, str]:
 class Layout:
     """The table: a section a collection, a row a method, and of each column the paper's figure and this study's.
 
-    Where the columns are rankers, all figures are of one measure. Where they are measures, rankers of several
-    checkpoints are rows of their own.
+    Where the columns are rankers, all figures are of one measure. Where they are measures, each may have an origin of
+    its own, and rankers of several checkpoints are rows of their own.
 
     Args:
         published: what the paper reports.
         measure: the leading one, for columns that are rankers.
-        summary, rates: over one origin.
+        origin: the leading one, for columns that name none.
+        summary, rates: over all origins.
         matched: the study's rankers and methods by the paper's names.
     """
 
@@ -93,22 +92,33 @@ class Layout:
         self,
         published: Published,
         measure: str,
+        origin: str,
         summary: pl.DataFrame,
         rates: pl.DataFrame,
         matched: dict[str, list[tuple[str, str]]],
     ) -> None:
         self.published = published
+        own = {paper: name for paper, name in published.rankers.items() if name in summary["ranker"]}
+        rankers = own or published.rankers
+        self.columns = [_of_measure(paper, ours, origin) for paper, ours in published.measures.items()] or [
+            Column(paper, name, measure, origin) for paper, name in rankers.items()
+        ]
+        self.measure, self.origin = measure, origin
         summary = summary.filter(pl.col("ranker") != "bm25")
         self.summary = {_place(row): row for row in summary.iter_rows(named=True)}
         self.rates = {_place(row): row["rate"] for row in rates.iter_rows(named=True)}
         self.baseline = "baseline_" if baseline_of(summary) else ""
-        own = {paper: name for paper, name in published.rankers.items() if name in summary["ranker"]}
-        rankers = own or published.rankers
-        self.columns = [Column(paper, None, ours) for paper, ours in published.measures.items()] or [
-            Column(paper, name, measure) for paper, name in rankers.items()
-        ]
         self.several = bool(published.measures) and summary["ranker"].n_unique() > 1
         self.matched = {name: self._told(ours) for name, ours in matched.items()}
+
+    @property
+    def here(self) -> str:
+        """What the study's own figures are of: where a column names its origin, that."""
+        if not self.published.measures:
+            return f"{self.measure} over {self.origin} candidates"
+        led = not all(of.named for of in self.columns)
+        parts = [f"over {self.origin} candidates"] if led else []
+        return ", ".join(parts + [f"“{of.title}” is {of.measure} of {of.origin}" for of in self.columns if of.named])
 
     @property
     def head(self) -> list[str]:
@@ -119,11 +129,11 @@ class Layout:
 
     def rows(self) -> Iterator[list[object] | Markup]:
         """The rows, each section under its title."""
-        collections = sorted({collection for collection, _, _, _ in self.summary})
+        collections = sorted({collection for collection, *_ in self.summary})
         for paper, here in stand_ins(self.published, collections):
             yield markup(f"{paper}; here {here}")
             shown = {of.ranker for of in self.columns}
-            own = self._told([(r, m) for c, r, m, _ in self.summary if c == here and (r in shown or None in shown)])
+            own = self._told([(r, m) for c, r, m, *_ in self.summary if c == here and (r in shown or None in shown)])
             theirs = dict.fromkeys(method for methods in self.matched.values() for method in methods)
             for name in self.published.methods:
                 for method in [m for m in self.matched[name] if m in own] or [(None, "")]:
@@ -143,7 +153,7 @@ class Layout:
         cells: list[object] = [Markup(f"{markup(name or ours)}{below}")]
         counts = set()
         for of in self.columns:
-            place = (here, of.ranker or ranker or "", method, of.measure)
+            place = (here, of.ranker or ranker or "", method, of.origin, of.measure)
             row = self.summary.get(place)
             if row is not None and self.baseline:
                 row = row | {"marks": marks(row, self.baseline)}
@@ -161,8 +171,8 @@ class Layout:
         """The best mean of a column."""
         means = [
             row["mean"]
-            for (c, ranker, _, measure), row in self.summary.items()
-            if (c, measure) == (collection, of.measure) and of.ranker in (None, ranker)
+            for (c, ranker, _, *figure), row in self.summary.items()
+            if (c, *figure) == (collection, of.origin, of.measure) and of.ranker in (None, ranker)
         ]
         return max((mean for mean in means if mean is not None), default=None)
 
@@ -175,11 +185,20 @@ class Column:
         title: the paper's.
         ranker: the study's; None where each row has its own.
         measure: the study's.
+        origin: of its candidates.
+        named: whether the paper's file names the origin, rather than taking the leading one.
     """
 
     title: str
     ranker: str | None
     measure: str
+    origin: str
+    named: bool = False
+
+
+def _of_measure(title: str, text: str, leading: str) -> Column:
+    origin, _, measure = text.rpartition(":")
+    return Column(title, None, measure, origin or leading, bool(origin))
 
 
 def baseline_of(summary: pl.DataFrame) -> str | None:
@@ -188,8 +207,8 @@ def baseline_of(summary: pl.DataFrame) -> str | None:
     return None if named.is_empty() else str(named[0])
 
 
-def _place(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    return row["collection"], row["ranker"], row["method"], row["measure"]
+def _place(row: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
+    return row["collection"], row["ranker"], row["method"], row["candidates"], row["measure"]
 
 
 def _as_printed(text: str | None, column: Iterable[str]) -> Markup:

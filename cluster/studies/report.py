@@ -14,10 +14,12 @@ from matplotlib.figure import Figure
 
 from cluster.studies.canvas import png, svg
 from cluster.studies.convergence import agents, convergence
+from cluster.studies.embedding_map import embedding_map, where_queries_lie
 from cluster.studies.figures import curves, density, runs
 from cluster.studies.hardness import hardness, how_hard
 from cluster.studies.hyperparameters import hyperparameters
-from cluster.studies.methods import evaluations, with_methods
+from cluster.studies.methods import EMBEDDINGS, evaluations, with_methods
+from cluster.studies.oscillation import has_dev_losses, steadiness
 from cluster.studies.page import Markup, fold, markup, page, table, tag
 from cluster.studies.per_query import differences, histogram
 from cluster.studies.published import beside, read_published
@@ -48,6 +50,7 @@ def render(
     command: str = "",
     study: Mapping[str, Any] | None = None,
     steps: pl.DataFrame | None = None,
+    embeddings: pl.DataFrame | None = None,
 ) -> Report:
     """Render the report of a study; its figures are of the leading measure, that of the first column.
 
@@ -59,6 +62,7 @@ def render(
         command: what was typed to run the study, if it is known.
         study: what `config.yaml` says, for the paper whose experiment it repeats.
         steps: the frame of `steps.parquet`, None where a study has none.
+        embeddings: the frame of `embeddings.parquet`, None where a study has none.
 
     Raises:
         BadInput: where that is damaged.
@@ -71,13 +75,16 @@ def render(
         measures = measures_of(summary)
         compared = differences(trials, queries, summary, measures[0])
         steps = pl.DataFrame(schema=SCHEMA) if steps is None else steps
-        figures = _figures(trials, summary, compared, measures[0], steps)
+        figures = _figures(trials, summary, compared, measures[0], steps, embeddings)
         files = {f"{name}.png": png(figure) for name, (figure, _) in figures.items()}
         body += [*_results(summary, measures), *_how_to_read()]
         body += [*_paper(trials, summary, study or {}), *_convergence(trials, measures[0]), tag("h2", "Figures")]
         shown = {name: _shown(name, *drawn) for name, drawn in figures.items()}
-        body += [figure for name, figure in shown.items() if name not in ("queries", "negatives")]
+        apart = {"queries", "negatives", "map"} | ({"curves"} if has_dev_losses(trials) else set())
+        body += [figure for name, figure in shown.items() if name not in apart]
+        body += steadiness(trials, shown["curves"])
         body += how_hard(trials, steps, shown.get("negatives", Markup("")))
+        body += where_queries_lie(shown.get("map", Markup("")))
         body += _per_query(compared, measures[0], shown.get("queries", Markup("")))
     else:
         body.append(tag("p", "No run has ended well."))
@@ -91,13 +98,14 @@ def _what_was_run(trials: pl.DataFrame, command: str) -> Iterator[Markup]:
     failed = len(trials) - len(done)
     known = trials.select("collection", "fingerprint").drop_nulls().unique().sort("collection", "fingerprint")
     methods, rankers = (with_methods(trials)[name].unique().sort() for name in ("method", "ranker"))
+    origins = dict.fromkeys(origin for origin, _ in evaluations(trials))
     minutes = (done["seconds"].sum() or 0) / 60
     facts = {
         "collection": "; ".join(f"{name}, fingerprint {fingerprint}" for name, fingerprint in known.iter_rows()),
         "compared": f"{len(methods)} methods with {' and '.join(rankers)}, {trials['seed'].n_unique()} seeds",
         "runs": f"{len(done)} done" + (f", {failed} failed" if failed else ""),
         "training": f"{minutes / 60:.1f} hours" if minutes >= 60 else f"{minutes:.1f} minutes",
-        "evaluated on": " and ".join(dict.fromkeys(o for o, _ in evaluations(trials))) + " candidates",
+        "evaluated on": " and ".join(o for o in origins if o != EMBEDDINGS) + " candidates",
     }
     facts["training"] += f" over all runs, {done['steps'].sum() or 0:,} steps"
     yield tag("dl", *(tag(kind, text) for fact in facts.items() for kind, text in zip(("dt", "dd"), fact, strict=True)))
@@ -168,7 +176,12 @@ def _convergence(trials: pl.DataFrame, measure: str) -> Iterator[Markup]:
 
 
 def _figures(
-    trials: pl.DataFrame, summary: pl.DataFrame, compared: pl.DataFrame, measure: str, steps: pl.DataFrame
+    trials: pl.DataFrame,
+    summary: pl.DataFrame,
+    compared: pl.DataFrame,
+    measure: str,
+    steps: pl.DataFrame,
+    embeddings: pl.DataFrame | None,
 ) -> dict[str, tuple[Figure, str]]:
     figures: dict[str, tuple[Figure | None, str]] = {
         "runs": (
@@ -184,7 +197,7 @@ def _figures(
         ),
         "curves": (
             curves(trials),
-            "Validation and loss by epoch: mean and one standard deviation over a method's runs. A run that "
+            "Validation and losses by epoch: mean and one standard deviation over a method's runs. A run that "
             "stopped early keeps its last value; lines thin out where fewer than half of the runs still trained.",
         ),
         "hyperparameters": (
@@ -195,6 +208,10 @@ def _figures(
             hardness(trials, steps),
             "What rankers were shown, by step: means over a method's runs and one standard deviation. A negative is "
             "misranked where it scores no lower than its positive. Where rankers are trained in turn, of the last.",
+        ),
+        "map": (
+            None if embeddings is None else embedding_map(trials, embeddings),
+            "Embeddings of queries in two dimensions; grey are queries of rarer categories, or of none.",
         ),
         "queries": (
             histogram(compared, measure),

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from cluster.studies.comparison import TESTS
+from cluster.studies.methods import EMBEDDINGS
 from cluster.studies.page import Markup, markup, table, tag
 from cluster.studies.table import figure
 
@@ -48,7 +49,7 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Markup:
             cells = [cell(of.get(origin), None if own else best[origin]) for origin in origins if origin in best]
             cells += [Markup("–")] * (len(origins) - len(cells))
             rows.append([method, *cells, _runs(list(of.values()))])
-    head = ["method", *(f"{origin} candidates" for origin in origins), "runs"]
+    head = ["method", *(origin if origin == EMBEDDINGS else f"{origin} candidates" for origin in origins), "runs"]
     return table(head, rows)
 
 

@@ -12,6 +12,7 @@ import polars as pl
 
 from cluster.configuration import CHOICES
 from cluster.run import Outcome
+from cluster.studies.methods import EMBEDDINGS
 from cluster.studies.sweep import Planned, function_name
 from ranking.collections.collection import Collection
 
@@ -21,7 +22,8 @@ SCHEMA: dict[str, Any] = {
     "selector": pl.String, "objective": pl.String, "seed": pl.Int64, "status": pl.String, "error": pl.String,
     "collection": pl.String, "fingerprint": pl.String, "epochs": pl.Int64, "best_epoch": pl.Int64,
     "steps": pl.Int64, "seconds": pl.Float64, "curve_loss": pl.List(pl.Float64),
-    "curve_validation": pl.List(pl.Float64), "validation_measure": pl.String, "swept": SWEPT,
+    "curve_validation": pl.List(pl.Float64), "curve_dev_loss": pl.List(pl.Float64),
+    "validation_measure": pl.String, "swept": SWEPT,
 }  # fmt: skip
 """Columns of trials.parquet before those of the measures."""
 
@@ -52,6 +54,7 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
         "seconds": outcome_.seconds,
         "curve_loss": mean_curve(outcome_.losses),
         "curve_validation": mean_curve(outcome_.validations),
+        "curve_dev_loss": mean_curve([curve for curve in outcome_.dev_losses if curve]),
         "validation_measure": config["validation"]["measure"],
         "swept": [{"key": key, "value": value} for key, value in planned.swept],
     }
@@ -59,6 +62,7 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
         for measure, values in outcome_.values[origin].items():
             row[f"{origin}:{measure}"] = float(values.mean())
             row[f"{origin}:{measure}:bm25"] = float(outcome_.bm25[origin][measure].mean())
+    row |= {f"{EMBEDDINGS}:{figure}": float(np.mean(values)) for figure, values in outcome_.clusters.items()}
     return row
 
 

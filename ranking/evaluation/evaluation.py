@@ -11,7 +11,8 @@ from ranking.encoding import EncodedCollection
 from ranking.evaluation.measures import Evaluator, ranked_grades
 from ranking.evaluation.origins import Candidates
 from ranking.rankers.ranker import Ranker
-from ranking.scoring import score_candidates, search
+from ranking.ranks import ranks_in
+from ranking.scoring import score_candidates
 
 
 class Evaluation:
@@ -30,6 +31,13 @@ class Evaluation:
         if candidates.documents is not None:
             self._grades = self._grades_of(candidates.documents)
             self._keys = encoded.document_key[np.maximum(candidates.documents, 0)]
+        else:
+            positive = encoded.judgements.relevant()
+            own = [positive.of(query) for query in candidates.queries]
+            self._wanted = _rectangle([documents for documents, _ in own], -1)
+            self._wanted_grades = _rectangle([grades for _, grades in own], 0)
+            for rows, space in candidates.spaces(encoded):  # what lies outside is out of reach
+                self._wanted_grades[rows] *= np.isin(self._wanted[rows], space)
 
     def _grades_of(self, documents: NDArray[np.int32]) -> NDArray[np.int32]:
         return self.encoded.judgements.lookup(self.candidates.queries, documents)
@@ -43,8 +51,10 @@ class Evaluation:
         queries, documents = self.candidates.queries, self.candidates.documents
         if documents is not None:
             return self.of_scores(score_candidates(ranker, self.encoded, queries, documents))
-        ranked, scores = search(ranker, self.encoded, queries, self.candidates.depth)
-        return self.evaluator(self._grades_of(_numbers(ranked, scores)))
+        ranks = np.zeros(self._wanted.shape, np.int64)
+        for rows, space in self.candidates.spaces(self.encoded):
+            ranks[rows] = ranks_in(ranker, self.encoded, queries[rows], self._wanted[rows], space)
+        return self.evaluator.of_ranks(self._wanted_grades, ranks, self.candidates.depth)
 
     def of_scores(self, scores: NDArray[np.float32]) -> dict[str, NDArray[np.float64]]:
         """The same of any scores [q, depth] of the candidates, in their order."""
@@ -54,13 +64,7 @@ class Evaluation:
 
     def of_ideal(self) -> dict[str, NDArray[np.float64]]:
         """The same of the best order of the candidates: the most that a ranker can reach with them."""
-        if self.candidates.documents is not None:
-            grades = self._grades
-        else:
-            judged = [self.encoded.judgements.of(query)[1] for query in self.candidates.queries]
-            grades = np.zeros((len(judged), max(map(len, judged), default=0)), np.int32)
-            for row, of_query in enumerate(judged):
-                grades[row, : len(of_query)] = of_query
+        grades = self._grades if self.candidates.documents is not None else self._wanted_grades
         return self.evaluator(-np.sort(-grades, axis=1)[:, : self.candidates.depth])
 
     def of_bm25(self) -> dict[str, NDArray[np.float64]]:
@@ -68,6 +72,14 @@ class Evaluation:
         lists = self.candidates.bm25
         keys = self.encoded.document_key[np.maximum(lists.documents, 0)]
         return self.evaluator(ranked_grades(lists.scores, lists.documents, self._grades_of(lists.documents), keys))
+
+
+def _rectangle(rows: Sequence[NDArray[np.int32]], empty: int) -> NDArray[np.int32]:
+    """Rows of any length as an array, filled up with `empty`."""
+    filled = np.full((len(rows), max(map(len, rows), default=0)), empty, np.int32)
+    for row, values in zip(filled, rows, strict=True):
+        row[: len(values)] = values
+    return filled
 
 
 def _numbers(documents: NDArray[np.int32], scores: NDArray[np.float32]) -> NDArray[np.int32]:

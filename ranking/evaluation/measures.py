@@ -105,8 +105,8 @@ class Measure(ABC):
         return np.ones(judged.queries)
 
     @abstractmethod
-    def total(self, ranked: Grades) -> npt.NDArray[Any]:
-        """[queries], from the grades in ranked order [queries, at most cutoff]."""
+    def total(self, ranked: Grades, ranks: Grades) -> npt.NDArray[Any]:
+        """[queries], from grades in ranked order [queries, some], none beyond the cutoff, and their ranks."""
 
 
 class AP(Measure):
@@ -117,9 +117,9 @@ class AP(Measure):
     def scale(self, judged: Judged) -> Values:
         return judged.sum(judged.grades >= self.rel)
 
-    def total(self, ranked: Grades) -> Values:
+    def total(self, ranked: Grades, ranks: Grades) -> Values:
         relevant = ranked >= self.rel
-        precision = np.cumsum(relevant, axis=1, dtype=np.int32) / np.arange(1, ranked.shape[1] + 1)
+        precision = np.cumsum(relevant, axis=1, dtype=np.int32) / ranks
         return precision.sum(axis=1, where=relevant)
 
 
@@ -128,11 +128,12 @@ class RR(Measure):
 
     about = "reciprocal rank"
 
-    def total(self, ranked: Grades) -> Values:
+    def total(self, ranked: Grades, ranks: Grades) -> Values:
         relevant = ranked >= self.rel
         if not relevant.shape[1]:
             return np.zeros(len(relevant))
-        return np.where(relevant.any(axis=1), 1 / (relevant.argmax(axis=1) + 1), 0.0)
+        first = np.take_along_axis(np.broadcast_to(ranks, ranked.shape), relevant.argmax(axis=1)[:, None], 1)[:, 0]
+        return np.where(relevant.any(axis=1), 1 / first, 0.0)
 
 
 class P(Measure):
@@ -144,7 +145,7 @@ class P(Measure):
     def scale(self, judged: Judged) -> Values:
         return np.full(judged.queries, self.cutoff, np.float64)
 
-    def total(self, ranked: Grades) -> npt.NDArray[np.int64]:
+    def total(self, ranked: Grades, ranks: Grades) -> npt.NDArray[np.int64]:
         return np.count_nonzero(ranked >= self.rel, axis=1)
 
 
@@ -161,7 +162,7 @@ class Success(Measure):
     about = "success"
     needs_cutoff = True
 
-    def total(self, ranked: Grades) -> npt.NDArray[np.bool_]:
+    def total(self, ranked: Grades, ranks: Grades) -> npt.NDArray[np.bool_]:
         return np.count_nonzero(ranked >= self.rel, axis=1) > 0
 
 
@@ -182,8 +183,8 @@ class NDCG(Measure):
         gains = np.where(counted, self._gains(grades) / np.log2(rank + 2), 0.0)
         return np.bincount(judged.query, gains, judged.queries).astype(np.float64)
 
-    def total(self, ranked: Grades) -> Values:
-        return (self._gains(ranked) / np.log2(np.arange(2, ranked.shape[1] + 2))).sum(axis=1)
+    def total(self, ranked: Grades, ranks: Grades) -> Values:
+        return (self._gains(ranked) / np.log2(ranks + 1)).sum(axis=1)
 
     def _gains(self, grades: Grades) -> Values:
         gains = np.maximum(grades, 0)
@@ -255,11 +256,35 @@ class Evaluator:
         """
         if ranked.ndim != 2 or len(ranked) != self.queries:
             raise ValueError(f"ranked is {ranked.shape}, not [{self.queries}, depth]")
+        ranks = np.arange(1, ranked.shape[1] + 1)
+        return self._scaled({m: (ranked[:, : m.cutoff], ranks[: m.cutoff]) for m in self._measures.values()})
+
+    def of_ranks(self, grades: Grades, ranks: npt.NDArray[np.int64], depth: int | None) -> dict[str, Values]:
+        """The same where only some of a ranking are known: all those that may be relevant.
+
+        Args:
+            grades: [queries, some].
+            ranks: of them, from 1; 0 for none.
+            depth: ranks beyond it do not count; None counts all.
+        """
+        beyond = np.iinfo(np.int64).max
+        order = np.argsort(np.where(ranks > 0, ranks, beyond), axis=1, kind="stable")
+        grades, ranks = np.take_along_axis(grades, order, 1), np.take_along_axis(ranks, order, 1)
+
+        def within(measure: Measure) -> Grades:
+            last = min(beyond if cut is None else cut for cut in (measure.cutoff, depth))
+            return np.where((ranks > 0) & (ranks <= last), grades, 0)
+
+        return self._scaled({m: (within(m), np.maximum(ranks, 1)) for m in self._measures.values()})
+
+    def _scaled(self, ranked: dict[Measure, tuple[Grades, Grades]]) -> dict[str, Values]:
+        """Each measure of its grades and their ranks."""
         results = {}
         for name, measure in self._measures.items():
             scale = self._scales[name]
-            total = measure.total(ranked[:, : measure.cutoff])
-            results[name] = np.divide(total, scale, out=np.zeros(self.queries), where=scale > 0)
+            results[name] = np.divide(
+                measure.total(*ranked[measure]), scale, out=np.zeros(self.queries), where=scale > 0
+            )
         return results
 
     def mean(self, ranked: Grades) -> dict[str, float]:

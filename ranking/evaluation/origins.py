@@ -7,16 +7,22 @@ a study evaluates several and puts them side by side.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranking.bm25 import Bm25Options
+from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
+from ranking.labels import labels_of
 from ranking.ranked_lists import RankedLists, stack_lists
 from ranking.run_files import lists_of_run
 from ranking.sources import Sources
+
+BM25_DEPTH = 1000
+"""Documents of BM25's own ranking where a ranker's has no end."""
 
 
 @dataclass(frozen=True)
@@ -25,29 +31,40 @@ class Candidates:
 
     Args:
         queries: int64 [q], indices of the queries.
-        documents: int32 [q, depth], −1 is no document; None stands for the full collection.
+        documents: int32 [q, depth], −1 is no document; None stands for the full collection, or a category of it.
         bm25: BM25's ranking of the same candidates: the figure to beat.
-        depth: how many are ranked.
+        depth: how many are ranked; None ranks all.
+        categories: int32 [q], the category that is searched, where it is one; −1 for the full collection.
     """
 
     queries: NDArray[np.int64]
     documents: NDArray[np.int32] | None
     bm25: RankedLists
-    depth: int
+    depth: int | None
+    categories: NDArray[np.int32] | None = None
+
+    def spaces(self, encoded: EncodedCollection) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """What is searched where that is more than a list: some of the queries, by row, and their documents."""
+        searched = np.full(len(self.queries), -1) if self.categories is None else self.categories
+        for category in np.unique(searched):
+            rows, everything = np.flatnonzero(searched == category), np.arange(len(encoded.documents))
+            own = encoded.documents.labels
+            yield rows, everything if category < 0 or own is None else np.flatnonzero(own[:, 0] == category)
 
     def take(self, queries: NDArray[np.integer]) -> Candidates:
         """The candidates of some of the queries, which must be there."""
         rows = np.searchsorted(self.queries, queries)
         documents = None if self.documents is None else self.documents[rows]
-        return Candidates(self.queries[rows], documents, self.bm25.take(rows), self.depth)
+        categories = None if self.categories is None else self.categories[rows]
+        return Candidates(self.queries[rows], documents, self.bm25.take(rows), self.depth, categories)
 
     def head(self, depth: int | None) -> Candidates:
         """The first `depth` candidates of each query; None keeps them all."""
-        if depth is None or depth >= self.depth:
+        if depth is None or (self.depth is not None and depth >= self.depth):
             return self
         documents = None if self.documents is None else self.documents[:, :depth]
         bm25 = RankedLists(self.bm25.documents[:, :depth], self.bm25.scores[:, :depth])
-        return Candidates(self.queries, documents, bm25, depth)
+        return Candidates(self.queries, documents, bm25, depth, self.categories)
 
 
 class Origin(ABC):
@@ -61,9 +78,7 @@ class Origin(ABC):
     """
 
     def __init__(self, depth: int = 100) -> None:
-        if depth < 1:
-            raise BadInput(f"depth is {depth}", "origin", "choose a whole number from 1 up")
-        self.depth = depth
+        self.depth = checked(depth)
 
     @abstractmethod
     def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
@@ -131,8 +146,50 @@ class RunFileCandidates(Origin):
 
 
 class FullCollection(Origin):
-    """Every document of the collection; the first `depth` of the ranking are measured."""
+    """Every document of the collection; the first `depth` of the ranking are measured.
+
+    Args:
+        depth: None measures the whole ranking, of which BM25's has `BM25_DEPTH` documents at most.
+    """
+
+    def __init__(self, depth: int | None = 100) -> None:
+        self.depth = depth if depth is None else checked(depth)  # type: ignore[assignment]
 
     def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
-        lists, _ = sources.bm25(Bm25Options()).search(queries, self.depth)
+        lists, _ = sources.bm25(Bm25Options()).search(queries, self.depth or BM25_DEPTH)
         return Candidates(queries, None, lists, self.depth)
+
+
+class OwnCategory(FullCollection):
+    """Every document of the query's category (Saeidi et al. 2017, section 3): one that has none searches everything.
+
+    A relevant document of another category is never found. BM25's own order is that of its first `BM25_DEPTH`
+    documents over the collection.
+
+    Args:
+        depth: None measures the whole ranking.
+    """
+
+    def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
+        own = labels_of(sources.encoded.documents, "origin=category")[:, 0]
+        of_queries = sources.encoded.queries.labels
+        assert of_queries is not None
+        asked = of_queries[queries, 0]
+        lists, _ = sources.bm25(Bm25Options()).search(queries, BM25_DEPTH)
+        inside = (asked[:, None] < 0) | (own[np.maximum(lists.documents, 0)] == asked[:, None])
+        lists = lists.keep(inside)
+        depth = self.depth or BM25_DEPTH
+        return Candidates(
+            queries, None, RankedLists(lists.documents[:, :depth], lists.scores[:, :depth]), self.depth, asked
+        )
+
+
+def checked(depth: int) -> int:
+    """The depth, if it is one.
+
+    Raises:
+        BadInput: where it is below 1.
+    """
+    if depth < 1:
+        raise BadInput(f"depth is {depth}", "origin", "choose a whole number from 1 up")
+    return depth

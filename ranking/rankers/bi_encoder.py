@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ranking.errors import BadInput
+from ranking.labels import LabelCounts
 from ranking.packing import Packing, buckets
+from ranking.rankers.category_input import CategoryInput
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.pretrained import PRESETS, Pretrained, read_model
 from ranking.rankers.sentence_folder import POOLINGS, SIMILARITIES, SentenceFolder, write
@@ -39,6 +41,9 @@ class BiEncoder(DenseRanker):
             checkpoint has two of its own.
         scale: of the scores, above 0; None is 20 for cosine, which alone spans no more than 2, and 1 for dot.
         precision, gradient_checkpointing, compiled, budget: see `Pretrained`.
+        categories: whether what category and subcategory say is added to the pooled vector: at first nothing, so that
+            the checkpoint is what it was.
+        labels: how many of them there are.
 
     Raises:
         BadInput: where the checkpoint can't be read, or an option is out of its range.
@@ -63,6 +68,8 @@ class BiEncoder(DenseRanker):
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: int | None = None,
+        categories: bool = False,
+        labels: LabelCounts | None = None,
     ) -> None:
         super().__init__()
         widths = self.widths(preset, layers=layers, max_query=max_query, max_document=max_document)
@@ -107,6 +114,10 @@ class BiEncoder(DenseRanker):
                     f"{length} subwords are more than its {reach} positions", checkpoint, f"lower ranker.{name}"
                 )
 
+        self.categories: CategoryInput | None = None
+        if categories:
+            self.categories = CategoryInput(labels, self.dimension, 0.0, generator)
+
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
         given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
@@ -120,20 +131,20 @@ class BiEncoder(DenseRanker):
         return int(config.hidden_size)
 
     def represent_queries(self, queries: Texts) -> Tensor:
-        return self._vectors(self.query_tower, queries.padded(self.max_query))
+        return self._vectors(self.query_tower, queries, self.max_query)
 
     def represent_documents(self, documents: Texts) -> Tensor:
-        return self._vectors(self.document_tower, documents.padded(self.max_document))
+        return self._vectors(self.document_tower, documents, self.max_document)
 
-    def _vectors(self, tower: Pretrained, padded: NDArray[np.int32]) -> Tensor:
+    def _vectors(self, tower: Pretrained, texts: Texts, length: int) -> Tensor:
         """Vectors of texts [n, dimension], those of like length read together."""
-        texts = torch.from_numpy(padded).to(self.device)
         if not len(texts):
             return torch.zeros(0, self.dimension, device=self.device)
-        places = list(buckets((texts > 0).sum(1) + self.packing.specials, tower.budget))
+        padded = torch.from_numpy(texts.padded(length)).to(self.device)
+        places = list(buckets((padded > 0).sum(1) + self.packing.specials, tower.budget))
         parts = []
         for rows in places:
-            packed = self.packing.pack(texts[rows])
+            packed = self.packing.pack(padded[rows])
             states = tower(packed).last_hidden_state.float()
             if self.pooling == "cls":
                 parts.append(states[:, 0])
@@ -141,6 +152,8 @@ class BiEncoder(DenseRanker):
                 inside = packed["attention_mask"][..., None]
                 parts.append((states * inside).sum(1) / inside.sum(1))
         vectors = torch.cat(parts)[torch.argsort(torch.cat(places))]
+        if self.categories:
+            vectors = vectors + self.categories(texts)
         return F.normalize(vectors, dim=1) if self.similarity == "cosine" else vectors
 
     def layers(self) -> list[nn.Module]:

@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ranking.errors import BadInput
+from ranking.labels import LabelCounts
 from ranking.rankers.bag import padded_mean, weighted_mean
-from ranking.rankers.ranker import Ranker, linear
+from ranking.rankers.category_input import CategoryInput
+from ranking.rankers.ranker import Ranker, linear, of_inputs
 from ranking.texts import Texts
 
 
@@ -32,9 +34,11 @@ class FeedForward(Ranker):
         preset: widths where the next two are None: `paper`, `small` or `tiny`.
         lower: widths of the shared layers; the paper's are 2048, 1024, 512.
         upper: widths of the layers over the pair, without the final 1; the paper's are 512, 300.
+        categories: whether the first shared layer reads category and subcategory beside the vector.
+        labels: how many of them there are.
 
     Raises:
-        BadInput: where the preset is unknown or there is no upper layer.
+        BadInput: where the preset is unknown, there is no upper layer, or no category to read.
     """
 
     presets = {
@@ -50,6 +54,8 @@ class FeedForward(Ranker):
         preset: str = "paper",
         lower: Sequence[int] | None = None,
         upper: Sequence[int] | None = None,
+        categories: bool = False,
+        labels: LabelCounts | None = None,
     ) -> None:
         super().__init__()
         widths = self.widths(preset, lower=lower, upper=upper)
@@ -58,6 +64,8 @@ class FeedForward(Ranker):
         self.vectors = nn.Parameter(torch.from_numpy(vectors.copy()))
         self.term_weights = nn.Parameter(torch.zeros(len(vectors)))
         inputs = vectors.shape[1]
+        if categories and not widths["lower"]:
+            raise BadInput("there is no layer to read categories with", "ranker.lower", "give one width at least")
         self.lower = nn.ModuleList()
         for width in widths["lower"]:
             self.lower.append(linear(inputs, width, generator))
@@ -74,15 +82,20 @@ class FeedForward(Ranker):
         for width in (*rest, 1):
             self.upper.append(linear(joined, width, generator))
             joined = width
+        self.categories: CategoryInput | None = None
+        if categories:
+            self.categories = CategoryInput(labels, widths["lower"][0], of_inputs(vectors.shape[1]), generator)
 
     def read(self, texts: Texts) -> Tensor:
         """The shared lower layers. Shape [texts, last lower width]."""
-        return self.lowered(weighted_mean(self.vectors, self.term_weights, texts))
+        of_labels = self.categories(texts) if self.categories else None
+        return self.lowered(weighted_mean(self.vectors, self.term_weights, texts), of_labels)
 
-    def lowered(self, state: Tensor) -> Tensor:
-        """The lower layers over the texts' weighted means."""
-        for layer in self.lower:
-            state = F.relu(layer(state))
+    def lowered(self, state: Tensor, of_labels: Tensor | None = None) -> Tensor:
+        """The lower layers over the texts' weighted means, and what the first makes of their labels."""
+        for place, layer in enumerate(self.lower):
+            state = layer(state)
+            state = F.relu(state if place or of_labels is None else state + of_labels)
         return state
 
     def represent_queries(self, queries: Texts) -> Tensor:
@@ -97,20 +110,25 @@ class FeedForward(Ranker):
             state = F.relu(layer(state))
         return self.upper[-1](state).squeeze(-1)
 
-    def forward(self, queries: Texts, documents: Texts) -> Tensor:
+    def represent(self, queries: Texts, documents: Texts) -> tuple[Tensor, Tensor]:
         # Queries and documents share the lower layers: reading them in one go makes one gradient of the
         # vectors, as large as the vocabulary, and not two.
-        return self.compare(self.read(queries.followed_by(documents)), len(queries))
+        return self.halves(self.read(queries.followed_by(documents)), len(queries))
+
+    @property
+    def stackable(self) -> bool:
+        return super().stackable and self.categories is None  # padded texts come without labels
 
     def score_padded(self, queries: Tensor, documents: Tensor) -> Tensor:
         width = max(queries.shape[-1], documents.shape[-1])  # one, to read them in one go here too
         tokens = torch.cat([F.pad(texts, (0, width - texts.shape[-1])) for texts in (queries, documents.flatten(0, 1))])
-        return self.compare(self.lowered(padded_mean(self.vectors, self.term_weights, tokens)), len(queries))
+        read = self.lowered(padded_mean(self.vectors, self.term_weights, tokens))
+        of_queries, of_documents = self.halves(read, len(queries))
+        return self.interact(of_queries[:, None], of_documents.unflatten(0, (len(queries), -1)))
 
-    def compare(self, read: Tensor, queries: int) -> Tensor:
-        """The upper layers over so many queries that were read and then their documents. Shape [queries, m]."""
-        of_queries = self.query_half(read[:queries])[:, None]
-        return self.interact(of_queries, self.document_half(read[queries:]).unflatten(0, (queries, -1)))
+    def halves(self, read: Tensor, queries: int) -> tuple[Tensor, Tensor]:
+        """The two halves of the first upper layer over so many queries that were read, and then documents."""
+        return self.query_half(read[:queries]), self.document_half(read[queries:])
 
     def layers(self) -> list[nn.Module]:
         return [*self.lower, nn.ModuleList([self.query_half, self.document_half]), *self.upper]

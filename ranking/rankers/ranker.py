@@ -22,7 +22,9 @@ class Ranker(nn.Module, ABC):
     one of them alone; `interact` does what depends on the pair. A collection's candidates are
     then scored at the price of their distinct documents plus the interactions (`ranking.scoring`).
 
-    A subclass takes `vectors`, `generator` and its own widths, each None where `preset` decides.
+    A subclass takes `vectors`, `generator` and its own widths, each None where `preset` decides. One with an option
+    `categories`, whether texts come with category and subcategory as input, takes `labels` too: how many there are
+    (`ranking.rankers.category_input`).
 
     Args:
         presets: the widths by preset name; `paper` as published, `small` for a CPU, `tiny` for tests.
@@ -81,19 +83,29 @@ class Ranker(nn.Module, ABC):
     def layers(self) -> list[nn.Module]:
         """Its layers with weights, from the input up: the gradient norm is taken over the last ones."""
 
-    def forward(self, queries: Texts, documents: Texts) -> Tensor:
+    def represent(self, queries: Texts, documents: Texts) -> tuple[Tensor, Tensor]:
+        """Both, for a ranker that reads them in one go."""
+        return self.represent_queries(queries), self.represent_documents(documents)
+
+    def forward(self, queries: Texts, documents: Texts, places: Tensor | None = None) -> Tensor:
         """Scores of `b` queries with `m` documents each.
 
         Args:
             queries: `b` texts.
-            documents: `b·m` texts, query by query.
+            documents: `b·m` texts, query by query; or any number of them, where `places` says whose they are.
+            places: int64 [b, m], which of `documents` is each query's. A document of several queries is read once.
 
         Returns:
             Shape [b, m].
         """
-        represented = self.represent_documents(documents)
-        by_query = represented.view(len(queries), -1, *represented.shape[1:])
-        return self.interact(self.represent_queries(queries)[:, None], by_query)
+        of_queries, of_documents = self.represent(queries, documents)
+        if places is None:
+            by_query = of_documents.view(len(queries), -1, *of_documents.shape[1:])
+        else:
+            by_query = of_documents.index_select(0, places.flatten().to(of_documents.device)).view(
+                *places.shape, *of_documents.shape[1:]
+            )
+        return self.interact(of_queries[:, None], by_query)
 
     def at_level(self, level: int) -> Ranker:
         """What scores a block at a level of compression (`ranking.objectives.self_involvement`), 0 the first."""
@@ -113,6 +125,11 @@ class Ranker(nn.Module, ABC):
             Shape [b, m].
         """
         raise NotImplementedError(f"{type(self).__name__} scores no padded texts")
+
+    @property
+    def stackable(self) -> bool:
+        """Whether `score_padded` says all that `forward` does."""
+        return type(self).score_padded is not Ranker.score_padded
 
     @property
     def device(self) -> torch.device:
@@ -138,9 +155,14 @@ def convolution(inputs: int, outputs: int, kernel: tuple[int, int], generator: t
     return drawn(layer, inputs * kernel[0] * kernel[1], generator)
 
 
+def of_inputs(inputs: int) -> float:
+    """1/√inputs, within which torch draws the weights of a layer."""
+    return 1 / math.sqrt(inputs)
+
+
 def drawn(layer: Any, inputs: int, generator: torch.Generator) -> Any:
     """The layer with weights and bias drawn uniformly within 1/√inputs."""
-    bound = 1 / math.sqrt(inputs)
+    bound = of_inputs(inputs)
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.uniform_(-bound, bound, generator=generator)

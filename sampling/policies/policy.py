@@ -54,6 +54,12 @@ class SamplingPolicy(ABC):
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         """An index into the functions for each query of the batch (the same for all in most policies)."""
 
+    def origins(
+        self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """The function of each negative [b, count], ascending in a row: what `choose` says, for all of a query's."""
+        return np.repeat(self.choose(batch, training, rng)[:, None], count, 1)
+
     def observe(  # noqa: B027
         self,
         batch: Batch,

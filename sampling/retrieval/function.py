@@ -41,11 +41,13 @@ class RetrievalFunction(ABC):
 
     Args:
         guarded: documents that it dropped by itself as probable false negatives, so far.
+        fallback: documents that it took from elsewhere, so far, where its own place had too few.
         version: of what it ranks by, where that changes during a run; −1 where it doesn't.
         age: steps since the weights behind that version were the ranker's, −1 likewise.
     """
 
     guarded: int = 0
+    fallback: int = 0
     version: int = -1
     age: int = -1
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ranking.encoding import EncodedCollection
 from ranking.ranked_lists import RankedLists
 from sampling.retrieval.function import Offer, RetrievalFunction
-from sampling.retrieval.ranked import draw_places
+from sampling.retrieval.ranked import draw_places, moved_past
 
 
 class RandomFunction(RetrievalFunction):
@@ -24,14 +24,8 @@ class RandomFunction(RetrievalFunction):
         self.before = relevant.documents - rank
 
     def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
-        starts = self.offsets[queries]
-        relevant = self.offsets[np.asarray(queries) + 1] - starts
-        counts = self.size - relevant
-        places = draw_places(counts, count, rng)
-        moved = places.copy()
-        for nth in range(int(relevant.max(initial=0))):
-            has = nth < relevant
-            moved += has[:, None] & (places >= self.before[np.where(has, starts + nth, 0)][:, None])
+        counts = self.size - (self.offsets[np.asarray(queries) + 1] - self.offsets[queries])
+        moved = moved_past(draw_places(counts, count, rng), self.before, self.offsets, queries)
         documents = np.where(np.arange(count) < counts[:, None], moved, -1).astype(np.int32)
         return Offer(documents, np.full(documents.shape, np.nan, np.float32))
 

@@ -65,3 +65,23 @@ def draw_places(counts: NDArray[np.integer], count: int, rng: np.random.Generato
         hit = (places[:, :drawn] == place[:, None]).any(axis=1)
         places[:, drawn] = np.where(hit, top, place)
     return places
+
+
+def moved_past(
+    steps: NDArray[np.int64], before: NDArray[np.integer], offsets: NDArray[np.int64], queries: NDArray[np.integer]
+) -> NDArray[np.int64]:
+    """Steps that leave out some of each query's: moved past as many of these as have no more others before them.
+
+    Args:
+        steps: int64 [q, n], counted without those left out.
+        before: of each one left out, ascending within a query: how many others lie before it.
+        offsets: int64, where each query's begin.
+        queries: int [q].
+    """
+    starts = offsets[queries]
+    left_out = offsets[np.asarray(queries) + 1] - starts
+    moved = steps.copy()
+    for nth in range(int(left_out.max(initial=0))):
+        has = nth < left_out
+        moved += has[:, None] & (steps >= before[np.where(has, starts + nth, 0)][:, None])
+    return moved

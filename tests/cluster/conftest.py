@@ -17,7 +17,7 @@ TOPICS = ["owls", "tunnels", "trains", "gold", "pyrite", "bridges", "bats", "qua
 WORDS = [f"word{number}" for number in range(60)]
 
 
-def write_beir(folder: Path, split: bool = True, seed: int = 0) -> Path:
+def write_beir(folder: Path, split: bool = True, seed: int = 0, labels: bool = True) -> Path:
     """A BEIR folder of 60 documents and 40 queries: a query shares two rare words with its document."""
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
@@ -27,9 +27,10 @@ def write_beir(folder: Path, split: bool = True, seed: int = 0) -> Path:
     for number in range(60):
         words = rng.choice(WORDS, 12).tolist()
         own = [TOPICS[number % 10], f"thing{number % 20}"]
-        corpus.append({"_id": f"d{number}", "title": own[0], "text": " ".join([*own, *words])})
+        said = {"metadata": {"category": f"half{number % 2}", "subcategory": f"tenth{number % 10}"}} if labels else {}
+        corpus.append({"_id": f"d{number}", "title": own[0], "text": " ".join([*own, *words]), **said})
         if number < 40:
-            queries.append({"_id": f"q{number}", "text": " ".join([*own, words[0], words[1]])})
+            queries.append({"_id": f"q{number}", "text": " ".join([*own, words[0], words[1]]), **said})
             name = ("train", "train", "train", "dev", "test")[number % 5] if split else "test"
             rows[name].append(f"q{number}\td{number}\t1")
     for name, lines in (("corpus.jsonl.gz", corpus), ("queries.jsonl.gz", queries)):

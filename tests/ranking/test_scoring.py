@@ -5,13 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from ranking.encoding import EncodedCollection
 from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.match_pyramid import MatchPyramid
 from ranking.rankers.ranker import Ranker
-from ranking.scoring import score_candidates, search
+from ranking.scoring import score_candidates
 from ranking.texts import Texts
 
 RANKERS = [FeedForward, MatchPyramid]
@@ -35,25 +34,6 @@ def ranker_of(kind: type[Ranker], encoded: EncodedCollection) -> Ranker:
         with torch.no_grad():
             ranker.term_weights.copy_(torch.from_numpy(rng.normal(size=len(vectors)).astype(np.float32)))
     return ranker
-
-
-class Lengths(Ranker):
-    """Scores a document the better the closer its length is to the query's: many ties, no rounding."""
-
-    def __init__(self, vectors: np.ndarray, generator: torch.Generator, preset: str) -> None:
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.ones(1))
-
-    def represent_queries(self, queries: Texts) -> Tensor:
-        return torch.from_numpy(queries.lengths)[:, None] * self.weight
-
-    represent_documents = represent_queries
-
-    def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
-        return -((queries - documents).abs() // 3).squeeze(-1)
-
-    def layers(self) -> list[torch.nn.Module]:
-        return []
 
 
 @torch.no_grad()
@@ -95,39 +75,12 @@ def test_nothing_to_score(kind: type[Ranker], shape: tuple[int, int], encoded: E
     assert (scores == -np.inf).all()
 
 
-@pytest.mark.parametrize("kind", [*RANKERS, Lengths])
-@pytest.mark.parametrize(("depth", "chunk"), [(10, 60), (10, 7), (60, 13), (75, 13), (1, 1), (58, 1 << 15)])
-def test_search_is_brute_force_with_trec_evals_ties(
-    kind: type[Ranker], depth: int, chunk: int, encoded: EncodedCollection
-) -> None:
-    ranker, queries = ranker_of(kind, encoded), np.array([2, 5, 0])
-    scores = one_by_one(ranker, encoded, queries, np.tile(np.arange(60), (3, 1)))
-    documents, found = search(ranker, encoded, queries, depth, chunk)
-    assert documents.dtype == np.int32
-    assert documents.shape == found.shape == (3, depth)
-    for row in range(3):
-        order = sorted(range(60), key=lambda d: (scores[row, d], encoded.document_key[d]), reverse=True)
-        if kind is Lengths:  # whose scores are exact
-            assert documents[row, :60].tolist() == order[:depth]
-        assert len(set(documents[row, :60])) == min(depth, 60)
-        np.testing.assert_allclose(found[row, :60], scores[row, order[:depth]], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(found[:, :60], np.take_along_axis(scores, documents[:, :60].astype(int), 1), atol=1e-5)
-    assert (documents[:, 60:] == -1).all()
-    assert (found[:, 60:] == -np.inf).all()
-
-
-def test_search_without_queries(encoded: EncodedCollection) -> None:
-    documents, scores = search(ranker_of(FeedForward, encoded), encoded, np.zeros(0, np.int64), 5)
-    assert documents.shape == scores.shape == (0, 5)
-
-
 def test_a_collection_of_one_document(encoded_of: Callable[..., EncodedCollection]) -> None:
     encoded = encoded_of([[1, 2]], [[3], [1]], {})
     ranker = ranker_of(FeedForward, encoded)
     scores = score_candidates(ranker, encoded, np.arange(2), np.zeros((2, 1), np.int32))
-    documents, found = search(ranker, encoded, np.arange(2), 3)
-    assert documents.tolist() == [[0, -1, -1], [0, -1, -1]]
-    np.testing.assert_allclose(found[:, 0], scores[:, 0], rtol=1e-6)
+    expected = one_by_one(ranker, encoded, np.arange(2), np.zeros((2, 1), np.int32))
+    np.testing.assert_allclose(scores, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", RANKERS)

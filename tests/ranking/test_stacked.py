@@ -308,6 +308,8 @@ def test_what_can_be_stacked(tiny_sources: Sources) -> None:
     assert can_stack(hinges[:2], forced=True)
     assert not can_stack(hinges, forced=True)
     assert not can_stack([training(tiny_sources, 0, Unpadded)], forced=True)
+    read = {"categories": True, "labels": one.encoded.label_counts}
+    assert not can_stack([training(tiny_sources, 0, widths=read)], forced=True)
     with pytest.raises(NotImplementedError, match="Unpadded"):
         stacked_update([training(tiny_sources, 0, Unpadded)], *draw([one], np.random.default_rng(0)))
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -42,3 +44,23 @@ def test_padded_cuts_and_fills_up(texts: list[list[int]], length: int) -> None:
 @pytest.mark.parametrize("texts", [[], [[]], [[], [3], []]])
 def test_empty_texts(texts: list[list[int]]) -> None:
     assert lists(Texts.of(texts)) == texts
+
+
+def test_labels_go_with_their_texts() -> None:
+    labels = np.array([[0, -1], [1, 2], [-1, -1]], np.int32)
+    texts = replace(Texts.of([[1], [2, 3], []]), labels=labels)
+    taken = texts.take(np.array([2, 0, 0]))
+    assert taken.labels is not None
+    assert taken.labels.tolist() == [[-1, -1], [0, -1], [0, -1]]
+    both = taken.followed_by(texts)
+    assert both.labels is not None
+    assert both.labels.tolist() == [*taken.labels.tolist(), *labels.tolist()]
+    assert lists(both) == [[], [1], [1], [1], [2, 3], []]
+
+
+def test_texts_without_labels_leave_both_without() -> None:
+    bare = Texts.of([[1], [2]])
+    labelled = replace(bare, labels=np.zeros((2, 2), np.int32))
+    assert bare.take(np.array([1])).labels is None
+    assert bare.followed_by(labelled).labels is None
+    assert labelled.followed_by(bare).labels is None

@@ -282,6 +282,7 @@ def test_more_training_fits_the_training_data(tiny_sources: Sources, tiny_encode
         optimizer=partial(torch.optim.Adam, lr=0.02),
         max_epochs=60,
         patience=60,
+        seed=2,
     )
 
     class Others(RandomNegatives):

@@ -92,6 +92,50 @@ def test_a_function_that_was_never_chosen_reports_nothing() -> None:
     )
 
 
+def test_negatives_of_several_functions_by_hand() -> None:
+    """Shared out within a query: a function that falls short leaves its own places empty."""
+    one = sampler(
+        Mixture([1, 0, 3], "negative"), 4, a=listed([[1, 2], []]), b=listed([[9], [9]]), c=listed([[3, 4], [5]])
+    )
+    negatives = one.negatives(batch_of(0, 1, 0), Hash())  # type: ignore[arg-type]
+    assert negatives.tolist() == [[1, 3, 4, -1], [-1, 5, -1, -1], [1, 3, 4, -1]]
+    one.observe(negatives, step([[10, 1, 2, 3, 99], [20, 99, 4, 99, 99], [30, 5, 6, 7, 99]]))
+    a, b, c = one.report()
+    assert [(row["batches"], row["negatives"], row["missing"]) for row in (a, b, c)] == [
+        (1, 2, 1),
+        (0, 0, 0),
+        (1, 5, 4),
+    ]
+    assert [row["fallback"] for row in (a, b, c)] == [0, 0, 0]
+    assert (a["negative_mean"], c["negative_mean"]) == (3, 22 / 5)
+    assert (a["positive_mean"], c["positive_mean"]) == (20, 20)
+    assert math.isnan(b["positive_mean"])
+    trace = one.traced()
+    assert trace["function"].tolist() == [-1]
+    assert trace["negative"].tolist() == [4]  # of 1 to 7
+    assert trace["misranked"].tolist() == [0]
+
+
+def test_a_selector_learns_of_its_own_part_of_the_batch() -> None:
+    class Watching(Top):
+        def __init__(self) -> None:
+            self.seen: list[tuple[list[int], list[list[int]], list[list[float]]]] = []
+
+        def observe(self, batch: Any, offer: Any, step: Any, *rest: Any) -> None:
+            self.seen.append((batch.queries.tolist(), offer.documents.tolist(), step.scores.tolist()))
+
+    functions = {"a": listed([[1, 2], [3, 4]]), "b": listed([[5], [6]])}
+    watching = Watching()
+    one = Sampler(Mixture([2, 1], "negative"), functions, watching, 3, np.random.default_rng(0))
+    negatives = one.negatives(batch_of(1, 0), Hash())  # type: ignore[arg-type]
+    assert negatives.tolist() == [[3, 4, 6], [1, 2, 5]]
+    one.observe(negatives, step([[9, 1, 2, 3], [8, 4, 5, 6]]))
+    assert watching.seen == [
+        ([1, 0], [[3, 4], [1, 2]], [[9, 1, 2], [8, 4, 5]]),
+        ([1, 0], [[6], [5]], [[9, 3], [8, 6]]),
+    ]
+
+
 @pytest.mark.parametrize("selector", [Uniform(), Dynamic(0.5, 4), ErrorReduction(4)])
 def test_state_saved_and_restored_gives_the_same_draws(
     selector: Any, encoded_of: Callable[..., EncodedCollection]
@@ -146,6 +190,7 @@ class Everything(Ranked):
     st.integers(1, 10),
     st.integers(1, 6),
     st.sampled_from([Uniform(), Top(), Dynamic(0.5, 3), Dynamic(0.0, 20), ErrorReduction(5)]),
+    st.sampled_from(["batch", "query", "negative"]),
     st.integers(0, 1000),
 )
 def test_a_judged_relevant_document_is_never_a_negative_nor_one_shown_twice(
@@ -154,6 +199,7 @@ def test_a_judged_relevant_document_is_never_a_negative_nor_one_shown_twice(
     size: int,
     count: int,
     selector: Any,
+    per: str,
     seed: int,
 ) -> None:
     judged = [{document: grade for document, grade in row.items() if document < size} for row in grades]
@@ -162,7 +208,7 @@ def test_a_judged_relevant_document_is_never_a_negative_nor_one_shown_twice(
     functions: dict[str, RetrievalFunction] = {"random": RandomFunction(), "list": Everything(depth=7)}
     for function in functions.values():
         function.ready(encoded, negatives_lists(function, sources, Guard())[0])
-    one = Sampler(Mixture(per="query"), functions, selector, count, np.random.default_rng(seed))
+    one = Sampler(Mixture(per=per), functions, selector, count, np.random.default_rng(seed))
     for queries in ([0, 1, 2], [2], [1, 1, 0, 0, 2]):
         batch = batch_of(*queries)
         negatives = one.negatives(batch, Hash())  # type: ignore[arg-type]
@@ -171,8 +217,9 @@ def test_a_judged_relevant_document_is_never_a_negative_nor_one_shown_twice(
         for query, row in zip(queries, negatives.tolist(), strict=True):
             there = [document for document in row if document >= 0]
             relevant = {document for document, grade in judged[query].items() if grade > 0}
-            assert len(set(there)) == len(there)
+            if per != "negative":  # two functions may offer the same one
+                assert len(set(there)) == len(there)
             assert not set(there) & relevant
             assert max(there, default=0) < size
-            if len(there) < count and selector.__class__ is not Top:
+            if len(there) < count and selector.__class__ is not Top and per != "negative":
                 assert len(there) >= min(count, min(7, size) - len(relevant))

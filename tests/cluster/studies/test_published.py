@@ -131,6 +131,50 @@ def test_columns_may_be_measures(written_trials: Any) -> None:
     ]
 
 
+ORIGINS = ("R@1 near", "bm25:AP@100"), ("R@1", "AP@100"), ("R@1 far", "full:AP@100"), ("I", "embeddings:MI/H")
+
+
+def of_origins(trials: pl.DataFrame) -> pl.DataFrame:
+    """Over all candidates runs reach half as much, and their embeddings say twice as much in bits."""
+    reached = pl.col("bm25:AP@100")
+    return trials.with_columns((reached / 2).alias("full:AP@100"), (reached * 2 + 1).alias("embeddings:MI/H"))
+
+
+def test_a_measure_may_name_its_origin(written_trials: Any) -> None:
+    trials = of_origins(written_trials(RUNS[:3]))
+    figures = {"News": {"BM25": {"I": "1.234 ± 1.5", "R@1 far": ".5"}}}
+    html = section(trials, PAPER | {"measures": dict(ORIGINS), "figures": figures, "convergence": {}})
+    rows = cells(html)
+    assert rows[0] == ["method", *(f"{title}, {whose}" for title, _ in ORIGINS for whose in ("paper", "here")), "runs"]
+    near, far, bits = ".2500 ± .0707", ".1250 ± .0354", "1.5000 ± .1414"
+    assert rows[2] == ["BM25 bm25 · uniform", "–", near, "–", near, ".5", far, "1.234 ± 1.5", bits, "2"]
+    assert rows[-1] == ["random(random+bm25) · uniform", "–", ".1000", "–", ".1000", "–", ".0500", "–", "1.2000", "1"]
+    assert html.count("<b>") == 4 + 2  # each column has its own best, and the paper's two theirs
+    caption = re.search("<caption>(.*?)</caption>", html)
+    assert caption is not None
+    assert caption[1].split("here: ")[1] == (
+        "over bm25 candidates, “R@1 near” is AP@100 of bm25, “R@1 far” is AP@100 of full, “I” is MI/H of embeddings"
+    )
+
+
+def test_an_origin_that_a_study_lacks_is_a_column_of_dashes(written_trials: Any) -> None:
+    trials = written_trials(RUNS[:3])
+    paper = PAPER | {"measures": {"all": "full:AP@100", "near": "bm25:AP@100"}, "figures": {}, "convergence": {}}
+    rows = cells(section(trials, paper))
+    assert rows[2] == ["BM25 bm25 · uniform", "–", "–", "–", ".2500 ± .0707", "2"]
+    nowhere = cells(section(trials, paper | {"measures": {"all": "full:AP@100"}}))
+    assert nowhere[2] == ["BM25 bm25 · uniform", "–", "–", "–"]
+
+
+def test_rates_are_of_the_origin_of_their_column(written_trials: Any) -> None:
+    trials = of_origins(written_trials(RUNS)).with_columns(
+        pl.when(pl.col("policy") == "random").then(0.0).otherwise("full:AP@100").alias("full:AP@100")
+    )
+    paper = PAPER | {"measures": dict(ORIGINS[::2]), "figures": {}, "convergence": {"News": {"AC": {"R@1 far": 0.25}}}}
+    (row,) = (row for row in cells(section(trials, paper)) if row[0].startswith("AC "))
+    assert [row[place] for place in (3, 4, 7, 8)] == ["–", "50%", "25%", "100%"]
+
+
 def test_rankers_of_several_checkpoints_are_rows_of_their_own(written_trials: Any) -> None:
     trials = sir_trials(written_trials, "a/BERT/model", "a/Electra-small/model")
     rows = cells(section(trials, SIR))
@@ -217,6 +261,7 @@ def test_printed_figures() -> None:
     assert printed(".1239 ± .011 *†") == (".1239", ".011", "*†")
     assert printed("0.107 ± 0.046") == ("0.107", "0.046", "")
     assert printed(".0603") == (".0603", "", "")
+    assert printed("1.234 ± 10.5 †") == ("1.234", "10.5", "†")
     with pytest.raises(ValueError, match="a lot"):
         printed("a lot")
 
@@ -227,6 +272,9 @@ def test_printed_figures() -> None:
         ({"figures": {"News": {"BM25": {"f": "a lot"}}}}, "figures.News.BM25.f"),
         ({"convergence": {"News": {"AC": {"f": 31}}}}, "convergence.News.AC.f"),
         ({"methods": "all"}, "methods"),
+        ({"measures": {"f": "full:"}}, "measures.f"),
+        ({"measures": {"f": ":R@1"}}, "measures.f"),
+        ({"measures": {"f": "a:b:R@1"}}, "measures.f"),
         ({"colour": "red"}, "there is no option colour"),
     ],
 )

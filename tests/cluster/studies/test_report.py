@@ -124,6 +124,14 @@ def test_a_baseline_and_several_collections_are_shown(made_up_study: Any) -> Non
     assert "baseline" in text
 
 
+def test_figures_of_embeddings_are_over_no_candidates(made_up_study: Any) -> None:
+    trials, queries = made_up_study(seeds=1)
+    trials = trials.with_columns(pl.lit(0.5).alias("embeddings:MI"))
+    text = "".join(Checked(render(trials, queries, summarise(trials), "").html).words)
+    assert "evaluated onbm25 and random candidates" in text
+    assert "MI" in text
+
+
 def test_a_method_that_wins_everywhere(made_up_study: Any) -> None:
     trials, _ = made_up_study(methods=[("fixed", "bm25", "uniform", 0.3)])
     assert [line.endswith("the same method wins everywhere.") for line in winners(summarise(trials), "AP@100")] == [

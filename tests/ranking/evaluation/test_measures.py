@@ -115,6 +115,71 @@ def test_equals_trec_eval_on_any_small_case(case: tuple[Run, Qrels], rel: int) -
     assert_as_trec_eval(*case, rel=rel)
 
 
+EVERY = [
+    *(with_level(name, rel) for name in BINARY for rel in (1, 2)),
+    *("RR@2", "R@3", "P@1", "Success@4", "nDCG(dcg='exp-log2')@4", *GRADED),
+]
+
+
+@st.composite
+def some_ranks(draw: st.DrawFn) -> tuple[np.ndarray, list[list[int]], np.ndarray, np.ndarray]:
+    """Rankings, all judgements, and the grades and ranks of all that may be relevant, in any order."""
+    queries, length = draw(st.integers(1, 3)), draw(st.integers(0, 8))
+    grades = [draw(st.lists(st.integers(-1, 3), min_size=length, max_size=length)) for _ in range(queries)]
+    unranked = [draw(st.lists(st.integers(-1, 3), max_size=3)) for _ in range(queries)]
+    rows = []
+    for of_ranked, of_others in zip(grades, unranked, strict=True):
+        known = [(grade, rank) for rank, grade in enumerate(of_ranked, 1) if grade > 0 or draw(st.booleans())]
+        rows.append(draw(st.permutations(known + [(grade, 0) for grade in of_others])))
+    width = max(map(len, rows), default=0)
+    filled = np.array([[*row, *[(0, 0)] * (width - len(row))] for row in rows], int).reshape(queries, width, 2)
+    judged = [of_ranked + of_others for of_ranked, of_others in zip(grades, unranked, strict=True)]
+    return np.array(grades, int).reshape(queries, length), judged, filled[..., 0], filled[..., 1]
+
+
+@given(some_ranks(), st.one_of(st.none(), st.integers(1, 9)))
+def test_the_ranks_of_some_give_what_the_whole_ranking_gives(
+    case: tuple[np.ndarray, list[list[int]], np.ndarray, np.ndarray], depth: int | None
+) -> None:
+    ranked, judged, grades, ranks = case
+    evaluator = Evaluator(EVERY, judged)
+    whole, found = evaluator(ranked[:, :depth]), evaluator.of_ranks(grades, ranks, depth)
+    assert found.keys() == whole.keys()
+    for name, values in whole.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=name)
+
+
+def test_some_ranks_by_hand() -> None:
+    """The third of four relevant documents was not found; they stand in no order."""
+    evaluator = Evaluator(["AP", "RR", "R@1", "R@5", "P@5", "nDCG@5", "Success@1"], [[1, 2, 1, 1], [1]])
+    grades, ranks = np.array([[1, 2, 1, 1], [1, 0, 0, 0]]), np.array([[1_000_000, 4, 0, 2], [1, 0, 0, 0]])
+    found = evaluator.of_ranks(grades, ranks, None)
+    ideal = 2 + 1 / np.log2(3) + 1 / 2 + 1 / np.log2(5)
+    assert {name: values[0] for name, values in found.items()} == pytest.approx(
+        {
+            "AP": (1 / 2 + 2 / 4 + 3 / 1_000_000) / 4,
+            "RR": 1 / 2,
+            "R@1": 0,
+            "R@5": 2 / 4,
+            "P@5": 2 / 5,
+            "nDCG@5": (1 / np.log2(3) + 2 / np.log2(5)) / ideal,
+            "Success@1": 0,
+        }
+    )
+    assert {name: values[1] for name, values in found.items()} == pytest.approx(
+        dict.fromkeys(found, 1) | {"P@5": 1 / 5}
+    )
+    assert evaluator.of_ranks(grades, ranks, 3)["AP"].tolist() == pytest.approx([1 / 8, 1])
+    assert evaluator.of_ranks(grades, ranks, 1)["RR"].tolist() == [0, 1]
+
+
+def test_no_ranks_of_no_queries() -> None:
+    for shape in ((0, 0), (0, 4), (2, 0)):
+        nothing = np.zeros(shape, int)
+        found = Evaluator(EVERY, [[1]] * shape[0]).of_ranks(nothing, nothing, None)
+        assert all(values.tolist() == [0] * shape[0] for values in found.values())
+
+
 def test_by_hand() -> None:
     ranked = np.array([[0, 2, 0, 1], [0, 0, 0, 0]])
     names = ["AP", "AP@2", "AP(rel=2)@4", "RR", "RR@1", "P@10", "R@2", "Success@1", "Success@2", "nDCG@2"]

@@ -5,13 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import pytrec_eval
 import torch
 from torch import Tensor, nn
 
 from ranking.bm25 import Bm25Options
-from ranking.encoding import EncodedCollection
+from ranking.collections.collection import Collection
+from ranking.encoding import EncodedCollection, Encoder
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import (
@@ -19,6 +21,7 @@ from ranking.evaluation.origins import (
     Candidates,
     FullCollection,
     Origin,
+    OwnCategory,
     RandomCandidates,
     RunFileCandidates,
 )
@@ -132,6 +135,9 @@ ORIGINS: list[Origin] = [
     RandomCandidates(12),
     FullCollection(12),
     FullCollection(5),
+    FullCollection(None),
+    OwnCategory(None),
+    OwnCategory(2),
 ]
 
 
@@ -143,6 +149,9 @@ def test_values_are_trec_evals(origin: Origin, tiny_sources: Sources) -> None:
     documents = candidates.documents
     if documents is None:
         documents = np.tile(np.arange(12), (8, 1))
+    if candidates.categories is not None:  # of four documents each
+        categories = encoded.documents.labels[:, 0]  # type: ignore[index]
+        documents = np.stack([np.flatnonzero(categories == own) for own in candidates.categories])
     scores = score_candidates(ranker, encoded, QUERIES, documents)
     assert any(len(np.unique(row)) < len(row) for row in scores)  # there are ties to break
     if candidates.documents is None:  # the first ones of all, in trec_eval's order
@@ -168,7 +177,7 @@ def test_relevant_documents_that_are_no_candidates_count_as_missed(tiny_sources:
     assert Evaluation(tiny_sources.encoded, candidates, ["AP"])(Coarse())["AP"].tolist() == [0.5]
 
 
-@pytest.mark.parametrize("origin", [RandomCandidates(5), FullCollection(5)])
+@pytest.mark.parametrize("origin", [RandomCandidates(5), FullCollection(5), OwnCategory(None)])
 def test_a_ranker_that_scores_nan_is_an_error(origin: Origin, tiny_sources: Sources) -> None:
     evaluation = Evaluation(tiny_sources.encoded, origin.candidates(tiny_sources, QUERIES), ["AP"])
     with pytest.raises(FloatingPointError):
@@ -196,7 +205,132 @@ def test_a_query_whose_every_document_is_relevant(tiny_sources: Sources, encoded
         assert evaluation(Coarse())["AP"].tolist() == [1]
 
 
-@pytest.mark.parametrize("origin", [Bm25Candidates, RandomCandidates, FullCollection])
+@pytest.mark.parametrize("origin", [Bm25Candidates, RandomCandidates, FullCollection, OwnCategory])
 def test_a_depth_below_1_is_bad_input(origin: type[Origin]) -> None:
     with pytest.raises(BadInput, match="depth is 0"):
         origin(0)
+
+
+SIX = [  # words, category
+    (1, "a"),
+    (2, "b"),
+    (3, "a"),
+    (4, "b"),
+    (5, "a"),
+    (6, None),
+]
+ASKED = [  # words, category, relevant documents
+    (1, "a", [2, 3]),
+    (4, "b", [3]),
+    (6, None, [4]),
+    (2, "c", [0]),  # a category that no document has
+    (6, "a", [5]),  # its one relevant document is of none
+    (1, "a", [4]),
+    (3, "b", [0, 1, 3]),
+]
+# Over everything: 2 and 3 are third and fourth; 3 is first; 4 is second; 0 ties with 2, whose id is later; 5 is first;
+# 4 is fifth; behind 2 the later id first: 3, 1, 4, 0.
+EVERYTHING = {
+    "R@1": [0, 1, 0, 0, 1, 0, 0],
+    "R@5": [1, 1, 1, 1, 1, 1, 1],
+    "RR": [1 / 3, 1, 1 / 2, 1 / 3, 1, 1 / 5, 1 / 2],
+    "AP": [(1 / 3 + 2 / 4) / 2, 1, 1 / 2, 1 / 3, 1, 1 / 5, (1 / 2 + 2 / 3 + 3 / 5) / 3],
+}
+# Of a: 0, 2, 4 in this order for a word; of b: 3 and then 1 for four words and for three.
+WITHIN = {
+    "R@1": [0, 1, 0, 0, 0, 0, 1 / 3],
+    "R@5": [1 / 2, 1, 1, 0, 0, 1, 2 / 3],
+    "RR": [1 / 2, 1, 1 / 2, 0, 0, 1 / 3, 1],
+    "AP": [1 / 4, 1, 1 / 2, 0, 0, 1 / 3, 2 / 3],
+}
+
+
+def six() -> Sources:
+    """Six documents and seven queries of as many words as `SIX` and `ASKED` say."""
+    documents = [
+        (f"d{place}", " ".join(["word"] * words), category, None) for place, (words, category) in enumerate(SIX)
+    ]
+    queries = [(f"q{place}", " ".join(["word"] * words), "test", category, None)
+               for place, (words, category, _) in enumerate(ASKED)]  # fmt: skip
+    judgements = [(f"q{q}", f"d{d}", 1) for q, (_, _, relevant) in enumerate(ASKED) for d in relevant]
+    names = ("id", "text", "category", "subcategory")
+    made = Collection(
+        "six",
+        "0" * 16,
+        pl.DataFrame(documents, dict.fromkeys(names, pl.String), orient="row"),
+        pl.DataFrame(queries, dict.fromkeys(("id", "text", "split", *names[2:]), pl.String), orient="row"),
+        pl.DataFrame(judgements, {"query": pl.String, "document": pl.String, "grade": pl.Int32}, orient="row"),
+    )
+    return Sources(made, Encoder(min_count=1).encode(made)[0], None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("origin", "expected"), [(FullCollection(None), EVERYTHING), (OwnCategory(None), WITHIN)])
+def test_the_two_search_spaces_by_hand(origin: Origin, expected: dict[str, list[float]]) -> None:
+    sources = six()
+    candidates = origin.candidates(sources, np.arange(7))
+    assert candidates.documents is None
+    assert candidates.depth is None
+    values = Evaluation(sources.encoded, candidates, list(expected))(Coarse())
+    for name, of_queries in expected.items():
+        assert values[name].tolist() == pytest.approx(of_queries), name
+
+
+@pytest.mark.parametrize(
+    ("origin", "reciprocal"),
+    [
+        (FullCollection(2), [0, 1, 1 / 2, 0, 1, 0, 1 / 2]),
+        (OwnCategory(2), [1 / 2, 1, 1 / 2, 0, 0, 0, 1]),
+        (OwnCategory(1), [0, 1, 0, 0, 0, 0, 1]),
+    ],
+)
+def test_ranks_beyond_the_depth_do_not_count(origin: Origin, reciprocal: list[float]) -> None:
+    sources = six()
+    candidates = origin.candidates(sources, np.arange(7))
+    assert Evaluation(sources.encoded, candidates, ["RR"])(Coarse())["RR"].tolist() == pytest.approx(reciprocal)
+    whole = type(origin)(None).candidates(sources, np.arange(7)).head(candidates.depth)  # type: ignore[call-arg]
+    assert Evaluation(sources.encoded, whole, ["RR"])(Coarse())["RR"].tolist() == pytest.approx(reciprocal)
+
+
+def test_an_own_categorys_queries_are_measured_alone_as_together() -> None:
+    sources = six()
+    every = OwnCategory(None).candidates(sources, np.arange(7))
+    assert every.categories is not None
+    assert every.categories.tolist() == [0, 1, -1, 2, 0, 0, 1]
+    some = np.array([1, 2, 5])
+    for candidates in (every.take(some), OwnCategory(None).candidates(sources, some)):
+        assert candidates.categories is not None
+        assert candidates.categories.tolist() == [1, -1, 0]
+        assert Evaluation(sources.encoded, candidates, ["RR"])(Coarse())["RR"].tolist() == pytest.approx(
+            [1, 1 / 2, 1 / 3]
+        )
+
+
+def test_the_best_order_within_a_category_lacks_what_lies_outside() -> None:
+    sources = six()
+    evaluation = Evaluation(sources.encoded, OwnCategory(None).candidates(sources, np.arange(7)), ["AP", "RR"])
+    ideal = evaluation.of_ideal()
+    assert ideal["AP"].tolist() == pytest.approx([1 / 2, 1, 1, 0, 0, 1, 2 / 3])
+    assert ideal["RR"].tolist() == [1, 1, 1, 0, 0, 1, 1]
+    everything = Evaluation(sources.encoded, FullCollection(None).candidates(sources, np.arange(7)), ["AP"])
+    assert everything.of_ideal()["AP"].tolist() == [1] * 7
+
+
+def test_bm25s_own_order_within_a_category(tiny_sources: Sources) -> None:
+    """Its order over everything, without other categories."""
+    whole, _ = tiny_sources.bm25(Bm25Options()).search(QUERIES, 12)
+    own = OwnCategory(3).candidates(tiny_sources, QUERIES)
+    labels, asked = tiny_sources.encoded.documents.labels, tiny_sources.encoded.queries.labels
+    assert labels is not None
+    assert asked is not None
+    for row, found, category in zip(whole.documents.tolist(), own.bm25.documents.tolist(), asked[:, 0], strict=True):
+        expected = [document for document in row if document >= 0 and labels[document, 0] == category][:3]
+        assert [document for document in found if document >= 0] == expected
+
+
+def test_a_collection_without_categories_is_bad_input(tiny_sources: Sources) -> None:
+    bare = replace(tiny_sources.encoded, documents=replace(tiny_sources.encoded.documents, labels=None))
+    none = np.full((12, 2), -1, np.int32)
+    without = replace(bare, documents=replace(bare.documents, labels=none))
+    for encoded in (bare, without):
+        with pytest.raises(BadInput, match="origin=category: the collection has no categories"):
+            OwnCategory().candidates(replace(tiny_sources, encoded=encoded), QUERIES)

@@ -1,0 +1,36 @@
+"""The objective's loss on queries that are not trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ranking.encoding import EncodedCollection
+from ranking.objectives.objective import Objective
+from ranking.rankers.ranker import Ranker
+from ranking.scoring import score_candidates
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Dev queries with a relevant document and negatives each, always the same (Saeidi et al. 2017, figure 5).
+
+    Args:
+        encoded: the collection.
+        queries: int64 [q].
+        documents: int32 [q, 1 + n], the relevant one first; −1 for none.
+    """
+
+    encoded: EncodedCollection
+    queries: NDArray[np.int64]
+    documents: NDArray[np.int32]
+
+    @torch.no_grad()
+    def loss(self, ranker: Ranker, objective: Objective) -> float:
+        """The objective's loss over all of them."""
+        scores = score_candidates(ranker, self.encoded, self.queries, self.documents)
+        present = self.documents >= 0
+        return float(objective.loss(torch.from_numpy(np.where(present, scores, 0)), torch.from_numpy(present)))

@@ -1,0 +1,69 @@
+"""Categories of documents and queries as numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ranking.collections.collection import Collection
+from ranking.errors import BadInput
+from ranking.texts import Texts
+
+KINDS = ("category", "subcategory")
+
+
+@dataclass(frozen=True)
+class LabelCounts:
+    """How many labels of each kind a collection has: the layout of a one-hot input, categories first."""
+
+    categories: int
+    subcategories: int
+
+    @property
+    def total(self) -> int:
+        """Length of both one-hot vectors together."""
+        return self.categories + self.subcategories
+
+
+def encode_labels(collection: Collection) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Category and subcategory of each document and of each query, int32 [texts, 2], −1 for none.
+
+    A label's number is its place among the distinct labels of its kind, of documents and queries alike, in ascending
+    order. A subcategory that occurs in several categories (a type of question, say) is one label.
+    """
+    frames = (collection.documents, collection.queries)
+    columns: tuple[list[NDArray[np.int32]], ...] = ([], [])
+    for kind in KINDS:
+        names = pl.concat([frame[kind].drop_nulls().unique() for frame in frames]).unique().sort()
+        numbers = pl.DataFrame({kind: names, "number": np.arange(len(names), dtype=np.int32)})
+        for column, frame in zip(columns, frames, strict=True):
+            found = frame.select(kind).join(numbers, on=kind, how="left", maintain_order="left")["number"]
+            column.append(found.fill_null(-1).to_numpy().astype(np.int32))
+    return np.stack(columns[0], 1), np.stack(columns[1], 1)
+
+
+def label_counts(documents: Texts, queries: Texts) -> LabelCounts:
+    """How many labels of each kind there are."""
+    found = [texts.labels for texts in (documents, queries) if texts.labels is not None and len(texts)]
+    highest = np.max([labels.max(axis=0) for labels in found], axis=0) if found else np.full(2, -1)
+    return LabelCounts(*(int(number) + 1 for number in highest))
+
+
+def labels_of(texts: Texts, wanted_by: str) -> NDArray[np.int32]:
+    """The labels of texts that must have some.
+
+    Args:
+        texts: documents or queries.
+        wanted_by: what needs them, for the error.
+
+    Raises:
+        BadInput: where no text has a category.
+    """
+    if texts.labels is None or not (texts.labels[:, 0] >= 0).any():
+        raise BadInput(
+            "the collection has no categories", wanted_by, "choose one whose metadata.category says them, or leave it"
+        )
+    return texts.labels

@@ -1,0 +1,122 @@
+"""Texts as bags of letter trigrams: word hashing."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ranking.collections.collection import Collection
+from ranking.encoding import words_of
+from ranking.texts import Texts
+from ranking.tokenization import Tokenization, Tokens
+
+MARK = "#"
+"""Stands before and behind each word."""
+
+
+class Trigrams(Tokenization):
+    """Word hashing (Huang et al. 2013, section 3.2): #cat# is #ca, cat, at#, and each trigram a number below `buckets`.
+
+    The original numbers the trigrams of its data, some 30,000. A hash numbers those of any script without reading the
+    data first; trigrams that share a number are counted (`collisions`).
+
+    Args:
+        buckets: how many numbers there are.
+        max_query: words read of a query.
+        max_document: words read of a document.
+    """
+
+    def __init__(self, buckets: int, max_query: int, max_document: int) -> None:
+        self.buckets, self.max_query, self.max_document = buckets, max_query, max_document
+        self._seen = np.zeros(0, np.uint64)
+
+    def key(self) -> list[Any]:
+        return ["trigrams", self.buckets, self.max_query, self.max_document]
+
+    def encode(self, collection: Collection) -> Tokens:
+        self._seen = np.zeros(0, np.uint64)
+        documents, queries = (
+            self.bags(collection.documents, self.max_document),
+            self.bags(collection.queries, self.max_query),
+        )
+        found = collisions(self._seen, self.buckets)
+        self.remark = (
+            f"{found.trigrams:,} letter trigrams in {self.buckets:,} buckets, {found.shared:,} of them share one"
+        )
+        return Tokens(documents, queries)
+
+    def bags(self, frame: pl.DataFrame, limit: int) -> Texts:
+        """The trigrams of the first `limit` words of each text, ascending: a bag has no order, and runs add up fast.
+
+        Numbers are one up from `bucket_of`, so that 0 stays free. A text without words has the trigram of none, 1.
+        """
+        return Texts.of_arrays(bag for words in words_of(frame, limit) for bag in self._bags(words))
+
+    def _bags(self, texts: pl.Series) -> list[NDArray[np.int32]]:
+        words = texts.explode()
+        distinct = words.drop_nulls().unique(maintain_order=True)
+        trigrams, offsets = trigrams_of(distinct)
+        self._seen = np.union1d(self._seen, trigrams)
+        known = Texts((bucket_of(trigrams, self.buckets) + 1).astype(np.int32), offsets)
+        numbers = pl.DataFrame({"word": distinct, "row": np.arange(len(distinct))})
+        rows = words.rename("word").to_frame().drop_nulls().join(numbers, on="word", how="left", maintain_order="left")
+        every = known.take(rows["row"].to_numpy())
+        ends = np.concatenate([[0], np.cumsum(texts.list.len().fill_null(0).to_numpy())]).astype(np.int64)
+        of_texts = every.offsets[ends]
+        nothing = np.ones(1, np.int32)
+        return [
+            np.sort(every.tokens[start:end]) if end > start else nothing for start, end in itertools.pairwise(of_texts)
+        ]
+
+
+def trigrams_of(words: pl.Series) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """The letter trigrams of each word, marks included, in their order.
+
+    Returns:
+        uint64 trigrams of all words back to back, 21 bits a letter (its code point), the last letter lowest; and
+        int64 offsets, one longer than there are words.
+    """
+    marked = (MARK + words + MARK).to_list()
+    lengths = np.array([len(word) for word in marked], np.int64)
+    letters = np.frombuffer("".join(marked).encode("utf-32-le"), np.uint32).astype(np.uint64)
+    ends = np.cumsum(lengths)
+    inside = np.ones(len(letters), bool)  # where a trigram begins: all but a word's last two letters
+    inside[ends - 1] = inside[ends - 2] = False
+    starts = np.flatnonzero(inside)
+    trigrams = (letters[starts] << np.uint64(42)) | (letters[starts + 1] << np.uint64(21)) | letters[starts + 2]
+    return trigrams, np.concatenate([[0], np.cumsum(lengths - 2)]).astype(np.int64)
+
+
+def bucket_of(trigrams: NDArray[np.uint64], buckets: int) -> NDArray[np.int64]:
+    """The number of each trigram, from 0: the same on every machine (the finaliser of splitmix64)."""
+    mixed = trigrams.copy()
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return ((mixed ^ (mixed >> np.uint64(31))) % np.uint64(buckets)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Collisions:
+    """How well a number of buckets tells a collection's trigrams apart.
+
+    Args:
+        trigrams: distinct ones.
+        buckets: those that hold at least one.
+        shared: trigrams that are not alone in their bucket.
+    """
+
+    trigrams: int
+    buckets: int
+    shared: int
+
+
+def collisions(trigrams: NDArray[np.uint64], buckets: int) -> Collisions:
+    """Count the collisions of trigrams, repeats allowed."""
+    distinct = np.unique(trigrams)
+    filled = np.bincount(bucket_of(distinct, buckets), minlength=buckets)
+    return Collisions(len(distinct), int((filled > 0).sum()), int(filled[filled > 1].sum()))

@@ -1,0 +1,71 @@
+"""The dev loss."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.held_out import HeldOut
+from ranking.evaluation.origins import RandomCandidates
+from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.rankers.feed_forward import FeedForward
+from ranking.sources import Sources
+from ranking.training import RankerTraining
+
+QUERIES, DOCUMENTS = np.array([4, 5]), np.array([[4, 0, 1, 2], [10, 3, 5, -1]], np.int32)
+
+
+def ranker_of(sources: Sources) -> FeedForward:
+    return FeedForward(sources.vectors.filled(np.random.default_rng(0)), torch.Generator().manual_seed(0), "tiny")
+
+
+def training_of(sources: Sources, held_out: HeldOut | None) -> RankerTraining:
+    evaluation = Evaluation(sources.encoded, RandomCandidates(8).candidates(sources, QUERIES), ["AP@8"])
+    adam = partial(torch.optim.Adam, lr=0.01)
+    rng = np.random.default_rng(0)
+    return RankerTraining(
+        ranker_of(sources), SoftmaxLikelihood(), sources.encoded, np.arange(4), evaluation, adam, rng,
+        batch_size=2, max_epochs=3, patience=3, held_out=held_out,
+    )  # fmt: skip
+
+
+class Same:
+    """Documents 6 and 7 for every query."""
+
+    def negatives(self, batch: object, training: object) -> np.ndarray:
+        return np.tile(np.array([6, 7], np.int32), (len(batch), 1))  # type: ignore[arg-type]
+
+    def observe(self, negatives: object, step: object) -> None:
+        """Nothing to learn."""
+
+
+def test_the_loss_is_the_objectives_and_what_is_missing_does_not_count(tiny_sources: Sources) -> None:
+    ranker = ranker_of(tiny_sources)
+    held_out = HeldOut(tiny_sources.encoded, QUERIES, DOCUMENTS)
+    encoded, by_hand = tiny_sources.encoded, []
+    for query, documents in zip(QUERIES, DOCUMENTS, strict=True):
+        own = documents[documents >= 0]
+        scores = ranker(encoded.queries.take(np.array([query])), encoded.documents.take(own))[0].detach().numpy()
+        by_hand.append(np.log(np.exp(scores - scores[0]).sum()))
+    assert held_out.loss(ranker, SoftmaxLikelihood()) == pytest.approx(np.mean(by_hand), rel=1e-5)
+
+
+def test_it_is_taken_after_each_epoch_and_changes_nothing(tiny_sources: Sources) -> None:
+    held_out = HeldOut(tiny_sources.encoded, QUERIES, DOCUMENTS)
+    training, without = training_of(tiny_sources, held_out), training_of(tiny_sources, None)
+    before = held_out.loss(training.ranker, training.objective)
+    for each in (training, without):
+        each.fit(Same())
+    assert len(training.dev_losses) == len(training.losses) == 3
+    assert training.dev_losses[0] != before
+    assert without.dev_losses == []
+    assert training.losses == without.losses
+    assert training.validations == without.validations
+    again = training_of(tiny_sources, held_out)
+    again.load_state_dict(from_bytes(to_bytes(training.state_dict())))
+    assert again.dev_losses == training.dev_losses

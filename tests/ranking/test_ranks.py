@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from ranking import ranks
+from ranking.encoding import EncodedCollection
+from ranking.rankers.dssm import Dssm
+from ranking.rankers.feed_forward import FeedForward
+from ranking.rankers.match_pyramid import MatchPyramid
+from ranking.rankers.ranker import Ranker
+from ranking.ranks import ranks_in
+from ranking.scoring import score_candidates
+from ranking.texts import Texts
+
+
+class Lengths(Ranker):
+    """Scores a document the better the closer its length is to the query's: many ties, no rounding."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.full((1,), scale))
+
+    def represent_queries(self, queries: Texts) -> Tensor:
+        return torch.from_numpy(queries.lengths)[:, None] * self.weight
+
+    represent_documents = represent_queries
+
+    def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
+        return -((queries - documents).abs() // 3).squeeze(-1)
+
+    def layers(self) -> list[torch.nn.Module]:
+        return []
+
+
+@pytest.fixture
+def encoded(encoded_of: Callable[..., EncodedCollection]) -> EncodedCollection:
+    """Sixty documents of 1 to 40 words, those of `TWINS` alike, so that scores tie; seven queries."""
+    rng = np.random.default_rng(0)
+    documents = [rng.integers(1, 50, rng.integers(1, 41)).tolist() for _ in range(60)]
+    for twin in TWINS:
+        documents[twin] = [7, 8, 9]
+    queries = [rng.integers(1, 50, rng.integers(1, 9)).tolist() for _ in range(7)]
+    return encoded_of(documents, queries, {}, rng.permutation(60).tolist())
+
+
+TWINS = (0, 3, 11, 12, 31, 58, 59)
+
+
+def ranker_of(kind: str, encoded: EncodedCollection) -> Ranker:
+    generator = torch.Generator().manual_seed(1)
+    vectors = np.random.default_rng(2).normal(size=(len(encoded.idf), 12)).astype(np.float32)
+    vectors[0] = 0
+    if kind == "dssm":
+        return Dssm(generator, preset="tiny", buckets=60)
+    if kind == "feed_forward":
+        return FeedForward(vectors, generator, preset="tiny")
+    if kind == "match_pyramid":
+        return MatchPyramid(vectors, generator, preset="tiny")
+    return Lengths()
+
+
+def brute_force(
+    ranker: Ranker, encoded: EncodedCollection, queries: np.ndarray, wanted: np.ndarray, within: np.ndarray
+) -> list[list[int]]:
+    """Sort every list as trec_eval does and look the documents up."""
+    lists = np.tile(within, (len(queries), 1))
+    scores = score_candidates(ranker, encoded, queries, lists) if lists.size else np.zeros(lists.shape)
+    found = []
+    for row, of_query in enumerate(wanted.tolist()):
+        keyed = [(score, encoded.document_key[d], d) for score, d in zip(scores[row], within.tolist(), strict=True)]
+        order = [document for _, _, document in sorted(keyed, reverse=True)]
+        found.append([order.index(document) + 1 if document in order else 0 for document in of_query])
+    return found
+
+
+KINDS = ["lengths", "dssm", "feed_forward", "match_pyramid"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("block", "scores"), [(60, 1 << 24), (1, 1), (7, 20), (13, 13), (32, 100), (1 << 15, 120)])
+def test_ranks_are_those_of_brute_force_with_trec_evals_ties(
+    kind: str, block: int, scores: int, encoded: EncodedCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranks, "SCORES", scores)
+    ranker, queries = ranker_of(kind, encoded), np.array([2, 5, 0, 2])
+    everything = np.tile(np.arange(60), (4, 1))
+    found = ranks_in(ranker, encoded, queries, everything, np.arange(60), block)
+    assert found.dtype == np.int64
+    assert found.tolist() == brute_force(ranker, encoded, queries, everything, np.arange(60))
+    for row in found:
+        assert sorted(row.tolist()) == list(range(1, 61))
+        by_key = sorted(TWINS, key=lambda document: encoded.document_key[document], reverse=True)
+        assert row[by_key].tolist() == sorted(row[by_key].tolist())  # of documents that are alike the later id first
+    assert found[0].tolist() == found[3].tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("block", [4, 100])
+def test_ranks_within_some_documents(kind: str, block: int, encoded: EncodedCollection) -> None:
+    ranker, queries = ranker_of(kind, encoded), np.arange(7)
+    within = np.array([0, 3, 4, 9, 11, 12, 30, 31, 59])
+    wanted = np.array([[3, -1, 5], [-1, -1, -1], [59, 0, 12], [5, 6, 7], [4, 9, 30], [31, -1, 31], [12, 11, 59]])
+    found = ranks_in(ranker, encoded, queries, wanted, within, block)
+    assert found.tolist() == brute_force(ranker, encoded, queries, wanted, within)
+    assert found[[1, 3]].tolist() == [[0] * 3] * 2
+    assert found[0, 1:].tolist() == [0, 0]
+    assert found[5, 0] == found[5, 2]
+
+
+def test_by_hand(encoded_of: Callable[..., EncodedCollection]) -> None:
+    texts = [[1] * 3, [1] * 9, [1] * 4, [1] * 30, [1] * 2]  # −0, −2, −0, −9, −0 for a query of three words
+    encoded = encoded_of(texts, [[1] * 3], {}, [3, 0, 4, 1, 2])
+    found = ranks_in(Lengths(), encoded, np.array([0]), np.arange(5)[None], np.arange(5), 2)
+    assert found.tolist() == [[2, 4, 1, 5, 3]]
+    assert ranks_in(Lengths(), encoded, np.array([0]), np.array([[0, 4, 1]]), np.array([1, 3, 4])).tolist() == [
+        [0, 1, 2]
+    ]
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.integers(1, 12), min_size=1, max_size=12),
+    st.lists(st.integers(1, 12), max_size=4),
+    st.data(),
+    st.integers(1, 14),
+    st.integers(1, 30),
+)
+def test_neither_blocks_nor_ties_matter(
+    encoded_of: Callable[..., EncodedCollection],
+    lengths: list[int],
+    asked: list[int],
+    data: st.DataObject,
+    block: int,
+    scores: int,
+) -> None:
+    key = data.draw(st.permutations(range(len(lengths))))
+    encoded = encoded_of([[1] * n for n in lengths], [[1] * n for n in asked] or [[1]], {}, key)
+    within = np.array(sorted(data.draw(st.sets(st.integers(0, len(lengths) - 1)))), np.int64)
+    rows = st.lists(st.integers(-1, len(lengths) - 1), min_size=2, max_size=2)
+    wanted = np.array([data.draw(rows) for _ in asked], np.int64).reshape(len(asked), 2)
+    queries = np.arange(len(asked))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranks, "SCORES", scores)
+        found = ranks_in(Lengths(), encoded, queries, wanted, within, block)
+    assert found.tolist() == brute_force(Lengths(), encoded, queries, wanted, within)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_to_rank(kind: str, encoded: EncodedCollection) -> None:
+    ranker, everything = ranker_of(kind, encoded), np.arange(60)
+    for shape in ((0, 3), (2, 0), (0, 0)):
+        found = ranks_in(ranker, encoded, np.arange(shape[0]), np.zeros(shape, np.int64), everything)
+        assert found.shape == shape
+    nowhere = ranks_in(ranker, encoded, np.arange(2), np.array([[4], [-1]]), np.zeros(0, np.int64))
+    assert nowhere.tolist() == [[0], [0]]
+
+
+def test_scores_are_never_held_for_all_queries_and_documents(
+    encoded: EncodedCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[int] = []
+    score = ranks._scores
+
+    def counted(*given_ones: Any) -> np.ndarray:
+        scores = score(*given_ones)
+        held.append(scores.size)
+        return scores
+
+    monkeypatch.setattr(ranks, "_scores", counted)
+    monkeypatch.setattr(ranks, "SCORES", 30)
+    ranks_in(ranker_of("dssm", encoded), encoded, np.arange(7), np.zeros((7, 1), np.int64), np.arange(60), 10)
+    assert max(held) <= 30
+    assert sum(held) == 7 * 60 + 7  # and each query's own
+
+
+@pytest.mark.parametrize("blocks", [3, 100])
+def test_a_ranker_that_scores_nan_is_an_error(blocks: int, encoded: EncodedCollection) -> None:
+    with pytest.raises(FloatingPointError, match="nan"):
+        ranks_in(Lengths(float("nan")), encoded, np.arange(2), np.zeros((2, 1), np.int64), np.arange(60), blocks)
+
+
+def test_arrays_may_be_read_only(encoded: EncodedCollection) -> None:
+    """As they are when they come out of an object store."""
+    queries, wanted, within = np.arange(7), np.tile(np.arange(5), (7, 1)), np.arange(60)
+    ranker = ranker_of("dssm", encoded)
+    expected = ranks_in(ranker, encoded, queries, wanted, within)
+    arrays = (queries, wanted, within, encoded.document_key, encoded.documents.tokens, encoded.documents.offsets)
+    for array in arrays:
+        array.flags.writeable = False
+    np.testing.assert_array_equal(ranks_in(ranker, encoded, queries, wanted, within), expected)

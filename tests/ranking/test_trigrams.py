@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranking import encoding
+from ranking.collections.collection import Collection
+from ranking.texts import Texts
+from ranking.trigrams import Collisions, Trigrams, bucket_of, collisions, trigrams_of
+
+LETTERS = st.text("abcé字🙂क", min_size=1, max_size=5)
+
+
+def number(trigram: str) -> int:
+    """Three letters as one number, by their code points."""
+    return int("".join(f"{ord(letter):021b}" for letter in trigram), 2)
+
+
+def spelled(words: list[str]) -> list[list[str]]:
+    """What `trigrams_of` says, as letters."""
+    trigrams, offsets = trigrams_of(pl.Series(words, dtype=pl.String))
+    letters = [
+        "".join(chr((int(trigram) >> shift) & (2**21 - 1)) for shift in (42, 21, 0)) for trigram in trigrams.tolist()
+    ]
+    return [letters[start:end] for start, end in pairwise(offsets.tolist())]
+
+
+def bags(texts: list[str | None], buckets: int = 1_000_000, limit: int = 50) -> list[list[int]]:
+    found = Trigrams(buckets, limit, limit).bags(pl.DataFrame({"text": texts}, schema={"text": pl.String}), limit)
+    return [found.tokens[start:end].tolist() for start, end in pairwise(found.offsets.tolist())]
+
+
+def by_hand(trigrams: list[str], buckets: int = 1_000_000) -> list[int]:
+    return sorted((bucket_of(np.array([number(t) for t in trigrams], np.uint64), buckets) + 1).tolist())
+
+
+@pytest.mark.parametrize(
+    ("word", "trigrams"),
+    [
+        ("cat", ["#ca", "cat", "at#"]),
+        ("good", ["#go", "goo", "ood", "od#"]),  # the example of Huang et al. 2013
+        ("a", ["#a#"]),
+        ("of", ["#of", "of#"]),
+        ("aaaa", ["#aa", "aaa", "aaa", "aa#"]),
+        ("naïve", ["#na", "naï", "aïv", "ïve", "ve#"]),
+        ("字", ["#字#"]),
+        ("🙂x", ["#🙂x", "🙂x#"]),  # one letter, though two units of UTF-16
+        ("कि", ["#कि", "कि#"]),  # a letter and its mark are two
+    ],
+)
+def test_the_trigrams_of_a_word(word: str, trigrams: list[str]) -> None:
+    assert spelled([word]) == [trigrams]
+
+
+@given(st.lists(LETTERS, max_size=6))
+def test_words_are_taken_apart_each_by_itself(words: list[str]) -> None:
+    marked = [f"#{word}#" for word in words]
+    assert spelled(words) == [[word[place : place + 3] for place in range(len(word) - 2)] for word in marked]
+
+
+def test_trigrams_are_numbers_of_their_letters() -> None:
+    trigrams, offsets = trigrams_of(pl.Series(["a", "🙂"]))
+    assert trigrams.tolist() == [(35 << 42) | (97 << 21) | 35, (35 << 42) | (0x1F642 << 21) | 35]
+    assert offsets.tolist() == [0, 1, 2]
+    assert (trigrams.dtype, offsets.dtype) == (np.uint64, np.int64)
+
+
+def test_no_words_have_no_trigrams() -> None:
+    trigrams, offsets = trigrams_of(pl.Series([], dtype=pl.String))
+    assert (trigrams.tolist(), offsets.tolist()) == ([], [0])
+
+
+def splitmix(value: int) -> int:
+    """The finaliser of splitmix64, in numbers without an end."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        value = (value ^ (value >> shift)) * factor % 2**64
+    return value ^ (value >> 31)
+
+
+@given(st.lists(st.integers(0, 2**63 - 1), max_size=5), st.integers(1, 10**6))
+def test_buckets_are_those_of_the_hash(trigrams: list[int], buckets: int) -> None:
+    given_ones = np.array(trigrams, np.uint64)
+    before = given_ones.copy()
+    found = bucket_of(given_ones, buckets)
+    assert found.tolist() == [splitmix(trigram) % buckets for trigram in trigrams]
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(given_ones, before)
+
+
+def test_buckets_fill_evenly() -> None:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    every = np.array([number(a + b + c) for a in letters for b in letters for c in letters], np.uint64)
+    filled = np.bincount(bucket_of(every, 100), minlength=100)
+    assert filled.min() > 100  # of 176 on average
+    assert filled.max() < 260
+
+
+def test_collisions_by_hand() -> None:
+    trigrams = [number(trigram) for trigram in ("#ca", "cat", "at#", "#do", "dog", "og#", "cat")]
+    places = Counter(splitmix(trigram) % 4 for trigram in set(trigrams))
+    expected = Collisions(6, len(places), sum(count for count in places.values() if count > 1))
+    assert collisions(np.array(trigrams, np.uint64), 4) == expected
+    assert expected.shared >= 3  # six in four buckets
+    assert collisions(np.array(trigrams, np.uint64), 1) == Collisions(6, 1, 6)
+    assert collisions(np.array(trigrams[:1], np.uint64), 1) == Collisions(1, 1, 0)
+    assert collisions(np.zeros(0, np.uint64), 7) == Collisions(0, 0, 0)
+
+
+@given(st.lists(st.integers(0, 30), max_size=20), st.integers(1, 12))
+def test_collisions_are_counted_as_one_counts_them(trigrams: list[int], buckets: int) -> None:
+    places = Counter(splitmix(trigram) % buckets for trigram in set(trigrams))
+    shared = sum(count for count in places.values() if count > 1)
+    assert collisions(np.array(trigrams, np.uint64), buckets) == Collisions(len(set(trigrams)), len(places), shared)
+
+
+def test_a_bag_holds_each_trigram_as_often_as_it_occurs_in_ascending_order() -> None:
+    once, twice = bags(["Cat!", "a cat, the CAT"])
+    assert once == by_hand(["#ca", "cat", "at#"])
+    assert twice == by_hand(["#a#", "#ca", "cat", "at#", "#th", "the", "he#", "#ca", "cat", "at#"])
+    assert min(once) > 0
+
+
+@pytest.mark.parametrize("texts", [["", "?!", None], ["", "cat", None, "...", "cat"], ["cat"], []])
+def test_a_text_without_words_has_the_trigram_of_none(texts: list[str | None]) -> None:
+    assert bags(texts) == [by_hand(["#ca", "cat", "at#"]) if text == "cat" else [1] for text in texts]
+
+
+def test_few_buckets_make_trigrams_one() -> None:
+    assert bags(["cat of", ""], buckets=1) == [[1, 1, 1, 1, 1], [1]]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 50])
+def test_only_the_first_words_are_read(limit: int) -> None:
+    words = [["#on", "one", "ne#"], ["#tw", "two", "wo#"], ["#th", "thr", "hre", "ree", "ee#"]]
+    assert bags(["one two three"], limit=limit) == [by_hand([t for word in words[:limit] for t in word])]
+
+
+def test_chunks_change_nothing(tiny: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Trigrams(500, 4, 6).encode(tiny)
+    monkeypatch.setattr(encoding, "CHUNK", 5)
+    parts = Trigrams(500, 4, 6).encode(tiny)
+    for one, other in ((whole.documents, parts.documents), (whole.queries, parts.queries)):
+        np.testing.assert_array_equal(one.tokens, other.tokens)
+        np.testing.assert_array_equal(one.offsets, other.offsets)
+
+
+def test_a_collection_by_its_words(tiny: Collection) -> None:
+    """Every text of it, taken apart in plain Python."""
+    tokens = Trigrams(500, 3, 5).encode(tiny)
+    for frame, found, limit in ((tiny.documents, tokens.documents, 5), (tiny.queries, tokens.queries, 3)):
+        assert isinstance(found, Texts)
+        assert (found.tokens.dtype, found.offsets.dtype) == (np.int32, np.int64)
+        assert 1 <= found.tokens.min() <= found.tokens.max() <= 500
+        for row, text in enumerate(frame["text"]):
+            marked = [f"#{word}#" for word in text.lower().split()[:limit]]
+            trigrams = [word[place : place + 3] for word in marked for place in range(len(word) - 2)]
+            assert found.tokens[found.offsets[row] : found.offsets[row + 1]].tolist() == by_hand(trigrams, 500)
+
+
+def test_a_text_has_the_same_bag_wherever_it_stands(tiny: Collection) -> None:
+    """Numbers depend on the word alone, not on the collection."""
+    turned = replace(tiny, documents=tiny.documents.reverse())
+    one, other = (Trigrams(500, 9, 9).encode(each).documents for each in (tiny, turned))
+    np.testing.assert_array_equal(one.take(np.arange(12)[::-1]).tokens, other.tokens)
+
+
+def test_the_key_holds_every_option() -> None:
+    assert json.dumps(Trigrams(500, 3, 5).key()) == '["trigrams", 500, 3, 5]'

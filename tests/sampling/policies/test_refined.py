@@ -1,0 +1,224 @@
+"""The negatives of `policy=refined`: a mixture that shares out the negatives of each query."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.training import Batch, RankerTraining, Step
+from sampling.policies.mixture import Mixture
+from sampling.retrieval.category import OtherCategory, SameCategory, SameSubcategory
+from sampling.retrieval.function import RetrievalFunction
+from sampling.sampler import Sampler
+from sampling.selection.dynamic import Dynamic
+from sampling.selection.uniform import Uniform
+
+NAMES = ["subcategory", "category", "outside"]
+WEIGHTS = [0.2, 0.3, 0.5]
+NOTHING: Any = None
+
+
+def batch_of(size: int) -> Batch:
+    return Batch(np.arange(size), np.zeros(size, np.int32))
+
+
+def origins(count: int, size: int, weights: list[float] | None = None, seed: int = 0) -> np.ndarray:
+    policy = Mixture(WEIGHTS if weights is None else weights, "negative")
+    policy.ready([f"f{place}" for place in range(len(weights or WEIGHTS))])
+    return policy.origins(batch_of(size), count, NOTHING, np.random.default_rng(seed))
+
+
+def shares(drawn: np.ndarray, functions: int = 3) -> np.ndarray:
+    """How many of each function a query has [queries, functions]."""
+    return np.stack([(drawn == place).sum(1) for place in range(functions)], 1)
+
+
+@pytest.mark.parametrize(("count", "expected"), [(10, [2, 3, 5]), (100, [20, 30, 50]), (200, [40, 60, 100])])
+def test_whole_proportions_are_exact_for_each_query(count: int, expected: list[int]) -> None:
+    for seed in range(5):
+        drawn = origins(count, 400, seed=seed)
+        assert drawn.shape == (400, count)
+        assert drawn.dtype == np.int64
+        assert (np.diff(drawn, axis=1) >= 0).all()  # a function's stand together
+        assert (shares(drawn) == expected).all()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 9, 11, 33])
+def test_others_are_the_whole_number_below_or_above(count: int) -> None:
+    counts = shares(origins(count, 20_000))
+    assert (counts.sum(1) == count).all()
+    for of_function, weight in zip(counts.T, WEIGHTS, strict=True):
+        low = math.floor(count * weight + 1e-9)
+        assert set(np.unique(of_function).tolist()) <= {low, low + 1}
+        above = count * weight - low
+        frequencies = np.array([(of_function == low).sum(), (of_function == low + 1).sum()])
+        if above < 1e-9:
+            assert frequencies.tolist() == [20_000, 0]
+        else:
+            assert chisquare(frequencies, np.array([1 - above, above]) * 20_000).pvalue > 0.001
+
+
+def test_one_negative_a_query_follows_the_weights() -> None:
+    frequencies = np.bincount(origins(1, 30_000).ravel(), minlength=3)
+    assert chisquare(frequencies, np.array(WEIGHTS) * 30_000).pvalue > 0.01
+
+
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_queries_are_shared_out_each_by_itself(count: int) -> None:
+    """What one query gets says nothing about the next."""
+    first = shares(origins(count, 40_000))[:, 2] > count * 0.5
+    pairs = np.bincount(2 * first[::2] + first[1::2], minlength=4)
+    share = first.mean()
+    expected = np.array([(1 - share) ** 2, (1 - share) * share, share * (1 - share), share**2])
+    assert chisquare(pairs, expected * pairs.sum()).pvalue > 0.01
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 0.1, 0.25, 1.0, 2.0, 3.0, 0.333]), min_size=2, max_size=6).filter(any),
+    st.integers(0, 40),
+    st.integers(0, 99),
+)
+def test_any_weights(weights: list[float], count: int, seed: int) -> None:
+    counts = shares(origins(count, 7, weights, seed), len(weights))
+    assert (counts.sum(1) == count).all()
+    for of_function, weight in zip(counts.T, weights, strict=True):
+        wanted = count * weight / sum(weights)
+        assert (of_function >= math.floor(wanted - 1e-6)).all()
+        assert (of_function <= math.ceil(wanted + 1e-6)).all()
+        if not weight:
+            assert not of_function.any()
+
+
+@pytest.mark.parametrize(("first", "count"), [(0.0, 1), (0.0, 10), (float(np.nextafter(1, 0)), 1)])
+def test_draws_at_the_edges(first: float, count: int) -> None:
+    class Edge:
+        def random(self, size: tuple[int, int]) -> np.ndarray:
+            return np.full(size, first)
+
+    for weights, expected in ([0, 1, 0], [0, count, 0]), ([0, 0, 3], [0, 0, count]), ([1, 0, 0], [count, 0, 0]):
+        policy = Mixture(weights, "negative")
+        policy.ready(NAMES)
+        assert shares(policy.origins(batch_of(2), count, NOTHING, Edge())).tolist() == [expected] * 2  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("per", ["batch", "query"])
+def test_other_units_give_a_query_one_function(per: str) -> None:
+    policy = Mixture(WEIGHTS, per)
+    policy.ready(NAMES)
+    drawn = policy.origins(batch_of(300), 4, NOTHING, np.random.default_rng(0))
+    again = policy.choose(batch_of(300), NOTHING, np.random.default_rng(0))
+    assert drawn.shape == (300, 4)
+    assert drawn.tolist() == [[chosen] * 4 for chosen in again.tolist()]
+
+
+def test_bad_options() -> None:
+    with pytest.raises(BadInput, match="batch, query or negative"):
+        Mixture(WEIGHTS, "document")
+    with pytest.raises(BadInput, match="3 weights"):
+        Mixture(WEIGHTS, "negative").ready(NAMES[:2])
+
+
+def test_the_configuration_is_the_papers() -> None:
+    """20% from the subcategory, 30% from the rest of the category, 50% from elsewhere."""
+    folder = Path(__file__).parents[3] / "cluster" / "conf"
+    policy = yaml.safe_load((folder / "policy" / "refined.yaml").read_text())
+    assert policy["defaults"] == [{"override /function@_global_.function": NAMES}]
+    assert (policy["weights"], policy["per"]) == (WEIGHTS, "negative")
+    for name, kind in zip(NAMES, (SameSubcategory, SameCategory, OtherCategory), strict=True):
+        function = yaml.safe_load((folder / "function" / f"{name}.yaml").read_text())
+        assert function[name]["_target_"] == f"{kind.__module__}.{kind.__name__}"
+
+
+def refined(encoded: EncodedCollection, count: int, seed: int = 0, selector: Any = None) -> Sampler:
+    functions: dict[str, RetrievalFunction] = dict(
+        zip(NAMES, (SameSubcategory(), SameCategory(), OtherCategory()), strict=True)
+    )
+    for function in functions.values():
+        function.ready(encoded, None)
+    policy = Mixture(WEIGHTS, "negative")
+    return Sampler(policy, functions, selector or Uniform(), count, np.random.default_rng(seed))
+
+
+# Of `tiny`: the regions of q1 (mammals) and of q7 (metals), without what is relevant to them.
+SUBCATEGORY = {0: {1}, 6: {6}}
+CATEGORY = {0: {2, 3}, 6: {4}}
+OUTSIDE = {0: {4, 5, 6, 7, 8, 9, 10, 11}, 6: {0, 1, 2, 3, 8, 9, 10, 11}}
+
+
+def test_a_querys_negatives_come_from_the_three_regions(
+    tiny_encoded: EncodedCollection, tiny_training: Callable[..., RankerTraining]
+) -> None:
+    one = refined(tiny_encoded, 10)
+    batch = Batch(np.array([0, 6]), np.array([0, 7], np.int32))
+    negatives = one.negatives(batch, tiny_training())
+    for query, row in zip((0, 6), negatives.tolist(), strict=True):
+        first, second, third = row[:2], row[2:5], row[5:]
+        assert SUBCATEGORY[query] <= set(first)  # two of one: the other is of the category
+        assert set(first) <= SUBCATEGORY[query] | CATEGORY[query]
+        assert CATEGORY[query] <= set(second)  # three of two or one: then of the subcategory, then from elsewhere
+        assert len(set(second)) == 3
+        assert set(third) <= OUTSIDE[query]
+        assert len(set(third)) == 5
+    step = Step(0.0, 0.0, np.arange(22, dtype=np.float32).reshape(2, 11))
+    one.observe(negatives, step)
+    rows = {row["function"]: row for row in one.report()}
+    assert [rows[name]["negatives"] for name in NAMES] == [4, 6, 10]
+    assert [rows[name]["missing"] for name in NAMES] == [0, 0, 0]
+    assert [rows[name]["batches"] for name in NAMES] == [1, 1, 1]
+    assert [rows[name]["fallback"] for name in NAMES] == [2, 1 + 2, 0]
+    # The scores of a function's own negatives: columns 1 and 2, 3 to 5, 6 to 10 of both rows.
+    means = [np.mean([1, 2, 12, 13]), np.mean([3, 4, 5, 14, 15, 16]), np.mean([*range(6, 11), *range(17, 22)])]
+    assert [rows[name]["negative_mean"] for name in NAMES] == pytest.approx(means)
+    assert [rows[name]["positive_mean"] for name in NAMES] == pytest.approx([5.5] * 3)
+    assert one.traced()["function"].tolist() == [-1]
+
+
+def test_what_the_collection_cannot_fill_is_missing(
+    tiny_encoded: EncodedCollection, tiny_training: Callable[..., RankerTraining]
+) -> None:
+    one = refined(tiny_encoded, 40)
+    negatives = one.negatives(Batch(np.array([0]), np.array([0], np.int32)), tiny_training())
+    assert (negatives[0] >= 0).sum() == 8 + 11 + 11
+    rows = {row["function"]: row for row in one.report()}
+    assert [rows[name]["negatives"] for name in NAMES] == [8, 11, 11]
+    assert [rows[name]["missing"] for name in NAMES] == [0, 1, 9]
+    assert [rows[name]["fallback"] for name in NAMES] == [7, 9, 3]
+    assert 0 not in negatives[0]  # the relevant one
+
+
+@pytest.mark.parametrize("count", [1, 3, 10])
+@pytest.mark.parametrize("selector", [Uniform(), Dynamic(0.5, 4)])
+def test_a_saved_state_goes_on_with_the_same_draws(
+    count: int, selector: Any, tiny_encoded: EncodedCollection, tiny_training: Callable[..., RankerTraining]
+) -> None:
+    training = tiny_training()
+    batch = Batch(np.array([0, 6, 2]), np.array([0, 7, 9], np.int32))
+
+    def draw(one: Sampler, times: int) -> list[list[list[int]]]:
+        drawn = []
+        for _ in range(times):
+            negatives = one.negatives(batch, training)
+            one.observe(negatives, Step(0.0, 0.0, np.ones((3, 1 + count), np.float32)))
+            drawn.append(negatives.tolist())
+        return drawn
+
+    whole = refined(tiny_encoded, count, 1, selector)
+    expected = draw(whole, 7)
+    first, second = (refined(tiny_encoded, count, seed, selector) for seed in (1, 2))
+    assert draw(first, 3) == expected[:3]
+    second.load_state_dict(from_bytes(to_bytes(first.state_dict())))
+    assert draw(second, 4) == expected[3:]
+    assert [row["fallback"] for row in second.report()] == [row["fallback"] for row in whole.report()]
+    assert [row["negatives"] for row in second.report()] == [row["negatives"] for row in whole.report()]

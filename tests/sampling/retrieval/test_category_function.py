@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from sampling.retrieval.category import CategoryFunction, OtherCategory, SameCategory, SameSubcategory
+
+EncodedOf = Callable[..., EncodedCollection]
+Labels = Sequence[tuple[int, int]]
+KINDS: list[type[CategoryFunction]] = [SameSubcategory, SameCategory, OtherCategory]
+
+DOCUMENTS = [  # category, subcategory; their order is not that of the categories
+    (0, 0),
+    (2, 0),  # a subcategory that occurs in two categories
+    (0, 0),
+    (-1, -1),
+    (0, 1),
+    (1, 2),  # alone in its category
+    (0, -1),
+    (2, 0),
+    (0, 0),
+    (-1, 1),
+]
+# category and subcategory, relevant documents; then what is left of the three regions
+QUERIES = {
+    "both": ((0, 0), {2}, {0, 8}, {4, 6}, {1, 3, 5, 7, 9}),
+    "category alone": ((0, -1), {4, 3}, set(), {0, 2, 6, 8}, {1, 5, 7, 9}),
+    "neither": ((-1, -1), {3}, set(), set(), {0, 1, 2, 4, 5, 6, 7, 8, 9}),
+    "subcategory alone": ((-1, 0), set(), set(), set(), set(range(10))),
+    "a category of queries": ((3, 0), {0}, set(), set(), {1, 2, 3, 4, 5, 6, 7, 8, 9}),
+    "a category of one document": ((1, 2), set(), {5}, set(), {0, 1, 2, 3, 4, 6, 7, 8, 9}),
+    "that one document": ((1, 2), {5}, set(), set(), {0, 1, 2, 3, 4, 6, 7, 8, 9}),
+    "another category's subcategory": ((0, 2), {5}, set(), {0, 2, 4, 6, 8}, {1, 3, 7, 9}),
+    "a subcategory of queries": ((2, 6), {1, 9}, set(), {7}, {0, 2, 3, 4, 5, 6, 8}),
+    "the last category": ((2, 0), {7, 0, 3}, {1}, set(), {2, 4, 5, 6, 8, 9}),
+    "everything relevant": ((0, 0), set(range(10)), set(), set(), set()),
+}
+ROWS = {name: row for row, name in enumerate(QUERIES)}
+
+
+def collection(
+    encoded_of: EncodedOf, documents: Labels, queries: Labels, relevant: Sequence[set[int]]
+) -> EncodedCollection:
+    grades = {query: dict.fromkeys(of_query, 1) for query, of_query in enumerate(relevant)}
+    encoded = encoded_of([[1]] * len(documents), [[1]] * len(queries), grades)
+    return replace(
+        encoded,
+        documents=replace(encoded.documents, labels=np.array(documents, np.int32).reshape(-1, 2)),
+        queries=replace(encoded.queries, labels=np.array(queries, np.int32).reshape(-1, 2)),
+    )
+
+
+@pytest.fixture
+def made(encoded_of: EncodedOf) -> EncodedCollection:
+    rows = list(QUERIES.values())
+    return collection(encoded_of, DOCUMENTS, [row[0] for row in rows], [row[1] for row in rows])
+
+
+def ready(kind: type[CategoryFunction], encoded: EncodedCollection) -> CategoryFunction:
+    function = kind()
+    function.ready(encoded, None)
+    return function
+
+
+def regions_of(name: str, kind: type[CategoryFunction]) -> list[set[int]]:
+    """A query's regions in the order in which the function takes them."""
+    subcategory, category, outside = QUERIES[name][2:]
+    if kind is SameSubcategory:
+        return [subcategory, category, outside]
+    if kind is SameCategory:
+        return [category, subcategory, outside]
+    return [outside, category, subcategory]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_the_regions_by_hand_share_out_all_documents_but_the_relevant_ones(name: str) -> None:
+    (category, subcategory), relevant, *regions = QUERIES[name]
+    assert set().union(*regions) == set(range(10)) - relevant
+    assert sum(map(len, regions)) == 10 - len(relevant)
+    for document in regions[0]:
+        assert DOCUMENTS[document] == (category, subcategory)
+    assert all(DOCUMENTS[document][0] == category for document in regions[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("count", [1, 2, 5, 10, 13])
+def test_a_region_is_given_whole_before_the_next(
+    kind: type[CategoryFunction], name: str, count: int, made: EncodedCollection
+) -> None:
+    function, regions = ready(kind, made), regions_of(name, kind)
+    drawn = [function.sample(np.array([ROWS[name]]), count, np.random.default_rng(seed)) for seed in range(20)]
+    fallback = 0
+    for offer in drawn:
+        assert (offer.documents.dtype, offer.scores.dtype) == (np.int32, np.float32)
+        assert offer.documents.shape == offer.scores.shape == (1, count)
+        assert np.isnan(offer.scores).all()
+        left = offer.documents[0].tolist()
+        for place, region in enumerate(regions):
+            part, left = left[: len(region)], left[len(region) :]
+            assert len(set(part)) == len(part)
+            assert set(part) <= region
+            fallback += len(part) if place else 0
+        assert left == [-1] * (count - sum(map(len, regions)))
+    assert function.fallback == fallback
+
+
+def test_the_fallback_of_a_batch_by_hand(made: EncodedCollection) -> None:
+    rows = np.array([ROWS["both"], ROWS["category alone"], ROWS["the last category"], ROWS["both"]])
+    function, rng = ready(SameSubcategory, made), np.random.default_rng(0)
+    offer = function.sample(rows, 3, rng)
+    # Of three each: 2 in the subcategory and 1 beside; 3 of the category; 1 and then 2 from anywhere; as the first.
+    assert function.fallback == 1 + 3 + 2 + 1
+    for row in (0, 3):
+        assert set(offer.documents[row, :2].tolist()) == {0, 8}
+        assert offer.documents[row, 2] in {4, 6}
+    assert set(offer.documents[1].tolist()) <= {0, 2, 6, 8}
+    assert offer.documents[2, 0] == 1
+    function.top(rows[:1], 2, rng)
+    assert function.fallback == 7  # two were there
+    assert function.sample(rows[:0], 3, rng).documents.shape == (0, 3)
+    assert function.sample(rows, 0, rng).documents.shape == (4, 0)
+    assert function.fallback == 7
+
+
+def test_the_count_goes_with_the_state_and_begins_at_none(made: EncodedCollection) -> None:
+    function, again = ready(SameSubcategory, made), ready(SameSubcategory, made)
+    function.sample(np.array([ROWS["neither"]]), 4, np.random.default_rng(0))
+    again.load_state_dict(from_bytes(to_bytes(function.state_dict())))
+    assert again.fallback == function.fallback == 4
+    again.ready(made, None)
+    assert again.fallback == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_seed_gives_the_same_documents(kind: type[CategoryFunction], made: EncodedCollection) -> None:
+    rows = np.array([0, 3, 1, 9, 0, 7])
+    one, same, other = (
+        ready(kind, made).sample(rows, 3, np.random.default_rng(seed)).documents.tolist() for seed in (1, 1, 2)
+    )
+    assert one == same
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (SameSubcategory, "both"),
+        (SameCategory, "both"),  # around a hole
+        (SameCategory, "category alone"),
+        (OtherCategory, "both"),
+        (OtherCategory, "a category of one document"),
+        (OtherCategory, "a subcategory of queries"),
+        (OtherCategory, "neither"),
+    ],
+)
+def test_uniform_within_a_region(kind: type[CategoryFunction], name: str, made: EncodedCollection) -> None:
+    """All pairs of documents are as probable."""
+    region = regions_of(name, kind)[0]
+    count = 2 if len(region) > 2 else 1
+    offer = ready(kind, made).sample(np.full(20_000, ROWS[name]), count, np.random.default_rng(3))
+    sets, frequencies = np.unique(np.sort(offer.documents, axis=1), axis=0, return_counts=True)
+    assert [tuple(row) for row in sets.tolist()] == sorted(combinations(sorted(region), count))
+    assert chisquare(frequencies).pvalue > 0.01
+
+
+def test_uniform_in_what_it_falls_back_to(made: EncodedCollection) -> None:
+    offer = ready(SameSubcategory, made).sample(np.full(20_000, ROWS["both"]), 6, np.random.default_rng(4))
+    assert set(offer.documents[:, 2:4].ravel().tolist()) == {4, 6}
+    sets, frequencies = np.unique(np.sort(offer.documents[:, 4:], axis=1), axis=0, return_counts=True)
+    assert [tuple(row) for row in sets.tolist()] == list(combinations([1, 3, 5, 7, 9], 2))
+    assert chisquare(frequencies).pvalue > 0.01
+
+
+def test_a_collection_without_categories_is_bad_input(encoded_of: EncodedOf) -> None:
+    bare = encoded_of([[1]] * 3, [[1]], {0: {0: 1}})
+    none = collection(encoded_of, [(-1, -1), (-1, 0)], [(0, 0)], [{0}])  # only queries have one
+    for kind in KINDS:
+        for encoded in (bare, none):
+            with pytest.raises(BadInput, match="the collection has no categories"):
+                ready(kind, encoded)
+
+
+LABEL = st.tuples(st.integers(-1, 2), st.integers(-1, 2))
+
+
+@settings(max_examples=80)
+@given(
+    st.lists(LABEL, min_size=1, max_size=9).filter(lambda labels: max(labels)[0] >= 0),
+    st.lists(st.tuples(LABEL, st.sets(st.integers(0, 8))), min_size=1, max_size=4),
+    st.integers(1, 10),
+    st.integers(0, 99),
+)
+def test_every_region_is_what_its_words_say(
+    encoded_of: EncodedOf,
+    documents: list[tuple[int, int]],
+    queries: list[tuple[tuple[int, int], set[int]]],
+    count: int,
+    seed: int,
+) -> None:
+    every = set(range(len(documents)))
+    encoded = collection(encoded_of, documents, [labels for labels, _ in queries], [own & every for _, own in queries])
+    for kind in KINDS:
+        offers = ready(kind, encoded).sample(np.arange(len(queries)), count, np.random.default_rng(seed)).documents
+        for ((category, subcategory), relevant), row in zip(queries, offers.tolist(), strict=True):
+            left = every - relevant
+            whole = {d for d in left if category >= 0 and documents[d][0] == category}
+            inner = {d for d in whole if subcategory >= 0 and documents[d][1] == subcategory}
+            regions = {
+                SameSubcategory: [inner, whole - inner, left - whole],
+                SameCategory: [whole - inner, inner, left - whole],
+                OtherCategory: [left - whole, whole - inner, inner],
+            }[kind]
+            for region in regions:
+                part, row = row[: len(region)], row[len(region) :]
+                assert set(part) <= region
+                assert len(set(part)) == len(part)
+            assert set(row) <= {-1}

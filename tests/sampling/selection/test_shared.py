@@ -1,0 +1,44 @@
+"""Negatives that a batch shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ranking.training import RankerTraining
+from sampling.retrieval.random import RandomFunction
+from sampling.selection.shared import Shared
+
+
+def offered(training: RankerTraining, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    function = RandomFunction()
+    function.ready(training.encoded, None)
+    batch = training.next_batch()
+    documents = Shared().select(batch, function, count, training, np.random.default_rng(seed)).documents
+    return batch.queries, documents
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 8])
+def test_all_queries_are_shown_the_same_but_for_what_is_relevant(
+    count: int, tiny_training: Callable[..., RankerTraining]
+) -> None:
+    training = tiny_training()
+    relevant = training.encoded.judgements.relevant()
+    for seed in range(20):
+        queries, documents = offered(training, count, seed)
+        assert documents.shape == (len(queries), count)
+        pool = {int(d) for d in documents.ravel() if d >= 0}
+        for query, row in zip(queries, documents, strict=True):
+            own = set(relevant.of(query)[0].tolist())
+            assert {int(d) for d in row if d >= 0} == pool - own
+            assert len(set(row[row >= 0])) == (row >= 0).sum()
+
+
+def test_more_than_there_are_and_the_same_again(tiny_training: Callable[..., RankerTraining]) -> None:
+    training = tiny_training()
+    _, documents = offered(training, 100)
+    assert documents.shape[1] <= 12
+    assert (documents >= 0).any(axis=1).all()
+    np.testing.assert_array_equal(documents, offered(training, 100)[1])
