@@ -1,0 +1,79 @@
+"""What metrics cost the training that they tell of, as a share of a step.
+
+    python -m benchmarks.metrics FOLDER [--turns N]
+
+FOLDER is a BEIR folder, e.g. MedQuAD's. Trains f_FF small in turns with and without a thread that looks every five
+seconds, and compares the steps a second. That is too little to be seen beside what the machine's other work does, so one
+look is timed by itself as well: its share is what it takes over the steps of five seconds. The last line is what telling
+the same four numbers at every step would take.
+"""
+
+from __future__ import annotations
+
+import cluster  # noqa: F401  # isort: skip  # says how to authenticate, which Ray reads when it is imported
+
+import argparse
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from statistics import median
+from types import SimpleNamespace
+from typing import Any
+
+from cluster.configuration import compose
+from cluster.metrics.instruments import EVERY, looking
+from cluster.metrics.training import TrainingMetrics, run_tags
+from cluster.preparation import Preparation
+from cluster.run import assemble
+from cluster.session import session
+
+LOOKS = 2000
+
+
+def steps(training: Any, sampler: Any, seconds: float) -> float:
+    """Seconds a step, over so many seconds of an endless epoch."""
+    started, made = time.perf_counter(), 0
+    while (spent := time.perf_counter() - started) < seconds:
+        if training.epoch_over:
+            training.position = 0  # without the validation, which both sides have
+        batch = training.next_batch()
+        negatives = sampler.negatives(batch, training)
+        sampler.observe(negatives, training.update(batch, negatives))
+        made += 1
+    return spent / made
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
+    parser.add_argument("--turns", type=int, default=6)
+    chosen = parser.parse_args()
+    overrides = ["collection=beir", f"collection.path={chosen.folder}", "policy=fixed", "function=bm25", "scale=small"]
+    config = compose([*overrides, "selector=uniform"])
+    training, sampler = assemble(config, Preparation().parts(config), 0)
+    succession: Any = SimpleNamespace(training=training)
+    steps(training, sampler, 5)
+    with session(dashboard=False):
+        look = TrainingMetrics(succession, run_tags("benchmark", config), config["validation"]["measure"])
+        ratios, bare = [], []
+        for turn in range(chosen.turns):
+            sides = {}
+            for watched in (True, False) if turn % 2 else (False, True):
+                with looking(look) if watched else nullcontext():
+                    sides[watched] = steps(training, sampler, 2 * EVERY)
+            ratios.append(sides[True] / sides[False])
+            bare.append(sides[False])
+        started = time.perf_counter()
+        for _ in range(LOOKS):
+            training.step += 1  # something to tell each time
+            look()
+        each = (time.perf_counter() - started) / LOOKS
+    step = median(bare)
+    print(f"a step takes {step * 1e3:.2f} ms; with a look every {EVERY:g} s {median(ratios):.4f} of that, median of ", end="")
+    print(f"{chosen.turns} turns: {', '.join(f'{ratio:.3f}' for ratio in sorted(ratios))}")
+    print(f"a look takes {each * 1e6:.0f} µs, which is {each / EVERY:.6%} of the steps of {EVERY:g} s")
+    print(f"at every step it would be {each / step:.2%}")
+
+
+if __name__ == "__main__":
+    main()
