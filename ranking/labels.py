@@ -37,12 +37,17 @@ def encode_labels(collection: Collection) -> tuple[NDArray[np.int32], NDArray[np
     frames = (collection.documents, collection.queries)
     columns: tuple[list[NDArray[np.int32]], ...] = ([], [])
     for kind in KINDS:
-        names = pl.concat([frame[kind].drop_nulls().unique() for frame in frames]).unique().sort()
+        labels = [frame[kind] if kind in frame.columns else _none(kind, len(frame)) for frame in frames]
+        names = pl.concat([own.drop_nulls().unique() for own in labels]).unique().sort()
         numbers = pl.DataFrame({kind: names, "number": np.arange(len(names), dtype=np.int32)})
-        for column, frame in zip(columns, frames, strict=True):
-            found = frame.select(kind).join(numbers, on=kind, how="left", maintain_order="left")["number"]
+        for column, own in zip(columns, labels, strict=True):
+            found = own.to_frame().join(numbers, on=kind, how="left", maintain_order="left")["number"]
             column.append(found.fill_null(-1).to_numpy().astype(np.int32))
     return np.stack(columns[0], 1), np.stack(columns[1], 1)
+
+
+def _none(kind: str, count: int) -> pl.Series:
+    return pl.Series(kind, [None] * count, pl.String)
 
 
 def label_counts(documents: Texts, queries: Texts) -> LabelCounts:

@@ -106,11 +106,11 @@ class Sampler:
                 part = batch if len(rows) == len(batch) else batch.take(rows)
                 offer = self.selector.select(part, function, int(count), training, self.rng)
                 first = (origins[rows] < index).sum(1)[:, None]  # a function's negatives stand together
-                columns = first + np.arange(offer.documents.shape[1])
-                self._selections.append((rows[:, None], columns, part, offer))
-                negatives[rows[:, None], columns] = offer.documents
+                columns = first + np.arange(count)
+                negatives[rows[:, None], columns[:, : offer.documents.shape[1]]] = offer.documents
+                self._selections.append((rows, columns, part, offer))
                 tally.wanted += len(rows) * int(count)
-                tally.missing += int(np.count_nonzero(negatives[rows[:, None], first + np.arange(count)] < 0))
+                tally.missing += int(np.count_nonzero(negatives[rows[:, None], columns] < 0))
         return negatives
 
     def _begin(self, training: RankerTraining) -> None:
@@ -136,8 +136,8 @@ class Sampler:
             (batch, training), self._last = self._last, None
             self.policy.observe(batch, negatives, step, training, self.rng)
             for rows, columns, part, offer in self._selections:
-                of_offer = step.scores[rows, 1 + columns]
-                of_part = replace(step, scores=np.concatenate([step.scores[rows[:, 0], :1], of_offer], 1))
+                of_offer = step.scores[rows[:, None], 1 + columns]
+                of_part = replace(step, scores=np.concatenate([step.scores[rows, :1], of_offer], 1))
                 self.selector.observe(part, offer, of_part, training, self.rng)
             for function in self.functions.values():
                 function.follow(training)
