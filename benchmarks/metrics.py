@@ -3,9 +3,8 @@
     python -m benchmarks.metrics FOLDER [--turns N]
 
 FOLDER is a BEIR folder, e.g. MedQuAD's. Trains f_FF small in turns with and without a thread that looks every five
-seconds, and compares the steps a second. That is too little to be seen beside what the machine's other work does, so one
-look is timed by itself as well: its share is what it takes over the steps of five seconds. The last line is what telling
-the same four numbers at every step would take.
+seconds, and compares the CPU time of a step. The difference is smaller than what two turns differ by, so one look is
+timed by itself as well, as a share of the five seconds; the last line is what it would be at every step.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ LOOKS = 2000
 
 
 def steps(training: Any, sampler: Any, seconds: float) -> float:
-    """Seconds a step, over so many seconds of an endless epoch."""
-    started, made = time.perf_counter(), 0
-    while (spent := time.perf_counter() - started) < seconds:
+    """CPU seconds of the process a step, over so many seconds of an endless epoch."""
+    started, used, made = time.perf_counter(), time.process_time(), 0
+    while time.perf_counter() - started < seconds:
         if training.epoch_over:
             training.position = 0  # without the validation, which both sides have
         batch = training.next_batch()
         negatives = sampler.negatives(batch, training)
         sampler.observe(negatives, training.update(batch, negatives))
         made += 1
-    return spent / made
+    return (time.process_time() - used) / made
 
 
 def main() -> None:
@@ -51,6 +50,7 @@ def main() -> None:
     overrides = ["collection=beir", f"collection.path={chosen.folder}", "policy=fixed", "function=bm25", "scale=small"]
     config = compose([*overrides, "selector=uniform"])
     training, sampler = assemble(config, Preparation().parts(config), 0)
+    training.validations.append(0.5)  # something to tell of
     succession: Any = SimpleNamespace(training=training)
     steps(training, sampler, 5)
     with session(dashboard=False):
@@ -63,14 +63,14 @@ def main() -> None:
                     sides[watched] = steps(training, sampler, 2 * EVERY)
             ratios.append(sides[True] / sides[False])
             bare.append(sides[False])
-        started = time.perf_counter()
+        started = time.thread_time()
         for _ in range(LOOKS):
             training.step += 1  # something to tell each time
             look()
-        each = (time.perf_counter() - started) / LOOKS
+        each = (time.thread_time() - started) / LOOKS
     step = median(bare)
-    print(f"a step takes {step * 1e3:.2f} ms; with a look every {EVERY:g} s {median(ratios):.4f} of that, median of ", end="")
-    print(f"{chosen.turns} turns: {', '.join(f'{ratio:.3f}' for ratio in sorted(ratios))}")
+    turns = ", ".join(f"{ratio:.3f}" for ratio in sorted(ratios))
+    print(f"a step takes {step * 1e3:.2f} ms; with a look every {EVERY:g} s {median(ratios):.4f} of that ({turns})")
     print(f"a look takes {each * 1e6:.0f} µs, which is {each / EVERY:.6%} of the steps of {EVERY:g} s")
     print(f"at every step it would be {each / step:.2%}")
 

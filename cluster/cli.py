@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from cluster.jobs import arguments as jobs
 from ranking.errors import BadInput
 
 INTERRUPTED = 130
@@ -98,6 +99,15 @@ def _parser() -> argparse.ArgumentParser:
         metavar="key=value",
         help="baseline='policy=… function=… selector=…', or of a pool baseline=METHOD",
     )
+    watching = verb(
+        "dashboard",
+        "Provision the Grafana dashboard of the Ray session that runs here, and start Prometheus for it.",
+        "examples:\n  pyrite dashboard            until Ctrl-C\n"
+        "  pyrite dashboard --check    does every query of the dashboard return data?",
+    )
+    watching.add_argument("--check", action="store_true", help="run the dashboard's queries, say which return data")
+    watching.add_argument("--port", type=int, help="of Prometheus, on this machine alone; else 9090, or any free one")
+    watching.add_argument("--session", metavar="FOLDER", help="of the Ray session; else the one that started last")
     shown = verb(
         "options",
         "Show the whole configuration that overrides give, with what each option means.",
@@ -107,12 +117,19 @@ def _parser() -> argparse.ArgumentParser:
         "--for", dest="of", choices=("learn", "pool", "judge"), help="options of another verb than train and study"
     )
     shown.add_argument("overrides", nargs="*", metavar="key=value", help="what differs from the defaults")
+    jobs.add_verbs(verb)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; exit code 0 for success, 1 for runs that failed, 2 for bad input, 130 for Ctrl-C."""
-    chosen = _parser().parse_args(arguments)
+    jobs.listen()
+    parser = _parser()
+    chosen, more = parser.parse_known_args(arguments)
+    if any(text.startswith("-") for text in more) or (more and not hasattr(chosen, "overrides")):
+        parser.error(f"unrecognized arguments: {' '.join(more)}")
+    if more:  # overrides that stand behind an option
+        chosen.overrides += more
     try:
         sys.exit(_run(chosen))
     except BadInput as error:
@@ -149,6 +166,8 @@ def _run(chosen: argparse.Namespace) -> int:
     from rich.console import Console
 
     console = Console(highlight=False)
+    if chosen.verb in jobs.VERBS:
+        return jobs.run(chosen, console)
     if chosen.verb == "options":
         from cluster.options import show
 
@@ -167,6 +186,10 @@ def _run(chosen: argparse.Namespace) -> int:
         else:
             judge(chosen.overrides, console)
         return 0
+    if chosen.verb == "dashboard":
+        from cluster.dashboard import dashboard
+
+        return dashboard(console, chosen.check, chosen.port, chosen.session)
     if chosen.verb == "report":
         from cluster.configuration import compose
         from cluster.pools import conclusion as of_pools

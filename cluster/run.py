@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +20,7 @@ from cluster.embeddings import check_vectors, spread_out, vectors_of
 from cluster.learning.agent_file import check_agent
 from cluster.learning.surroundings import equip
 from cluster.live_indexes import attach_indexes, encoder_options, live_functions
+from cluster.metrics.training import watched
 from cluster.parallel.demand import check_workers
 from cluster.preparation import read_encoded
 from cluster.rankers import make_ranker
@@ -136,6 +137,7 @@ def run(
     share: Callable[[RankerTraining, Sampler], None] = lambda training, sampler: None,
     name: str = "run",
     note: Callable[[str], None] = lambda line: None,
+    watch: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Train and evaluate one ranker.
 
@@ -150,6 +152,7 @@ def run(
         share: joins a fresh training to those of other workers (`cluster.parallel`).
         name: of the run, for what it starts on the cluster.
         note: told what it starts there, and loses.
+        watch: tags of its metrics (`cluster.metrics.training.run_tags`); None: it tells none.
     """
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
     saved = store.load() if store else None
@@ -174,7 +177,8 @@ def run(
                 if store and clock.due(save_every):
                     _keep(store, outcome, succession.state_dict(), clock.seconds)
 
-            succession.fit(after_epoch)
+            with watched(succession, watch, config["validation"]["measure"]):
+                succession.fit(after_epoch)
         outcome.seconds += clock.seconds
         _measure(config, parts, fold, succession, outcome)
         if store and fold + 1 < len(splits):

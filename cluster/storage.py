@@ -44,6 +44,13 @@ class Storage:
         """The whole path of a file."""
         return f"{self._root}/{name}"
 
+    def shown(self, name: str = "") -> str:
+        """A file, or the folder itself, as people are told of it: from where they stand if it lies beneath."""
+        if not self.local:
+            return self.path(name) if name else self.place
+        relative = os.path.relpath(self.path(name))
+        return os.path.abspath(self.path(name)) if relative.startswith("..") else relative
+
     def write(self, name: str, content: bytes) -> None:
         """Write a file whole: under a temporary name, then renamed.
 

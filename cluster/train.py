@@ -15,6 +15,7 @@ from rich.table import Table
 from cluster.configuration import CHOICES, compose
 from cluster.learning.agent_file import learner_of
 from cluster.live_indexes import check_room, live_functions
+from cluster.metrics.training import run_tags
 from cluster.preparation import Preparation
 from cluster.run import Outcome, Progress, check
 from cluster.storage import Storage
@@ -67,7 +68,8 @@ def train(overrides: Sequence[str], console: Console) -> None:
 
     with _workers(planned.config):
         if storage is None:
-            outcome = runner(planned.config)(planned.config, parts, tell, name=planned.name, note=note)
+            watch = run_tags("train", planned.config)
+            outcome = runner(planned.config)(planned.config, parts, tell, name=planned.name, note=note, watch=watch)
         else:
             planned.config["weights"] = True
             keys = preparation.keys(planned.config)

@@ -187,6 +187,13 @@ class RankerTraining:
         return self.position >= len(self.examples) or self.diverged
 
     @property
+    def running_loss(self) -> float:
+        """Mean loss of the epoch's batches so far; between epochs that of the last one, nan before the first batch."""
+        if self.position and not self.epoch_over:
+            return self._epoch_loss / math.ceil(self.position / self.batch_size)
+        return self.losses[-1] if self.losses else math.nan
+
+    @property
     def done(self) -> bool:
         """Whether early stopping or the epoch limit has ended it."""
         waited = self.epoch - self.best_epoch

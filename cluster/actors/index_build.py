@@ -14,6 +14,7 @@ from cluster.actors.corpus import Corpus, Size
 from cluster.actors.encoder import Encoder
 from cluster.actors.errors import unwrapped
 from cluster.actors.index_folder import WEIGHTS, IndexFolder, Publication
+from cluster.actors.names import own_name, unique
 from ranking.errors import BadInput
 from ranking.index import IndexOptions
 from ranking.index_versions import (
@@ -86,7 +87,8 @@ class EncoderPool:
             num_cpus=options.cpu, num_gpus=options.gpu, max_restarts=-1, max_task_retries=LOSSES
         )(Encoder)  # fmt: skip
         made = (corpus, options.threads, options.gpu > 0)
-        self.actors: list[Any] = [actor.remote(*made) for _ in range(options.encoders)]
+        names = [unique(f"{own_name('index')}:encoder-{number}") for number in range(options.encoders)]
+        self.actors: list[Any] = [actor.options(name=name).remote(*made) for name in names]
         self._arriving: dict[ray.ObjectRef, Any] = {}
 
     def measure(self, weights: ray.ObjectRef, digest: str) -> Size:

@@ -1,42 +1,37 @@
-"""What a negative index tells the dashboard."""
+"""What a negative index tells."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ray.util.metrics import Counter, Gauge, Histogram
-
-TAGS = ("run", "function")
-SECONDS = [0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000]
+from cluster.metrics.instruments import EVERY, Count, Pace, tell
 
 
 class IndexMetrics:
-    """Figures of one index, scraped as `ray_pyrite_index_…`.
+    """Figures of one index. Answers come with every step of the trainer and are told every few seconds.
 
     Args:
         tags: the run and the function that it serves.
+        every: seconds.
     """
 
-    def __init__(self, tags: Mapping[str, str]) -> None:
-        self._version = Gauge("pyrite_index_version", "number of the version that is served", TAGS)
-        self._age = Gauge("pyrite_index_age_steps", "steps of the trainer since the served weights were its own", TAGS)
-        self._build = Histogram("pyrite_index_build_seconds", "seconds that a build took", SECONDS, TAGS)
-        self._queries = Counter("pyrite_index_queries_total", "queries that were answered", TAGS)
-        self._guarded = Counter("pyrite_index_guarded_total", "documents that the guard dropped from answers", TAGS)
-        for metric in (self._version, self._age, self._build, self._queries, self._guarded):
-            metric.set_default_tags(dict(tags))
+    def __init__(self, tags: Mapping[str, str], every: float = EVERY) -> None:
+        self.tags, self._pace = tags, Pace(every)
+        self._queries = Count("pyrite_index_queries_total", tags, every)
+        self._guarded = Count("pyrite_index_guarded_documents_total", tags, every)
 
     def answered(self, queries: int, version: int, age: int) -> None:
         """Some queries were answered from a version of this age in steps."""
-        self._queries.inc(queries)
-        self._version.set(version)
-        self._age.set(age)
+        self._queries.add(queries)
+        if self._pace.due():
+            tell("pyrite_index_version_number", version, self.tags)
+            tell("pyrite_index_age_steps", age, self.tags)
 
     def built(self, seconds: float) -> None:
         """A version is finished."""
-        self._build.observe(seconds)
+        tell("pyrite_index_build_seconds", seconds, self.tags)
 
     def guarded(self, documents: int) -> None:
         """The guard dropped some documents."""
         if documents:
-            self._guarded.inc(documents)
+            self._guarded.add(documents)

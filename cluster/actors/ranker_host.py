@@ -8,6 +8,8 @@ from typing import Any
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from cluster.actors.host_metrics import HostMetrics
+from cluster.actors.names import own_name
 from cluster.learning.environments import Environments
 from rl.copies import Copies, Transition
 
@@ -26,6 +28,7 @@ class RankerHost:
         self._make = Environments(config)
         self._parts = self._make.parts()
         self._shares: dict[int, Copies] = {}
+        self._metrics = HostMetrics(own_name("host"))
 
     def attach(
         self, first: int, count: int, begun: Sequence[tuple[int, int]] | None = None
@@ -43,20 +46,24 @@ class RankerHost:
             copies = self._shares[first] = self._make.copies(self._parts, first, count)
             for environment, (episode, decision) in zip(copies.environments, begun or [], strict=False):
                 environment.begin_at(episode, decision)  # type: ignore[attr-defined]
+            self._metrics.copies += count
         copies = self._shares[first]
         return copies.single_observation_space, copies.single_action_space
 
     def detach(self, first: int) -> None:
         """Forget a share."""
-        self._shares.pop(first, None)
+        forgotten = self._shares.pop(first, None)
+        self._metrics.copies -= forgotten.num_envs if forgotten is not None else 0
 
     def reset(self, first: int) -> Any:
         """`Copies.reset` of a share."""
-        return self._shares[first].reset()
+        with self._metrics.busy():
+            return self._shares[first].reset()
 
     def step(self, first: int, actions: NDArray[Any]) -> Transition:
         """`Copies.step` of a share."""
-        return self._shares[first].step(actions)
+        with self._metrics.busy():
+            return self._shares[first].step(actions)
 
     def state_dict(self, first: int) -> dict[str, Any]:
         """`Copies.state_dict` of a share."""

@@ -15,6 +15,8 @@ from cluster.configuration import build
 from cluster.learning.agent_file import FILE
 from cluster.learning.environments import Environments, spaces_of
 from cluster.learning.record import LEARNED, RANDOM, row, table
+from cluster.metrics.learning import LearningMetrics
+from cluster.metrics.training import study_of
 from cluster.storage import Storage
 from cluster.studies.results import parquet
 from ranking.checkpoint import from_bytes, to_bytes
@@ -90,6 +92,7 @@ def learn(
     content = storage.read(STATE)
     saved = from_bytes(content, f"{storage}/{STATE}") if content else None
     rows: list[dict[str, Any]] = saved["rows"] if saved else []
+    tell = _measured(tell, LearningMetrics(study_of(storage.place), len(rows)))
     if saved is None and config["yardstick"]:
         rows += _yardstick(config, place, parts, tell)
     learning = _build(config, build(config["agent"]), place, parts, 0)
@@ -107,6 +110,16 @@ def learn(
     storage.write(EPISODES, parquet(episodes))
     storage.delete(STATE)
     return episodes
+
+
+def _measured(tell: Tell, metrics: LearningMetrics) -> Tell:
+    """Tell the metrics what is told."""
+
+    def both(told: Told) -> None:
+        metrics.tell(told.rows, told.episodes >= told.wanted)
+        tell(told)
+
+    return both
 
 
 def _learn(

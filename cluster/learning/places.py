@@ -89,9 +89,10 @@ def learn_on_hosts(
     """
     workers = workers_of(config)
     with _hosts(config, workers, name) as (group, names):
-        queue = Queue(actor_options={"num_cpus": 0})
+        queue = Queue(actor_options={"num_cpus": 0, "name": f"{name}-progress"})
         strategy = PlacementGroupSchedulingStrategy(group, 0, placement_group_capture_child_tasks=True)
-        body = ray.remote(num_cpus=LIGHT, max_retries=0)(_learn).options(scheduling_strategy=strategy)
+        named = ray.remote(num_cpus=LIGHT, max_retries=0)(_learn)
+        body = named.options(name=f"{name}-learner", scheduling_strategy=strategy)
         result = body.remote(config, names, workers, storage, dict(facts), queue)
         try:
             while not ray.wait([result], timeout=0)[0]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import shlex
 import time
 from collections.abc import Sequence
@@ -192,7 +191,7 @@ def show(
             f"{measure} of the last episodes against the random agent's: {tests['learned'] - tests['random']:+.4f}, "
             f"t-test p = {tests['t_p']:.3g}, Kolmogorov-Smirnov p = {tests['ks_p']:.3g}"
         )
-    where = os.path.relpath(storage.path("")) if storage.local else storage.place
+    where = storage.shown()
     if FILE not in storage.names():
         console.print(escape(f"episodes and figures: {where}; its network is RLlib's own, and its policy was not kept"))
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.placement_group import get_current_placement_group, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from cluster.actors.names import unique
 from cluster.parallel.conductor import Conductor
 from cluster.run import Outcome, Progress, StateStore, run
 from ranking.checkpoint import from_bytes, to_bytes
@@ -27,6 +28,7 @@ def run_on_workers(
     save_every: float = 30.0,
     name: str = "run",
     note: Callable[[str], None] = lambda line: None,
+    watch: Mapping[str, str] | None = None,
 ) -> Outcome:
     """`cluster.run.run` by the workers that `resources` asks for; without dropout, what it gives differs by rounding.
 
@@ -44,6 +46,7 @@ def run_on_workers(
             every epoch.
         name: of the run, for what it starts on the cluster.
         note: told what it starts there, and loses.
+        watch: tags of its metrics, which the first worker tells; None: it tells none.
 
     Raises:
         BadInput: where a worker has met bad input.
@@ -51,11 +54,12 @@ def run_on_workers(
     """
     # On this node, which the caller needs anyway, and outside a trial's placement group, which has no room for it.
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    options = {"num_cpus": 0, "max_concurrency": 16, "scheduling_strategy": here}
+    called = unique(f"conductor:{name}")
+    options = {"name": called, "num_cpus": 0, "max_concurrency": 16, "scheduling_strategy": here}
     conductor: Any = ray.remote(Conductor).options(**options).remote()
     shared = {name: part if isinstance(part, ray.ObjectRef) else ray.put(part) for name, part in parts.items()}
     # Inside an object of its own, so that only the workers unpack what they alone need.
-    job = ray.put(partial(_work, config, shared, conductor, store, save_every, name))
+    job = ray.put(partial(_work, config, shared, conductor, store, save_every, name, watch))
     ending = conductor.conduct.remote(partial(_perform, [job]), config["resources"])
     try:
         outcome = None
@@ -89,6 +93,7 @@ def _work(
     store: StateStore | None,
     save_every: float,
     name: str,
+    watch: Mapping[str, str] | None,
 ) -> None:
     """What each worker does: the run, of which its rows are its own."""
     from cluster.parallel.crew import crew
@@ -110,7 +115,7 @@ def _work(
         ray.get(conductor.tell.remote(line))
 
     ray.get(conductor.settle.remote(get_current_placement_group()))
-    outcome = run(config, parts, tell, store, save_every, name=name, note=note, share=crew(config))
+    outcome = run(config, parts, tell, store, save_every, name=name, note=note, share=crew(config), watch=watch)
     ray.get(conductor.finish.remote(to_bytes(vars(outcome))))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -94,7 +93,7 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
         console.print(f"[red]failed[/] {escape(f'{name}: {error}')}")
     if "budgets" not in tables:
         return
-    where = os.path.relpath(storage.path("report.html")) if storage.local else storage.path("report.html")
+    where = storage.shown("report.html")
     console.print(f"report: {escape(where)}", soft_wrap=True)
 
 

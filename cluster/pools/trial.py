@@ -12,6 +12,8 @@ import numpy as np
 import polars as pl
 
 from cluster.configuration import build, digest
+from cluster.metrics.instruments import Count
+from cluster.metrics.training import study_of
 from cluster.pools.plan import Variant
 from cluster.pools.sources import NamedPool
 from cluster.pools.summary import WHOLE
@@ -78,12 +80,16 @@ def conduct_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[
     """
     started = time.perf_counter()
     method: Method = build(trial.node)
+    tags = {"study": study_of(storage.place), "method": trial.label}
+    judged = Count("pyrite_pool_judgements_total", tags)
     orders: list[JudgingOrder] = []
     areas: list[float] = []
     for seed in range(trial.options["seeds"]):
         orders += simulate(method, pool, [seed], trial.options["cpu"])
+        judged.add(sum(map(len, orders[-1].documents)))
         areas.append(effort(pool, orders[-1])["area"])
         on_seed(seed + 1, areas[-1])
+    judged.flush()
     simulated = time.perf_counter() - started
     for name, table in measure(trial.options, method, pool, orders).items():
         said = (pl.lit(trial.pool).alias("pool"), pl.lit(trial.label).alias("method"))

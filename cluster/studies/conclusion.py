@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -132,7 +131,7 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
     failed = trials.filter(pl.col("status") == "failed")
     for name, error in failed.select("run", "error").rows():
         console.print(f"[red]failed[/] {escape(f'{name}: {error}')}")
-    where = os.path.relpath(storage.path("report.html")) if storage.local else storage.path("report.html")
+    where = storage.shown("report.html")
     console.print(f"report: {escape(where)}", soft_wrap=True)
 
 

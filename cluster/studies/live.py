@@ -98,6 +98,13 @@ class LiveTable(Callback):
         again = f", {self.retried} tried again" if self.retried else ""
         return f"{span(spent)}{left}{trouble}{again}"
 
+    @property
+    def states(self) -> dict[str, int]:
+        """How many runs are in which state."""
+        running, ended = len(self.running), self.done - self.failed
+        waiting = max(self.total - self.done - running, 0)
+        return {"waiting": waiting, "running": running, "done": ended, "failed": self.failed}
+
     # What Tune tells.
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cluster.configuration import digest
+from cluster.metrics.training import run_tags
 from cluster.run import Outcome, Progress, run
 from cluster.storage import Storage
 from cluster.studies.sweep import Planned
@@ -57,7 +58,8 @@ def conduct_run(
         note: told what the run starts on the cluster, and loses.
     """
     state = RunState(storage, name, keys)
-    outcome = runner(config)(config, parts, on_epoch, state, save_every, name=name, note=note)
+    watch = run_tags(storage.place, config)
+    outcome = runner(config)(config, parts, on_epoch, state, save_every, name=name, note=note, watch=watch)
     weights, outcome.weights = outcome.weights, None
     if weights is not None:
         _write_weights(storage, name, weights)

@@ -7,10 +7,13 @@ import os
 from typing import Any
 
 from ray import tune
-from ray.tune import Callback, FailureConfig, RunConfig, TuneConfig
+from ray.tune import FailureConfig, RunConfig, TuneConfig
 from ray.tune.search import Searcher
 
+from cluster.metrics.training import study_of
+from cluster.metrics.trials import TrialStates
 from cluster.storage import Storage
+from cluster.studies.live import LiveTable
 
 _NUMBERS = itertools.count()
 
@@ -20,7 +23,7 @@ def run_trials(
     space: dict[str, Any],
     storage: Storage,
     options: dict[str, Any],
-    callback: Callback,
+    table: LiveTable,
     search: Searcher | None = None,
     samples: int = 1,
 ) -> dict[str, str]:
@@ -31,7 +34,7 @@ def run_trials(
         space: of the trials; each has `run`, a mapping with a `name`.
         storage: the study's folder, in which Tune keeps its own.
         options: `concurrent` and `retries` of the study.
-        callback: told what happens.
+        table: told what happens, and counted by in the metrics.
         search: proposes trials; None runs the space.
         samples: trials that it proposes.
 
@@ -59,7 +62,7 @@ def run_trials(
             name=f"tune/{name}" if storage.local else f"tune-{name}",
             storage_path=storage.path("").rstrip("/") if storage.local else storage.place,
             failure_config=FailureConfig(max_failures=options["retries"]),
-            callbacks=[callback],
+            callbacks=[table, TrialStates(table, study_of(storage.place))],
             verbose=0,
         ),
     )

@@ -54,6 +54,10 @@ class LockstepRunner(SingleAgentEnvRunner):
         if not hasattr(self.env, "observation_space"):  # RLlib asks for it and then takes a single copy's
             self.env.observation_space, self.env.action_space = self.get_spaces()[INPUT_ENV_SPACES]
 
+    def __repr__(self) -> str:
+        """What Ray's dashboard and logs call it."""
+        return f"runner of copies {self.first} to {self.first + self.num_envs - 1}"
+
     def get_spaces(self) -> dict[str, Any]:
         """The spaces of one copy and of all; copies that live elsewhere need only say the former."""
         if self.env is None:

@@ -8,9 +8,10 @@ import pytest
 from tests.cluster.commands import command
 
 HEAVY = {"torch", "ray", "polars", "numpy", "hydra", "matplotlib", "scipy", "transformers"}
+VERBS = ["train", "study", "pool", "judge", "report", "options", "dashboard", "submit", "jobs", "logs", "stop"]
 
 
-@pytest.mark.parametrize("verb", [[], ["train"], ["study"], ["pool"], ["judge"], ["report"], ["options"]])
+@pytest.mark.parametrize("verb", [[], *([verb] for verb in VERBS)])
 def test_help_loads_nothing_heavy(verb: list[str]) -> None:
     code = (
         "import sys\nfrom cluster.cli import main\n"

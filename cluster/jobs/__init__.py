@@ -1,0 +1,1 @@
+"""Jobs on a Ray cluster: sending a command there, watching it and ending it."""

@@ -1,0 +1,77 @@
+"""Every metric there is: the one table that code, documentation and tests read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["gauge", "counter", "histogram"]
+
+SECONDS = [0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000]
+"""Bounds of the histograms, which are all of seconds."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric.
+
+    Args:
+        name: `pyrite_WHAT_UNIT`; a counter's ends in `_total`. A number without a unit is a `ratio` where it lies
+            between 0 and 1, and else a `value`.
+        kind: a gauge is a number of now, a counter grows, a histogram counts by size.
+        unit: what it counts in.
+        tags: that tell its series apart; each has few values.
+        says: what it is.
+    """
+
+    name: str
+    kind: Kind
+    unit: str
+    tags: tuple[str, ...]
+    says: str
+
+    @property
+    def scraped(self) -> str:
+        """What Prometheus calls it."""
+        return f"ray_{self.name}"
+
+
+_STUDY, _TRAINING = ("study",), ("study", "method")
+_LEARNING, _INDEX = ("study", "agent"), ("run", "function")
+
+CATALOGUE = {
+    metric.name: metric
+    for metric in (
+        Metric("pyrite_study_trials", "gauge", "trials", (*_STUDY, "state"), "trials of a study by state: "
+               "waiting, running, done or failed"),
+        Metric("pyrite_study_retries_total", "counter", "retries", _STUDY, "trials that were lost and tried again"),
+        Metric("pyrite_training_steps_total", "counter", "steps", _TRAINING, "optimizer steps of rankers"),
+        Metric("pyrite_training_pairs_total", "counter", "pairs", _TRAINING, "pairs of a query and one of its "
+               "relevant documents that rankers have learned from"),
+        Metric("pyrite_training_loss_value", "gauge", "of the objective", _TRAINING, "mean training loss of the "
+               "epoch so far"),
+        Metric("pyrite_training_validation_value", "gauge", "of the measure", (*_TRAINING, "measure"),
+               "validation measure after the last epoch"),
+        Metric("pyrite_learning_episodes_total", "counter", "episodes", _LEARNING, "episodes that have ended"),
+        Metric("pyrite_learning_steps_total", "counter", "steps", _LEARNING, "optimizer steps of the rankers in "
+               "episodes that have ended"),
+        Metric("pyrite_learning_return_value", "gauge", "of the reward", _LEARNING, "reward of an episode, summed, "
+               "mean of the last 32"),
+        Metric("pyrite_learning_validation_value", "gauge", "of the measure", _LEARNING, "validation measure of an "
+               "episode's best epoch, mean of the last 32"),
+        Metric("pyrite_learning_action_ratio", "gauge", "share of decisions", (*_LEARNING, "action"), "how often an "
+               "action was chosen, mean of the last 32 episodes"),
+        Metric("pyrite_host_busy_seconds_total", "counter", "seconds", ("host",), "time in which a ranker host "
+               "trained; its rate is the host's occupancy"),
+        Metric("pyrite_host_copies", "gauge", "copies", ("host",), "rankers that a host holds"),
+        Metric("pyrite_index_version_number", "gauge", "number", _INDEX, "version of the index that is served"),
+        Metric("pyrite_index_age_steps", "gauge", "steps", _INDEX, "steps of the trainer since the served weights "
+               "were its own"),
+        Metric("pyrite_index_build_seconds", "histogram", "seconds", _INDEX, "time that a build took"),
+        Metric("pyrite_index_queries_total", "counter", "queries", _INDEX, "queries that were answered"),
+        Metric("pyrite_index_guarded_documents_total", "counter", "documents", _INDEX, "documents that the guard "
+               "dropped from answers"),
+        Metric("pyrite_pool_judgements_total", "counter", "judgements", _TRAINING, "judgements that were simulated"),
+    )
+}  # fmt: skip
+"""The metrics by name."""

@@ -1,0 +1,41 @@
+"""A Ray session with a dashboard that reports every second, runs one study and tells one number of every metric.
+
+Prints the session's folder; then does its work when told to, a line each time; ends with its input.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from cluster.cli import main
+from cluster.metrics.catalogue import CATALOGUE
+from cluster.metrics.instruments import tell
+
+
+def everything(value: float) -> None:
+    """Tell a number of each metric."""
+    for metric in CATALOGUE.values():
+        tags = dict.fromkeys(metric.tags, "made up")
+        tell(metric.name, value, {**tags, "agent": "learned"} if "agent" in tags else tags)
+
+
+if __name__ == "__main__":
+    import ray
+
+    ray.init(
+        address="local", num_cpus=2, include_dashboard=True, dashboard_host="127.0.0.1", dashboard_port=0,
+        _temp_dir=sys.argv[1], _system_config={"metrics_report_interval_ms": 1000}, log_to_driver=False,
+    )  # fmt: skip
+    print("SESSION", ray._private.worker._global_node.get_session_dir_path(), flush=True)
+    for line in sys.stdin:
+        order = json.loads(line)
+        if order["command"]:
+            try:
+                main(order["command"])
+            except SystemExit as ended:
+                print("ENDED", ended.code, flush=True)
+        else:
+            everything(order["value"])
+            print("TOLD", flush=True)
+    ray.shutdown()

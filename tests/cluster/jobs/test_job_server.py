@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from ray.exceptions import AuthenticationError
+
+from cluster.jobs import server
+from cluster.jobs.nodes import are_this_machine
+from cluster.jobs.server import VARIABLE, connected, find_server, told
+from ranking.errors import BadInput
+from tests.cluster.commands import command
+
+ANSWERS: dict[str, tuple[int, str]] = {
+    "/page": (200, "<html>"),
+    "/other": (200, "[]"),
+    "/locked": (401, "Unauthorized: Missing authentication token"),
+    "/wrong": (403, "Forbidden: Invalid authentication token"),
+}
+"""What a made-up server says of its version, by what stands before `/api/version`."""
+
+
+class Answering(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        jobless = (404, "Job study-1 does not exist")
+        version = (200, json.dumps({"version": "4", "ray_version": "2.60.0", "ray_commit": "", "session_name": ""}))
+        usual = version if self.path == "/api/version" else jobless
+        status, text = ANSWERS.get(self.path.removesuffix("/api/version"), usual)
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *said: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def made_up() -> Iterator[str]:
+    """URL of a server that is none of Ray's, but under its root."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{serving.server_port}"
+        serving.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def test_the_address_goes_before_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "http://third:8265")
+    assert find_server(None) == "http://third:8265"
+    monkeypatch.setenv(VARIABLE, "http://second:8265/")
+    assert find_server(None) == "http://second:8265"
+    assert find_server("https://first/ray/") == "https://first/ray"
+    assert find_server("first:9000") == "http://first:9000"
+    assert find_server("first") == "http://first:8265"
+
+
+def test_the_variable_does_not_go_before_the_address(made_up: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "http://192.0.2.1:8265")
+    with connected(made_up) as client:
+        assert client.get_address() == made_up
+    assert os.environ[VARIABLE] == "http://192.0.2.1:8265"
+
+
+@pytest.mark.parametrize("address", ["ray://head:10001", "http://"])
+def test_addresses_of_something_else(address: str) -> None:
+    with pytest.raises(BadInput, match=r"is no address of a job server; .*http://HOST:8265"):
+        find_server(address)
+
+
+def test_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("jobs", "--address", f"127.0.0.1:{free_port()}") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "nobody answers" in line
+    assert "ray start --head" in line
+
+
+def test_no_ray_runs_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{free_port()}")
+    monkeypatch.setattr(server, "PORT", free_port())
+    assert command("logs", "study-1") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no Ray with a job server runs on this machine; start one with `ray start --head`" in line
+    assert "--address" in line
+
+
+@pytest.mark.parametrize("path", ["/page", "/other"])
+def test_something_else_answers(made_up: str, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("stop", "study-1", "--address", made_up + path) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "is no job server of Ray" in line
+
+
+@pytest.mark.parametrize(("path", "token"), [("/locked", False), ("/wrong", True)])
+def test_a_server_that_refuses_says_what_to_set(
+    made_up: str, path: str, token: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(server, "token_given", lambda: token)
+    assert command("jobs", "--address", made_up + path) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert ("refuses our token" if token else "wants its token") in line
+    assert "RAY_AUTH_TOKEN, or into the file that RAY_AUTH_TOKEN_PATH names" in line
+
+
+def test_a_client_that_sends_no_token_by_its_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "f" * 64)
+    with pytest.raises(BadInput, match=r"wants its token; set RAY_AUTH_MODE=token$"), told("http://head:8265"):
+        raise AuthenticationError("no token")
+
+
+def test_a_job_that_is_not_there(made_up: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["logs", "study-1"], ["logs", "study-1", "--follow"]):
+        assert command(*arguments, "--address", made_up) == 2
+        assert "Job study-1 does not exist; `pyrite jobs` lists" in capsys.readouterr().err
+
+
+def test_our_own_faults_keep_their_traceback() -> None:
+    with pytest.raises(RuntimeError, match="ours"), told("http://head:8265"):
+        raise RuntimeError("ours")
+
+
+def test_which_nodes_are_this_machine() -> None:
+    assert are_this_machine({"127.0.0.1"})
+    assert not are_this_machine({"127.0.0.1", "203.0.113.7"})

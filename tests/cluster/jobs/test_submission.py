@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import argparse
+import io
+import shlex
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from cluster.jobs import submission
+from cluster.jobs.arguments import _order
+from cluster.jobs.places import Sight
+from cluster.jobs.submission import Order, arguments_of, send
+from ranking.errors import BadInput
+from tests.cluster.commands import command
+
+
+class Client:
+    """A job server's client that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, Any] = {}
+        self.packed: list[str] = []
+
+    def get_address(self) -> str:
+        return "http://head:8265"
+
+    def submit_job(self, **given: Any) -> None:
+        self.given = given
+        with zipfile.ZipFile(given["runtime_env"]["working_dir"]) as archive:
+            self.packed = archive.namelist()
+
+
+@pytest.fixture
+def console() -> Console:
+    return Console(file=io.StringIO(), width=200)
+
+
+@pytest.fixture
+def of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submission, "addresses", lambda url: {"127.0.0.1"})
+
+
+@pytest.fixture
+def of_two_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submission, "addresses", lambda url: {"127.0.0.1", "203.0.113.7"})
+
+
+def sent(order: Order, console: Console) -> Client:
+    client: Any = Client()
+    send(order, client, console)
+    assert isinstance(client, Client)
+    return client
+
+
+@pytest.mark.usefixtures("of_this_machine")
+def test_overrides_come_through_intact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, console: Console) -> None:
+    monkeypatch.chdir(tmp_path)
+    overrides = ["optimizer.lr=tag(log,interval(1e-4,1e-2))", "baseline='policy=fixed function=bm25'", "~recipe"]
+    given = sent(Order("study", [*overrides, "out=outputs/s"], note="it's late"), console).given
+    assert shlex.split(given["entrypoint"]) == [
+        sys.executable, "-m", "cluster", "study", *overrides, f"out={tmp_path}/outputs/s"
+    ]  # fmt: skip
+    assert given["metadata"] == {
+        "name": "study",
+        "verb": "study",
+        "overrides": shlex.join([*overrides, f"out={tmp_path}/outputs/s"]),
+        "note": "it's late",
+    }
+    assert given["submission_id"].startswith("study-20")
+    assert given["entrypoint_num_cpus"] is None
+
+
+@pytest.mark.usefixtures("of_two_machines")
+def test_what_a_cluster_is_told(tmp_path: Path, console: Console) -> None:
+    (tmp_path / "requirements.txt").write_text("einops\n")
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "mine.py").write_text("")
+    order = Order(
+        "learn", ["out=s3://lab/agent"], name="night", folder=str(tmp_path / "code"), cpus=2, resources={"big": 1.0},
+        uv=str(tmp_path / "requirements.txt"),
+    )  # fmt: skip
+    client = sent(order, console)
+    assert client.packed == ["mine.py"]
+    assert client.given["entrypoint"] == "python -m cluster learn out=s3://lab/agent"
+    assert client.given["runtime_env"]["uv"] == str(tmp_path / "requirements.txt")
+    assert client.given["runtime_env"]["env_vars"]["RAY_JOB_STOP_SIGNAL"] == "SIGINT"
+    assert client.given["entrypoint_num_cpus"] == 2
+    assert client.given["entrypoint_resources"] == {"big": 1.0}
+    assert client.given["submission_id"].startswith("night-20")
+
+
+@pytest.mark.usefixtures("of_two_machines")
+@pytest.mark.parametrize(
+    "order",
+    [
+        Order("study", ["out=outputs/s"]),
+        Order("study", ["out=/mnt/lab/s"]),
+        Order("study", []),
+        Order("pool", [], resume="outputs/p"),
+        Order("study", ["out=s3://lab/s"], pip="nowhere.txt"),
+        Order("study", ["out=s3://lab/s", "address=auto"]),
+    ],
+)
+def test_refused_before_anything_is_sent(order: Order, console: Console) -> None:
+    client: Any = Client()
+    with pytest.raises(BadInput):
+        send(order, client, console)
+    assert not client.given
+
+
+def test_a_job_that_was_not_told_where_to_write() -> None:
+    here, shared = Sight(True, (), "/home/me"), Sight(False, ("/mnt/lab",), "/home/me")
+    assert arguments_of(Order("study", ["seeds=2"]), "study-1", here)[-1] == "out=/home/me/outputs/study-1"
+    assert arguments_of(Order("study", []), "study-1", shared) == ["study", "out=/mnt/lab/outputs/study-1"]
+    assert arguments_of(Order("train", ["seed=2"]), "train-1", Sight(False)) == ["train", "seed=2"]
+    going_on = Order("study", ["retries=2"], resume="s3://lab/s")
+    assert arguments_of(going_on, "study-1", Sight(False)) == ["study", "--resume", "s3://lab/s", "retries=2"]
+
+
+def test_options_may_stand_among_the_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[tuple[Order, str | None, bool]] = []
+
+    def submit(order: Order, address: str | None, detach: bool, console: Console) -> int:
+        found.append((order, address, detach))
+        return 0
+
+    monkeypatch.setattr(submission, "submit", submit)
+    line = ["--cpus", "1", "study", "seeds=2", "--detach", "out=s3://l/s", "--address", "head", "scale=small"]
+    assert command("submit", *line, "--resources", '{"big": 1}', "--shared", "/mnt/lab") == 0
+    ((order, address, detach),) = found
+    assert list(order.overrides) == ["seeds=2", "out=s3://l/s", "scale=small"]
+    assert (order.verb, order.cpus, order.resources, order.shared) == ("study", 1, {"big": 1.0}, ("/mnt/lab",))
+    assert (address, detach) == ("head", True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["study", "seeds"], "'seeds' is not an override; write key=value"),
+        (["study", "--name", "a b"], "--name: 'a b' can't begin an id"),
+        (["study", "--pip", "a", "--uv", "b"], "--pip and --uv say two things"),
+        (["study", "--cpus", "-1"], "--cpus: -1.0 cores can't be set aside"),
+        (["study", "--resources", "[1]"], "--resources: '[1]' is no mapping of resources to numbers"),
+        (["train", "--resume", "out"], "train has no --resume"),
+    ],
+)
+def test_options_that_make_no_sense(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("submit", *arguments) == 2
+    assert f"pyrite: {says}" in capsys.readouterr().err
+
+
+def test_what_is_not_known_is_refused_as_before(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("submit", "judge") == 2
+    assert command("study", "seeds=2", "--fast") == 2
+    assert "unrecognized arguments: --fast" in capsys.readouterr().err
+    assert command("report", "outputs/s", "--fast") == 2
+
+
+def test_resources_are_numbers() -> None:
+    usual = {"sent": "study", "overrides": [], "resume": None, "name": None, "note": None, "working_dir": None}
+    more = {"exclude": [], "shared": [], "pip": None, "uv": None, "python": None, "cpus": 0}
+    with pytest.raises(BadInput, match="--resources"):
+        _order(argparse.Namespace(**usual, **more, resources='{"big": true}'))
+    assert _order(argparse.Namespace(**usual, **more, resources=None)).resources == {}

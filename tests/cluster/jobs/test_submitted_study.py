@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.commands import command
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ones, all taken at once to tell."""
+    with contextlib.ExitStack() as stack:
+        taken = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in taken:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in taken]
+
+
+@pytest.fixture
+def head(own_cache: Path) -> Iterator[str]:
+    """URL of the job server of a Ray that is being started with `ray start --head`, and will ask for the token."""
+    folder = tempfile.mkdtemp(prefix="pyrite-", dir="/tmp")  # sockets have short names
+    gcs, dashboard, agent, clients = free_ports(4)
+    process = subprocess.Popen(
+        [
+            sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=2",
+            "--node-ip-address=127.0.0.1", f"--port={gcs}", "--dashboard-host=127.0.0.1",
+            f"--dashboard-port={dashboard}", f"--dashboard-agent-listen-port={agent}",
+            f"--ray-client-server-port={clients}", "--object-store-memory=200000000",
+            f"--temp-dir={folder}", "--disable-usage-stats",
+        ],
+        env=os.environ | {"RAY_AUTH_MODE": "token"},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield f"http://127.0.0.1:{dashboard}"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(30)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def wait_for(url: str) -> None:
+    """Wait until a job server asks for its token."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        try:
+            urllib.request.urlopen(f"{url}/api/version", timeout=5).close()
+        except urllib.error.HTTPError as refused:
+            if refused.code == 401:
+                return
+            raise
+        except OSError:
+            time.sleep(0.2)
+    raise AssertionError("the head never asked for its token")
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_a_submitted_study_gives_the_same_summary(
+    head: str, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = ["study", *base, "policy=fixed", "function=bm25", "selector=uniform", "seeds=2"]
+    assert command(*study, "out=here") == 0
+    wait_for(head)
+    there = ["--address", head]
+    capsys.readouterr()
+    assert command("submit", *there, "--detach", "--note", "misspelt", "study", "colour=red") == 0
+    job, told = capsys.readouterr().out.splitlines()
+    assert f"pyrite logs {job.split()[0]} --follow --address {head}" in told
+    wrong = subprocess.Popen(
+        [sys.executable, "-m", "cluster", "jobs", *there],
+        env=os.environ | {"RAY_AUTH_TOKEN": "f" * 64}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+    assert command("submit", *there, *study, "out=there") == 0
+    said = capsys.readouterr().out
+    assert "has succeeded" in said
+    assert "AP@10" in said  # the job's own table
+    assert (tmp_path / "there" / "summary.csv").read_bytes() == (tmp_path / "here" / "summary.csv").read_bytes()
+
+    # What a job refuses comes back with its exit code.
+    assert command("logs", job.split()[0], "--follow", *there) == 2
+    assert "there is no option colour" in capsys.readouterr().out
+    assert command("jobs", *there) == 0
+    listed = capsys.readouterr().out
+    assert "succeeded" in listed
+    assert "failed (2)" in listed
+    assert "misspelt" in listed
+
+    refused = wrong.communicate()[1]
+    assert wrong.returncode == 2
+    assert len(refused.splitlines()) == 1
+    assert "RAY_AUTH_TOKEN" in refused
