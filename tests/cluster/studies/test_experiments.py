@@ -26,11 +26,12 @@ from tests.cluster.commands import command
 EXPERIMENTS = group_options()["experiment"]
 COHEN = [name for name in EXPERIMENTS if name.startswith("cohen2019")]
 PU = [name for name in EXPERIMENTS if name.startswith("pu2021")]
+SAEIDI = [name for name in EXPERIMENTS if name.startswith("saeidi2017")]
 
 
 @functools.cache
 def study(name: str, *arguments: str) -> Study:
-    own = ["ranker.checkpoint=some/where"] if name in (*PU, "sir") else []
+    own = ["ranker.checkpoint=some/where"] if name in (*PU, "sir", "saeidi2017_rankers") else []
     return read_arguments([f"experiment={name}", "data=somewhere", "out=nowhere", *own, *arguments])
 
 
@@ -114,6 +115,17 @@ def test_every_figure_of_the_paper_has_a_run_beside_it(name: str, tiny: dict[str
             assert set(methods) <= set(published.methods)
             assert all(set(rankers) <= set(published.rankers) for rankers in methods.values())
     assert published.differs, "what differs from the paper is said"
+
+
+@pytest.mark.parametrize("name", SAEIDI)
+def test_every_condition_of_saeidi_has_a_run_beside_it(name: str, tiny: dict[str, list[Planned]]) -> None:
+    published = Published.model_validate(study(name).design["published"])
+    found = matches(published, as_trials(tiny[name]))
+    assert list(found) == ["no_ctg", "ctg_rnd", "ctg_rfn"]
+    rankers = {run.config["choices"]["ranker"] for run in tiny[name]}
+    assert all({ranker for ranker, _ in ours} == rankers for ours in found.values())
+    assert all({"category", "full"} == set(run.config["origin"]) for run in tiny[name])
+    assert published.differs
 
 
 def test_table_1_is_two_rankers_by_eleven_methods_on_two_collections(tiny: dict[str, list[Planned]]) -> None:
