@@ -1,0 +1,390 @@
+"""The files in `deploy/`: shapes, and what must agree between them and the rest of the project.
+
+The launcher's file is held against the schema in the installed Ray. The manifests are held against a shape of our own,
+written after KubeRay's v1 API: strict, and no wider than what they use.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import jsonschema
+import pytest
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cluster.cli import _parser
+from cluster.configuration import compose
+from cluster.jobs.places import Sight, place_output, split_output
+from cluster.jobs.submission import AS_CTRL_C
+from cluster.studies.ranking import read_arguments
+from cluster.studies.sweep import plan
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+FILES = ("Dockerfile", "cluster.yaml", "raycluster.yaml", "rayjob.yaml")
+MANIFESTS = ("raycluster.yaml", "rayjob.yaml")
+GPU = "nvidia.com/gpu"
+
+Name = Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=47)]
+Amount = Annotated[str, Field(pattern=r"^[1-9][0-9]*(m|Mi|Gi)?$")]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Shape(BaseModel):
+    """Nothing but what is named here, and no text for a number or a number for a text."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Metadata(Shape):
+    name: Name
+
+
+class SecretKey(Shape):
+    name: Name
+    key: str
+
+
+class KeyOf(Shape):
+    secretKeyRef: SecretKey
+
+
+class Variable(Shape):
+    name: str
+    value: str | None = None
+    valueFrom: KeyOf | None = None
+
+
+class SecretName(Shape):
+    name: Name
+    optional: bool
+
+
+class Variables(Shape):
+    secretRef: SecretName
+
+
+class Port(Shape):
+    name: Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=15)]
+    containerPort: Annotated[int, Field(gt=0, lt=65536)]
+
+
+class Resources(Shape):
+    requests: dict[str, Amount]
+    limits: dict[str, Amount]
+
+
+class Container(Shape):
+    name: Name
+    image: str
+    imagePullPolicy: Literal["Always", "IfNotPresent", "Never"]
+    env: list[Variable]
+    envFrom: list[Variables]
+    ports: list[Port] = []
+    resources: Resources
+
+
+class Toleration(Shape):
+    key: str
+    operator: Literal["Exists", "Equal"]
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
+class Pod(Shape):
+    tolerations: list[Toleration] = []
+    containers: Annotated[list[Container], Field(min_length=1, max_length=1)]
+
+
+class Template(Shape):
+    spec: Pod
+
+
+class Head(Shape):
+    serviceType: Literal["ClusterIP", "NodePort", "LoadBalancer"]
+    rayStartParams: dict[str, str]
+    template: Template
+
+
+class Workers(Shape):
+    groupName: Name
+    replicas: Count
+    minReplicas: Count
+    maxReplicas: Count
+    rayStartParams: dict[str, str]
+    template: Template
+
+
+class Token(Shape):
+    mode: Literal["disabled", "token"]
+    secretName: Name
+
+
+class Autoscaler(Shape):
+    version: Literal["v1", "v2"]
+    idleTimeoutSeconds: Count
+    resources: Resources
+
+
+class Cluster(Shape):
+    rayVersion: str
+    authOptions: Token
+    enableInTreeAutoscaling: bool
+    autoscalerOptions: Autoscaler
+    headGroupSpec: Head
+    workerGroupSpecs: Annotated[list[Workers], Field(min_length=1)]
+
+
+class Job(Shape):
+    entrypoint: str
+    runtimeEnvYAML: str
+    metadata: dict[str, str]
+    submissionMode: Literal["K8sJobMode", "HTTPMode", "SidecarMode", "InteractiveMode"]
+    backoffLimit: Count
+    shutdownAfterJobFinishes: bool
+    ttlSecondsAfterFinished: Count
+    rayClusterSpec: Cluster
+
+
+class RayCluster(Shape):
+    apiVersion: Literal["ray.io/v1"]
+    kind: Literal["RayCluster"]
+    metadata: Metadata
+    spec: Cluster
+
+
+class RayJob(Shape):
+    apiVersion: Literal["ray.io/v1"]
+    kind: Literal["RayJob"]
+    metadata: Metadata
+    spec: Job
+
+
+def text_of(name: str) -> str:
+    return (DEPLOY / name).read_text(encoding="utf-8")
+
+
+def content_of(name: str) -> Any:
+    return yaml.safe_load(text_of(name))
+
+
+def head_of(name: str) -> list[str]:
+    """The comment with which a file begins, line by line."""
+    lines = []
+    for line in text_of(name).splitlines():
+        if not line.startswith("#"):
+            break
+        lines.append(line.removeprefix("#").strip())
+    return lines
+
+
+def job() -> Job:
+    return RayJob.model_validate(content_of("rayjob.yaml")).spec
+
+
+def cluster_of(manifest: str) -> Cluster:
+    if manifest == "rayjob.yaml":
+        return job().rayClusterSpec
+    return RayCluster.model_validate(content_of(manifest)).spec
+
+
+def containers_of(cluster: Cluster) -> list[Container]:
+    pods = [cluster.headGroupSpec.template, *(group.template for group in cluster.workerGroupSpecs)]
+    return [container for pod in pods for container in pod.spec.containers]
+
+
+def parsed(command: str) -> list[str]:
+    """The overrides of a command of ours, or an error where it is none."""
+    program, *arguments = shlex.split(command)
+    assert program == "pyrite"
+    chosen, more = _parser().parse_known_args(arguments)
+    assert not any(text.startswith("-") for text in more)
+    return [*getattr(chosen, "overrides", []), *more]
+
+
+def ray_version() -> str:
+    pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return next(line.removeprefix("ray==") for line in pinned if line.startswith("ray=="))
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def image() -> str:
+    return str(content_of("cluster.yaml")["docker"]["image"])
+
+
+def test_there_is_nothing_else() -> None:
+    assert sorted(path.name for path in DEPLOY.iterdir()) == sorted(FILES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_file_says_how_it_is_used(name: str) -> None:
+    said = head_of(name)
+    assert any(line.startswith("docker build") for line in said)
+    assert name == "Dockerfile" or any(f"deploy/{name}" in line for line in said)
+    assert any(line.startswith(("Yours to change", "FAISS")) for line in said)
+    for line in said:
+        if line.startswith("pyrite "):
+            assert parsed(re.split(r"\s{3,}", line)[0])
+
+
+def test_what_ray_up_takes() -> None:
+    import ray.autoscaler
+
+    schema = json.loads((Path(ray.autoscaler.__file__).parent / "ray-schema.json").read_text(encoding="utf-8"))
+    content = content_of("cluster.yaml")
+    jsonschema.validate(content, schema)
+    types = content["available_node_types"]
+    workers = {name: kind for name, kind in types.items() if name != content["head_node_type"]}
+    assert content["head_node_type"] in types
+    assert content["max_workers"] == sum(kind["max_workers"] for kind in workers.values())
+    assert any("GPU" in kind["resources"] for kind in workers.values())
+    assert any("GPU" not in kind["resources"] for kind in workers.values())
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(content | {"workers": 3}, schema)
+
+
+def test_what_kuberay_takes() -> None:
+    RayCluster.model_validate(content_of("raycluster.yaml"))
+    RayJob.model_validate(content_of("rayjob.yaml"))
+    broken = content_of("raycluster.yaml")
+    broken["spec"]["headGroupSpec"]["rayStartParams"]["num-cpus"] = 0
+    broken["spec"]["workers"] = []
+    with pytest.raises(ValidationError) as refused:
+        RayCluster.model_validate(broken)
+    assert refused.value.error_count() == 2
+
+
+def test_both_manifests_have_the_same_cluster() -> None:
+    assert cluster_of("raycluster.yaml") == cluster_of("rayjob.yaml")
+
+
+def test_one_image_everywhere() -> None:
+    named = {container.image for manifest in MANIFESTS for container in containers_of(cluster_of(manifest))}
+    assert named == {image()}
+    commands = [shlex.split(line) for line in head_of("Dockerfile") if line.startswith("docker ")]
+    build, push = commands
+    assert build[build.index("-t") + 1] == push[-1] == image()
+    assert build[build.index("-f") + 1] == "deploy/Dockerfile"
+    assert image().endswith(f":{project()['project']['version']}-ray{ray_version()}")
+
+
+def test_one_version_of_ray_everywhere() -> None:
+    assert f"\nARG RAY_VERSION={ray_version()}\n" in text_of("Dockerfile")
+    assert {cluster_of(manifest).rayVersion for manifest in MANIFESTS} == {ray_version()}
+    for name in FILES:
+        assert set(re.findall(r"(?<![\d.])2\.\d+\.\d+", text_of(name))) <= {ray_version()}
+
+
+def test_the_image_has_what_the_project_has() -> None:
+    copied = re.findall(r"^COPY --chown=\S+ (.+) \S+$", text_of("Dockerfile"), re.MULTILINE)
+    sources = {name for line in copied for name in line.split()}
+    assert all((ROOT / name).exists() for name in sources)
+    settings = project()
+    packages = {name.removesuffix("*") for name in settings["tool"]["setuptools"]["packages"]["find"]["include"]}
+    assert packages | {"pyproject.toml", "constraints.txt", "README.md", "LICENSE"} == sources
+    extras = re.findall(r"EXTRAS=([a-z,]+)", text_of("Dockerfile"))
+    assert {extra for line in extras for extra in line.split(",")} <= set(settings["project"]["optional-dependencies"])
+
+
+def test_the_entrypoint_is_a_study_of_ours(tmp_path: Path) -> None:
+    out, overrides = split_output(parsed(job().entrypoint))
+    assert shlex.split(job().entrypoint)[1] == "study"
+    study = read_arguments([*overrides, f"out={tmp_path / 'out'}"])
+    runs = [planned for point in study.points() for planned in plan(point, [], study.seeds)]
+    assert len(study.points()) == 4
+    assert len(runs) == 4 * 20
+    assert {planned.config["resources"]["gpu"] for planned in runs} == {0.25}
+    assert out is not None
+    assert compose([f"out={out}"], "study")["out"] == out
+
+
+def test_a_resumed_study_is_what_the_manifest_says() -> None:
+    out, _ = split_output(parsed(job().entrypoint))
+    again = next(line for line in head_of("rayjob.yaml") if line.startswith("entrypoint: "))
+    chosen, more = _parser().parse_known_args(shlex.split(again.removeprefix("entrypoint: "))[1:])
+    assert (chosen.verb, chosen.resume, chosen.overrides, more) == ("study", out, [], [])
+    assert f"`pyrite report {out}`" in " ".join(head_of("rayjob.yaml"))
+
+
+def test_a_job_is_interrupted_as_ours_are() -> None:
+    assert yaml.safe_load(job().runtimeEnvYAML) == {"env_vars": AS_CTRL_C}
+    assert job().backoffLimit == 0
+    assert job().shutdownAfterJobFinishes
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_results_go_where_every_node_can_write(name: str) -> None:
+    uris = re.findall(r"(?:out=|--resume |pyrite report )([a-z0-9]+:[^\s`]+)", text_of(name))
+    assert name == "Dockerfile" or uris
+    for uri in uris:
+        assert uri.startswith("s3://example-bucket/")
+        assert place_output(uri, Sight(here=False)) == uri
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS)
+def test_nothing_is_served_beyond_the_cluster(manifest: str) -> None:
+    cluster = cluster_of(manifest)
+    assert cluster.headGroupSpec.serviceType == "ClusterIP"
+    head, *workers = containers_of(cluster)
+    assert {port.containerPort for port in head.ports} == {6379, 8265, 8080}  # and not Ray Client's 10001
+    assert not any(container.ports for container in workers)
+
+
+def test_ray_up_serves_the_dashboard_on_loopback_alone() -> None:
+    content = content_of("cluster.yaml")
+    started = " ".join(content["head_start_ray_commands"])
+    assert "--dashboard-host=127.0.0.1" in started
+    assert "0.0.0.0" not in text_of("cluster.yaml")
+    assert "security_group" not in content["provider"]
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS)
+def test_pods_have_the_token_from_a_secret(manifest: str) -> None:
+    cluster = cluster_of(manifest)
+    assert cluster.authOptions.mode == "token"
+    for container in containers_of(cluster):
+        variables = {variable.name: variable for variable in container.env}
+        assert variables["RAY_AUTH_MODE"].value == "token"
+        token = variables["RAY_AUTH_TOKEN"]
+        assert token.value is None
+        assert token.valueFrom is not None
+        assert token.valueFrom.secretKeyRef == SecretKey(name=cluster.authOptions.secretName, key="auth_token")
+    said = " ".join(head_of(manifest))
+    assert f"create secret generic {cluster.authOptions.secretName} --from-literal=auth_token=" in said
+
+
+def test_ray_up_gives_nodes_the_token() -> None:
+    content = content_of("cluster.yaml")
+    assert "--env RAY_AUTH_MODE=token" in content["docker"]["run_options"]
+    assert content["file_mounts"] == {"/home/ray/.ray/auth_token": "~/.ray/auth_token"}
+    assert any(line.startswith("ray get-auth-token --generate") for line in head_of("cluster.yaml"))
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS)
+def test_pods_get_what_they_may_use(manifest: str) -> None:
+    cluster = cluster_of(manifest)
+    for given in [cluster.autoscalerOptions.resources, *(each.resources for each in containers_of(cluster))]:
+        assert given.requests == given.limits
+        assert {"cpu", "memory"} <= set(given.limits)
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS)
+def test_ray_counts_what_pods_get(manifest: str) -> None:
+    cluster = cluster_of(manifest)
+    assert cluster.headGroupSpec.rayStartParams["num-cpus"] == "0"
+    with_gpu = set()
+    for group in cluster.workerGroupSpecs:
+        limits = group.template.spec.containers[0].resources.limits
+        assert group.rayStartParams == {"num-cpus": limits["cpu"], "num-gpus": limits.get(GPU, "0")}
+        assert group.minReplicas <= group.replicas <= group.maxReplicas
+        assert any(toleration.key == GPU for toleration in group.template.spec.tolerations) == (GPU in limits)
+        with_gpu.add(GPU in limits)
+    assert with_gpu == {True, False}
