@@ -13,6 +13,7 @@ from cluster.studies.methods import with_methods
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
+from ranking.labels import labels_of
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import represent
 
@@ -76,6 +77,11 @@ def spread_out(queries: NDArray[np.integer]) -> NDArray[np.integer]:
 
 
 def check_vectors(config: dict[str, Any], ranker: Ranker, encoded: EncodedCollection) -> None:
-    """See before a run trains that its ranker has the vectors that it is asked for."""
+    """See before a run trains that there are vectors to keep, and categories to hold them against.
+
+    Raises:
+        BadInput: where there are not.
+    """
     if config["embeddings"]:
+        labels_of(encoded.queries, "embeddings=true")
         vectors_of(ranker, encoded, np.zeros(1, np.int64))

@@ -22,6 +22,9 @@ from ranking.texts import Texts
 from ranking.tokenization import Tokenization
 from ranking.trigrams import Trigrams
 
+READ = {"buckets": 30_000, "max_query": 32, "max_document": 256}
+"""What the tokens depend on, and its defaults."""
+
 
 class Dssm(DenseRanker):
     """A question and an answer as bags of letter trigrams, each through a tower of tanh layers, compared by cosine.
@@ -59,9 +62,9 @@ class Dssm(DenseRanker):
         vectors: NDArray[np.float32] | None = None,
         preset: str = "paper",
         tower: Sequence[int] | None = None,
-        buckets: int = 30_000,
-        max_query: int = 32,
-        max_document: int = 256,
+        buckets: int = READ["buckets"],
+        max_query: int = READ["max_query"],
+        max_document: int = READ["max_document"],
         tied: bool = True,
         scale: float = 10.0,
         categories: bool = False,
@@ -105,10 +108,6 @@ class Dssm(DenseRanker):
 
     def _towers(self) -> list[_Tower]:
         return [tower for tower in self.towers if isinstance(tower, _Tower)]
-
-
-READ = {"buckets": 30_000, "max_query": 32, "max_document": 256}
-"""What the tokens depend on."""
 
 
 class _Tower(nn.Module):

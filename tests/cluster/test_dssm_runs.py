@@ -61,7 +61,7 @@ def test_categories_are_worth_something_where_they_decide(base: list[str]) -> No
         (["policy=refined"], "function: the collection has no categories"),
         (["ranker=dssm", "ranker.categories=true"], "ranker.categories: the collection has no categories"),
         (["origin=[category]"], "origin=category: the collection has no categories"),
-        (["ranker=match_pyramid", "embeddings=true"], "embeddings=true: MatchPyramid has no vector for a text"),
+        (["embeddings=true"], "embeddings=true: the collection has no categories"),
         (["ranker=dssm", "ranker.tower=[]"], "there is no layer"),
         (["ranker=dssm", "ranker.scale=0.0"], "scale is 0.0"),
         (["ranker=dssm", "ranker.buckets=0"], "buckets is 0"),
@@ -75,6 +75,11 @@ def test_what_can_not_be_is_said_in_one_line(overrides: list[str], says: str, ba
     with pytest.raises(BadInput) as refused:
         outcome_of(*base, f"collection.path={plain}", *overrides)
     assert says in str(refused.value)
+
+
+def test_a_ranker_without_a_vector_for_a_text_has_no_embeddings(base: list[str]) -> None:
+    with pytest.raises(BadInput, match="MatchPyramid has no vector for a text"):
+        outcome_of(*base, "ranker=match_pyramid", "embeddings=true")
 
 
 def test_kept_vectors_are_few_and_evenly_taken() -> None:
