@@ -49,29 +49,34 @@ class _Sum(torch.autograd.Function):
         return torch.from_numpy(to_vectors), None
 
 
+@njit(nogil=True, cache=True)
+def _run_end(tokens, place, end):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Where the run of one token that begins at `place` is over."""
+    token = tokens[place]
+    while place < end and tokens[place] == token:
+        place += 1
+    return place
+
+
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def _add(vectors, tokens, offsets, sums):  # type: ignore[no-untyped-def]  # pragma: no cover
     for text in range(len(offsets) - 1):
-        row, place, end = sums[text], offsets[text], offsets[text + 1]
-        while place < end:
-            token, count = tokens[place], np.float32(1)
-            place += 1
-            while place < end and tokens[place] == token:
-                count += np.float32(1)
-                place += 1
+        row, place = sums[text], offsets[text]
+        while place < offsets[text + 1]:
+            token, after = tokens[place], _run_end(tokens, place, offsets[text + 1])
+            count = np.float32(after - place)
             for column in range(vectors.shape[1]):
                 row[column] += count * vectors[token, column]
+            place = after
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def _scatter(gradient, tokens, offsets, to_vectors):  # type: ignore[no-untyped-def]  # pragma: no cover
     for text in range(len(offsets) - 1):
-        row, place, end = gradient[text], offsets[text], offsets[text + 1]
-        while place < end:
-            token, count = tokens[place], np.float32(1)
-            place += 1
-            while place < end and tokens[place] == token:
-                count += np.float32(1)
-                place += 1
+        row, place = gradient[text], offsets[text]
+        while place < offsets[text + 1]:
+            token, after = tokens[place], _run_end(tokens, place, offsets[text + 1])
+            count = np.float32(after - place)
             for column in range(gradient.shape[1]):
                 to_vectors[token, column] += count * row[column]
+            place = after
