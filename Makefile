@@ -1,6 +1,7 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
 #   make study   sets up .venv and runs the main job
 #   make test    sets up .venv and runs linters, types and tests
+#   make faults  kills processes and machines under every command, twenty times each: half an hour and more
 # On a machine with a GPU:  make install FAISS=gpu CONSTRAINTS=
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ CONSTRAINTS ?= constraints.txt
 EXTRAS ?= $(FAISS),glove,dev
 BIN := .venv/bin
 
-.PHONY: install study test lint clean
+.PHONY: install study test faults lint clean
 
 install: .venv/installed
 
@@ -27,7 +28,10 @@ lint: install
 	$(BIN)/mypy
 
 test: lint
-	RAY_AUTH_MODE=token $(BIN)/python -m pytest $(ARGS)
+	RAY_AUTH_MODE=token $(BIN)/python -m pytest --kills=1 $(ARGS)
+
+faults: install
+	RAY_AUTH_MODE=token $(BIN)/python -m pytest tests/faults --kills=20 $(ARGS)
 
 clean:
 	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -50,7 +50,8 @@ def _parser() -> argparse.ArgumentParser:
         "  'optimizer.lr=tag(log,interval(1e-4,1e-2))' with samples=N and search=random|optuna\n\n"
         f"of the study:\n  experiment={'|'.join(groups['experiment'])}\n"
         "  seeds=N samples=N search=… baseline='policy=fixed function=bm25 selector=uniform'\n"
-        "  out=FOLDER_OR_URI retries=N concurrent=N address=RAY_CLUSTER dashboard=false\n\n"
+        "  out=FOLDER_OR_URI retries=N concurrent=N address=RAY_CLUSTER dashboard=false\n"
+        "  track=[mlflow,wandb]  besides TensorBoard\n\n"
         "example:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small",
     )
     learn = verb(
@@ -191,10 +192,11 @@ def _run(chosen: argparse.Namespace) -> int:
 
         return dashboard(console, chosen.check, chosen.port, chosen.session)
     if chosen.verb == "report":
+        from cluster.config_file import read_config
         from cluster.configuration import compose
         from cluster.pools import conclusion as of_pools
         from cluster.storage import Storage
-        from cluster.studies.conclusion import read_config, report
+        from cluster.studies.conclusion import report
 
         storage = Storage(chosen.out)
         if "pools" in read_config(storage):
@@ -210,9 +212,12 @@ def _run(chosen: argparse.Namespace) -> int:
     else:
         from cluster.studies import ranking as kind
 
+    from cluster.claim import claim
+
     study = kind.read_arguments(chosen.overrides, chosen.resume)
     try:
-        return 1 if kind.conduct(study, console) else 0
+        with claim(study.storage):
+            return 1 if kind.conduct(study, console) else 0
     except KeyboardInterrupt:
         again = shlex.join(["pyrite", chosen.verb, "--resume", study.storage.place])
         console.print(f"interrupted; go on with: {again}", soft_wrap=True, markup=False)

@@ -39,7 +39,7 @@ def encoder_options(config: Mapping[str, Any]) -> EncoderOptions:
     """
     from cluster.actors.index_build import EncoderOptions
 
-    return EncoderOptions(**config["index"])
+    return EncoderOptions(**config["index"], spread=config["resources"]["placement"] == "spread")
 
 
 def demand(config: Mapping[str, Any]) -> dict[str, float]:

@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 import ray
 from numpy.typing import NDArray
+from ray.util.placement_group import get_current_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
 from cluster.actors.corpus import Corpus
 from cluster.actors.errors import unwrapped
 from cluster.actors.index_build import EncoderOptions
+from cluster.actors.index_owner import claim, remove_orphans
 from cluster.actors.negative_index import NegativeIndexActor, Reply
 from cluster.last_answers import LastAnswers
 from ranking.checkpoint import to_bytes
@@ -227,12 +230,13 @@ class RemoteIndex:
         return status
 
     def close(self) -> None:
-        """End the actors and remove what they kept."""
+        """End the actors and remove what they kept, and what is left of those of killed processes."""
         if self._actor is not None:
             with contextlib.suppress(ray.exceptions.RayError):
                 ray.kill(self._actor)
             self._actor = None
         shutil.rmtree(self.folder, ignore_errors=True)
+        remove_orphans(self.service.folder)  # of this run, as it was before it was killed and gone on with
         with contextlib.suppress(OSError):  # the last one of this name leaves nothing
             self.service.folder.rmdir()
 
@@ -289,9 +293,14 @@ class RemoteIndex:
                 "max_task_retries": 0,
                 "concurrency_groups": {"reading": READERS, "publishing": 1},
             }
+            claim(self.folder)
             actor = ray.remote(**options)(NegativeIndexActor)
-            placed = {"scheduling_strategy": "DEFAULT"} if service.apart else {}
-            self._actor = actor.options(name=self.name, get_if_exists=True, **placed).remote(
+            group = get_current_placement_group()
+            placed: Any = "DEFAULT"
+            if group is not None and not service.apart:
+                # Beside the trial, which tidies up after it; its encoders go where the group has their room.
+                placed = PlacementGroupSchedulingStrategy(group, 0, placement_group_capture_child_tasks=True)
+            self._actor = actor.options(name=self.name, get_if_exists=True, scheduling_strategy=placed).remote(
                 service.corpus,
                 str(self.folder),
                 service.options,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from cluster.configuration import build, digest, option
 from cluster.learning.agent_file import agent_content, checkpoint_of, documents_of, read_agent
+from cluster.storage import Storage
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
@@ -146,19 +146,38 @@ class Preparation:
         """One part, from the cache or made now."""
         if name == "agent":
             return read_agent(checkpoint_of(config) or "")
-        place = self._cache(config) / "parts" / f"{self.keys(config)[name]}.safetensors"
+        place = self._place(config, self.keys(config)[name])
         if place.is_file():
             try:
                 return _RESTORE[name.split(":")[0]](from_bytes(place.read_bytes(), str(place)))
             except BadInput:  # cut short by a full disk or a kill of old: make it again
                 pass
         part = self._make(config, name)
-        _write_whole(place, to_bytes(part))
+        Storage(str(place.parent), "cache").write(place.name, to_bytes(part))
         return part
 
     def parts(self, config: dict[str, Any]) -> dict[str, Any]:
         """All parts of a configuration, by name."""
         return {name: self.part(config, name) for name in self.keys(config)}
+
+    def bytes_of(self, config: dict[str, Any]) -> dict[str, int]:
+        """What each part of a configuration takes in memory, by its key: about what it takes in the cache.
+
+        Parts that are not there yet are made.
+        """
+        sizes = {}
+        for name, key in self.keys(config).items():
+            if name == "agent":
+                sizes[key] = len(agent_content(checkpoint_of(config) or ""))
+                continue
+            place = self._place(config, key)
+            if not place.is_file():
+                self.part(config, name)
+            sizes[key] = place.stat().st_size
+        return sizes
+
+    def _place(self, config: dict[str, Any], key: str) -> Path:
+        return self._cache(config) / "parts" / f"{key}.safetensors"
 
     def _make(self, config: dict[str, Any], name: str) -> Part:
         kind, _, which = name.partition(":")
@@ -250,16 +269,6 @@ def _files(node: dict[str, Any]) -> list[tuple[str, int, int]]:
     except OSError as error:
         raise BadInput("can't be read", error.filename, "is the path right?") from None
     return [(path, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
-
-
-def _write_whole(place: Path, content: bytes) -> None:
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        temporary = place.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
-        temporary.write_bytes(content)
-        temporary.replace(place)
-    except OSError as error:
-        raise BadInput(f"the cache can't be written ({error.strerror})", place, "choose another with cache=") from None
 
 
 def _texts(state: dict[str, Any]) -> Texts:

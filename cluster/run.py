@@ -87,6 +87,14 @@ class Outcome:
     embeddings: dict[str, NDArray[Any]] = field(default_factory=dict)
     weights: dict[str, Any] | None = None
 
+    def means(self) -> dict[str, float]:
+        """Each measure's mean over the queries, by origin and measure: `bm25/AP@10`."""
+        return {
+            f"{origin}/{measure}": float(values.mean())
+            for origin, measures in self.values.items()
+            for measure, values in measures.items()
+        }
+
 
 def mean_best(outcome: Outcome) -> float:
     """The best validation of each fold, averaged: what a search over hyperparameters maximises.

@@ -68,6 +68,8 @@ class Resources(Shape):
     workers: Count
     least: Count | None
     shard: bool
+    placement: Literal["pack", "spread"]
+    custom: dict[str, Annotated[float, Field(gt=0)]] | None
 
 
 class Index(Shape):
@@ -102,6 +104,7 @@ class Run(Shape):
     index: Index
     strict: bool
     cache: str | None
+    save_every: Annotated[float, Field(ge=0)]
     weights: bool
     embeddings: bool
 
@@ -128,7 +131,8 @@ class Learning(Run):
     workers: Annotated[int, Field(ge=0)] | None
     hosts: Annotated[int, Field(ge=0)]
     yardstick: Annotated[int, Field(ge=0)]
-    save_every: Annotated[float, Field(ge=0)]
+    on_loss: Literal["repeat", "continue"]
+    track: dict[str, Part] = {}
     out: Annotated[str, Field(min_length=1)] | None
     address: str | None
     dashboard: bool
@@ -189,6 +193,7 @@ class Study(Shape):
     seeds: Count | None
     samples: Count
     search: Literal["random", "optuna"]
+    track: dict[str, Part] = {}
     baseline: str | None
     out: Annotated[str, Field(min_length=1)] | None
     retries: Annotated[int, Field(ge=0)]
@@ -222,6 +227,7 @@ class Pooling(PoolSource):
 
     method: Annotated[dict[str, Part], Field(min_length=1)]
     stopping: dict[str, Part] = {}
+    track: dict[str, Part] = {}
     preset: Preset
     pools: str | None
     seeds: Count

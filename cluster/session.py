@@ -8,11 +8,13 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from cluster.object_store import wanted_store
+from cluster.storage import FULL, unwritable
 from ranking.errors import BadInput
 
 
 @contextmanager
-def session(address: str | None = None, dashboard: bool = True) -> Iterator[str]:
+def session(address: str | None = None, dashboard: bool = True, shared: int = 0) -> Iterator[str]:
     """Connect to Ray, and leave it as it was found.
 
     Inside a submitted job, or where Ray runs in this process already, that cluster is used. Everything
@@ -21,6 +23,7 @@ def session(address: str | None = None, dashboard: bool = True) -> Iterator[str]
     Args:
         address: of a cluster, e.g. `auto`; None takes RAY_ADDRESS, or starts a local Ray.
         dashboard: start a dashboard with a local Ray.
+        shared: bytes that will lie in the object store; a local Ray makes room for them if there is memory.
 
     Yields:
         The address of the dashboard, "" where there is none.
@@ -44,20 +47,31 @@ def session(address: str | None = None, dashboard: bool = True) -> Iterator[str]
                 num_cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
                 include_dashboard=dashboard,
                 dashboard_host="127.0.0.1",
+                object_store_memory=wanted_store(shared),
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )
-    except (ConnectionError, PermissionError, ValueError, ray.exceptions.AuthenticationError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise BadInput(
-            f"Ray can't be reached ({reason})",
-            address or "a local Ray",
-            "is it running, and is its token in RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token?",
-        ) from None
+    except OSError as error:
+        if error.errno in FULL:
+            place = error.filename or "the folder of Ray's sessions"
+            raise unwritable(error, place, "name another by RAY_TMPDIR") from None
+        if not isinstance(error, ConnectionError | PermissionError):
+            raise
+        raise _refusal(error, address) from None
+    except (ValueError, ray.exceptions.AuthenticationError) as error:
+        raise _refusal(error, address) from None
     try:
         yield _dashboard()
     finally:
         ray.shutdown()
+
+
+def _refusal(error: Exception, address: str | None) -> BadInput:
+    return BadInput(
+        f"Ray can't be reached ({' '.join(str(error).split())[:200]})",
+        address or "a local Ray",
+        "is it running, and is its token in RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token?",
+    )
 
 
 def _knock(address: str | None) -> None:

@@ -3,10 +3,49 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import itertools
 import os
+import time
 import uuid
 
 from ranking.errors import BadInput
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What a full disk, or a user's full share of it, says."""
+
+
+class Unwritable(BadInput):
+    """An output can't be written: whatever is computed further would be lost, and what is written is not."""
+
+    def __reduce__(self) -> tuple[type[Unwritable], tuple[object, ...]]:
+        return (Unwritable, (self.what, self.where, self.remedy))
+
+
+def unwritable(error: OSError, where: str | os.PathLike[str], remedy: str) -> Unwritable:
+    """What to tell the user of an output that can't be written.
+
+    Args:
+        error: that was met.
+        where: the file.
+        remedy: unless the disk is full.
+    """
+    if error.errno in FULL:
+        again = "make room and go on by --resume (train: by the same command)"
+        return Unwritable("the disk is full", where, f"{again}, or {remedy}")
+    return Unwritable(f"can't be written ({_reason(error)})", where, remedy)
+
+
+def _reason(error: OSError) -> str:
+    """An error of the system in its own words: pyarrow's say the file again, and more."""
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+def new_place(verb: str) -> str:
+    """A folder named by verb and time that is not there yet: two may start in one second, and clocks go back."""
+    place = f"outputs/{verb}-{time.strftime('%Y%m%d-%H%M%S')}"
+    others = (f"{place}-{number}" for number in itertools.count(2))
+    return next(name for name in itertools.chain([place], others) if not os.path.lexists(name))
 
 
 class Storage:
@@ -14,17 +53,18 @@ class Storage:
 
     Args:
         place: a path or URI. The folder is made when something is first written.
+        option: that names it, for those who have to choose another.
 
     Raises:
         BadInput: where there is no such file system.
     """
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, option: str = "out") -> None:
         from pyarrow import ArrowInvalid, fs
 
         if not place:
             raise BadInput("an output folder needs a name", remedy="give out=FOLDER")
-        self.place = place
+        self.place, self.option = place, option
         self.local = "://" not in place
         try:
             if self.local:
@@ -34,8 +74,8 @@ class Storage:
         except (ArrowInvalid, OSError) as error:
             raise BadInput(f"is no folder to write to ({error})", place) from None
 
-    def __reduce__(self) -> tuple[type[Storage], tuple[str]]:
-        return (Storage, (self._root if self.local else self.place,))
+    def __reduce__(self) -> tuple[type[Storage], tuple[str, str]]:
+        return (Storage, (self._root if self.local else self.place, self.option))
 
     def __str__(self) -> str:
         return self.place
@@ -52,19 +92,23 @@ class Storage:
         return os.path.abspath(self.path(name)) if relative.startswith("..") else relative
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file whole: under a temporary name, then renamed.
+        """Write a file whole: under a temporary name, then renamed. On a local disk it also outlives a power cut.
 
         Raises:
-            BadInput: where it can't be written.
+            Unwritable: where it can't be written. What stood there before stands there still.
         """
         temporary = self.path(f"{name}.{uuid.uuid4().hex[:8]}.part")
         try:
             self._files.create_dir(os.path.dirname(self.path(name)), recursive=True)
             with self._files.open_output_stream(temporary) as stream:
                 stream.write(content)
+            if self.local:
+                _sync(temporary)
             self._files.move(temporary, self.path(name))
         except OSError as error:
-            raise BadInput(f"can't be written ({error})", f"{self.place}/{name}", "choose another out=") from None
+            with contextlib.suppress(OSError):  # on a full disk this is what takes the last room
+                self._files.delete_file(temporary)
+            raise unwritable(error, f"{self.place}/{name}", f"choose another {self.option}=") from None
 
     def read(self, name: str) -> bytes | None:
         """The content of a file, None where there is none.
@@ -88,7 +132,29 @@ class Storage:
         found = [info.base_name for info in self._files.get_file_info(selector) if info.type == fs.FileType.File]
         return sorted(name for name in found if not name.endswith(".part"))
 
+    def move(self, name: str, to: str) -> None:
+        """Give a file another name, in place of what has it; nothing where there is no such file.
+
+        Raises:
+            Unwritable: where it can't be.
+        """
+        try:
+            self._files.move(self.path(name), self.path(to))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise unwritable(error, f"{self.place}/{to}", f"choose another {self.option}=") from None
+
     def delete(self, name: str) -> None:
         """Remove a file, if it is there."""
         with contextlib.suppress(FileNotFoundError):
             self._files.delete_file(self.path(name))
+
+
+def _sync(path: str) -> None:
+    """Have the disk keep a file before its name says that it is whole."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import yaml
 from rich.console import Console
 from rich.table import Table
 
+from cluster.claim import claim
+from cluster.config_file import CONFIG, read_config, verb_of, write_config
 from cluster.configuration import CHOICES, compose
+from cluster.disturbances import disturbances, show
+from cluster.journal import Journal
 from cluster.learning.agent_file import learner_of
 from cluster.live_indexes import check_room, live_functions
 from cluster.metrics.training import run_tags
 from cluster.preparation import Preparation
-from cluster.run import Outcome, Progress, check
+from cluster.run import Outcome, Progress, check, mean_best
 from cluster.storage import Storage
-from cluster.studies.conclusion import CONFIG, read_config, write_tables
+from cluster.studies.conclusion import write_tables
 from cluster.studies.outcomes import conduct_run, runner
-from cluster.studies.sweep import Planned, key_of, plan, points
+from cluster.studies.point import root_of
+from cluster.studies.run_log import RunLog
+from cluster.studies.sweep import Planned, plan, points
+from cluster.tracking.tracker import Run, Tracker
+from cluster.tracking.tracking import tracked, trackers
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
@@ -30,23 +38,34 @@ def train(overrides: Sequence[str], console: Console) -> None:
     """Train and evaluate one ranker.
 
     Args:
-        overrides: Hydra overrides without sweeps; `out=FOLDER` besides, to keep result and weights. A
+        overrides: Hydra overrides without sweeps; `out=FOLDER` besides, to keep result and weights, and `track=…`. A
             folder that holds the state of the same run is gone on with.
         console: shows the progress and the table.
 
     Raises:
         BadInput: where an option is wrong, or sweeps.
     """
-    mine = [text for text in overrides if key_of(text) == "out"]
-    place = compose(mine, "study")["out"]
+    mine = [text for text in overrides if root_of(text) in ("out", "track")]
+    options = compose(mine, "study")
+    place, built = options["out"], trackers(options["track"])
+    if place is None and len(built) > 1:
+        raise BadInput("a run that is tracked is kept", "track", "give out=FOLDER besides")
     planned = _single([text for text in overrides if text not in mine])
     check(planned.config)
     if learner_of(planned.config):
         raise BadInput("there is no agent", "policy.checkpoint", "learn one with `pyrite learn`, and name its folder")
     console.print(f"[bold]{planned.name}[/]")
-    storage = Storage(place) if place else None
-    if storage:
-        _refuse_study(storage)
+    if place is None:
+        _conduct(planned, None, [], console)
+        return
+    storage = Storage(place)
+    with claim(storage):
+        _refuse_others(storage, planned)
+        _conduct(planned, storage, built, console)
+
+
+def _conduct(planned: Planned, storage: Storage | None, built: Sequence[Tracker], console: Console) -> None:
+    """The run, and what there is to see of it."""
 
     def note(line: str) -> None:
         console.print(f"[dim]{line}[/]")
@@ -66,35 +85,66 @@ def train(overrides: Sequence[str], console: Console) -> None:
             f"  [dim]{time.perf_counter() - started:.0f} s[/]",
         )
 
-    with _workers(planned.config):
+    several = planned.config["resources"]["workers"] > 1
+    shared = sum(preparation.bytes_of(planned.config).values()) if several else 0
+    with _workers(planned.config, shared, note):
         if storage is None:
             watch = run_tags("train", planned.config)
             outcome = runner(planned.config)(planned.config, parts, tell, name=planned.name, note=note, watch=watch)
         else:
             planned.config["weights"] = True
             keys = preparation.keys(planned.config)
+            resumed = storage.read(CONFIG) is not None
             _record(storage, planned, collection)
-            outcome = conduct_run(planned.name, planned.config, keys, parts, storage, tell, note=note)
+            run = Run(planned.name, planned.parameters, shlex.join(planned.overrides))
+            with tracked(built, storage, console, "train", resumed, run=planned.name) as tracking:
+                log = RunLog(tracking.journal)
+                log.started(run.name)
+                tracking.begin(run)
+
+                def tell_all(progress: Progress) -> None:
+                    tell(progress)
+                    step = progress.fold * progress.max_epochs + progress.epoch
+                    numbers = {"loss": progress.loss, "validation": progress.validation}
+                    log.reached(run.name, step, numbers)
+                    tracking.tell(run.name, step, numbers)
+
+                def note_all(line: str) -> None:
+                    note(line)
+                    log.says(run.name, [line])
+
+                outcome = conduct_run(planned.name, planned.config, keys, parts, storage, tell_all, note=note_all)
+                log.ended(run.name, mean_best(outcome))
+                tracking.end(run.name, "done", outcome.means() | {"best": mean_best(outcome)})
     if storage:
         write_tables(storage, [planned], {planned.name: collection}, {})
     console.print(_figures(planned, outcome))
     console.print(_sampling(outcome))
     if storage:
+        show(disturbances(Journal.read(storage)), console)
         console.print(f"results: {storage}", soft_wrap=True, markup=False)
 
 
 @contextmanager
-def _workers(config: dict[str, Any]) -> Iterator[None]:
-    """The Ray session of a run that asks for several workers or for a live index; else this process needs none."""
+def _workers(config: dict[str, Any], shared: int, note: Callable[[str], None]) -> Iterator[None]:
+    """The Ray session of a run that asks for several workers or for a live index; else this process needs none.
+
+    Args:
+        config: of the run.
+        shared: bytes that its workers will share.
+        note: told what will be slow.
+    """
     if config["resources"]["workers"] == 1 and not live_functions(config):
         yield
         return
     import ray
 
+    from cluster.object_store import check_store
     from cluster.parallel.demand import check_demand
     from cluster.session import session
 
-    with session(dashboard=False):
+    with session(dashboard=False, shared=shared):
+        check_store(shared, shared, note)
         if not os.environ.get("RAY_ADDRESS"):
             if config["resources"]["workers"] > 1:
                 check_demand(config["resources"], ray.cluster_resources())
@@ -102,17 +152,23 @@ def _workers(config: dict[str, Any]) -> Iterator[None]:
         yield
 
 
-def _refuse_study(storage: Storage) -> None:
-    """A study's folder is its own: what it says of itself is not written over."""
-    if storage.read(CONFIG) is not None and "study" in read_config(storage):
-        raise BadInput("holds a study", storage.place, "choose another out=")
+def _refuse_others(storage: Storage, planned: Planned) -> None:
+    """A folder is of one run: what it says of another, or of a study, is not written over."""
+    if storage.read(CONFIG) is None:
+        return
+    config = read_config(storage)
+    verb, run = verb_of(config), config.get("run", planned.name)
+    if verb != "train" or run != planned.name:
+        what = "another run" if verb == "train" else f"results of `pyrite {verb}`"
+        raise BadInput(f"holds {what}", storage.place, "choose another out=")
 
 
 def _record(storage: Storage, planned: Planned, collection: Collection) -> None:
     """Write down what the run is; first of all, to find out now if the folder can't be written."""
     content = {key: value for key, value in planned.config.items() if key != CHOICES}
-    content |= {"overrides": list(planned.overrides), "collections": {collection.fingerprint: collection.name}}
-    storage.write(CONFIG, yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
+    content |= {"run": planned.name, "overrides": list(planned.overrides)}
+    content["collections"] = {collection.fingerprint: collection.name}
+    write_config(storage, content)
 
 
 def _single(overrides: Sequence[str]) -> Planned:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zlib
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -43,7 +45,8 @@ def to_bytes(state: Any) -> bytes:
 
     plan = json.dumps(pack(state))
     # A safetensors file needs a tensor; states without one are legal here.
-    content = save(tensors or {"none": torch.zeros(0)}, {"format": FORMAT, "state": plan})
+    tensors = tensors or {"none": torch.zeros(0)}
+    content = save(tensors, {"format": FORMAT, "state": plan, "digest": _digest(plan, tensors)})
     tensors.clear()  # `pack` refers to itself, so that the copies would stay until the garbage collector comes
     return content
 
@@ -56,7 +59,7 @@ def from_bytes(data: bytes, where: str = "checkpoint") -> Any:
         where: its name, for the error.
 
     Raises:
-        BadInput: where it is cut short or something else.
+        BadInput: where it is cut short, damaged or something else.
     """
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
@@ -65,6 +68,8 @@ def from_bytes(data: bytes, where: str = "checkpoint") -> Any:
             raise ValueError(metadata["format"])
         plan = json.loads(metadata["state"])
         tensors = load(data)
+        if metadata.get("digest") not in (None, _digest(metadata["state"], tensors)):  # older files have none
+            raise ValueError("its digest is another")
     except Exception as error:  # whatever a broken file makes the parsers raise
         raise BadInput(
             f"is not a whole checkpoint ({type(error).__name__})", where, "delete it to start over"
@@ -84,3 +89,15 @@ def from_bytes(data: bytes, where: str = "checkpoint") -> Any:
     state = unpack(plan)
     tensors.clear()  # as above
     return state
+
+
+def _digest(plan: str, tensors: Mapping[str, torch.Tensor]) -> str:
+    """CRC-32 of all that a file says: it finds any byte that a disk gives back wrong."""
+    digest = zlib.crc32(plan.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), digest)
+        flat = tensor.reshape(-1)
+        if flat.stride() != (1,):  # which a tensor of one number or none need not have, and whose bytes none can view
+            flat = torch.empty(len(flat), dtype=tensor.dtype).copy_(flat)
+        digest = zlib.crc32(flat.view(torch.uint8).numpy().data, digest)
+    return f"{digest:08x}"

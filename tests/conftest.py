@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,9 @@ from ranking.encoding import EncodedCollection, Encoder, Judgements
 from ranking.sources import Sources
 from ranking.texts import Texts
 from ranking.vectors import WordVectors
+from tests.made_up import write_beir
+
+os.environ["RAY_AUTH_MODE"] = "token"
 
 # No deadline: the first example of a test may compile something. The same examples in every run.
 settings.register_profile("pyrite", deadline=None, derandomize=True)
@@ -50,6 +54,16 @@ JUDGEMENTS = [
     ("q4", "d2", 1), ("q4", "d10", 0), ("q5", "d30", 2), ("q5", "d31", 1), ("q6", "d7", 1), ("q6", "d8", 1),
     ("q7", "d5", 1), ("q7", "d31", 1), ("q8", "d10", 1),
 ]  # fmt: skip
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kills", type=int, default=20, help="losses a command in tests/faults")
+
+
+@pytest.fixture(scope="session")
+def kills(request: pytest.FixtureRequest) -> int:
+    """Losses that each command of tests/faults goes through."""
+    return int(request.config.getoption("--kills"))
 
 
 @pytest.fixture(scope="session")
@@ -141,3 +155,51 @@ def encoded_of() -> Callable[..., EncodedCollection]:
         )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def beir_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collection with train, dev and test queries."""
+    return write_beir(tmp_path_factory.mktemp("collections") / "made_up")
+
+
+@pytest.fixture(scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache of the tests' own, also for the processes that they start."""
+    before = os.environ.get("PYRITE_CACHE")
+    cache = tmp_path_factory.mktemp("cache")
+    os.environ["PYRITE_CACHE"] = str(cache)
+    yield cache
+    os.environ.pop("PYRITE_CACHE")
+    if before is not None:
+        os.environ["PYRITE_CACHE"] = before
+
+
+@pytest.fixture(scope="session")
+def base(beir_folder: Path, own_cache: Path) -> list[str]:
+    """Overrides of runs that take a fraction of a second."""
+    return [
+        "collection=beir",
+        f"collection.path={beir_folder}",
+        "vectors=random",
+        "encoding.min_count=1",
+        "ranker.preset=tiny",
+        "training.max_epochs=3",
+        "training.batch_size=8",
+        "measures=[AP@10,RR@10]",
+        "validation.measure=AP@10",
+        "optimizer.lr=0.01",
+        "scale=full",
+    ]
+
+
+@pytest.fixture(scope="session")
+def ray_session() -> Iterator[None]:
+    """The test run's one Ray; commands run in this process find it and use it."""
+    import ray
+
+    from cluster.session import session
+
+    with session(dashboard=False):
+        assert ray.is_initialized()
+        yield

@@ -21,18 +21,17 @@ PATIENCE = 300.0
 class HostedCopies(gymnasium.vector.VectorEnv):
     """What `rl.copies.Copies` is, at the other end of a call: same steps, same results.
 
-    Where the host is lost, the episodes that it held end there, cut short (`truncated`, with `lost` in the info), and
-    start over on the restarted one.
-
     Args:
         host: name of the actor.
         first, count: which copies.
+        go_on: where the host is lost, the episodes that it held end there, cut short (`truncated`, with `lost` in the
+            info), and start over on the restarted one; else the loss is raised.
     """
 
     metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
 
-    def __init__(self, host: str, first: int, count: int) -> None:
-        self.host, self.first, self.num_envs = host, first, count
+    def __init__(self, host: str, first: int, count: int, go_on: bool = False) -> None:
+        self.host, self.first, self.num_envs, self.go_on = host, first, count, go_on
         self._latest: tuple[Observations, Infos] = ({}, [])
         self._attach(None)
 
@@ -46,7 +45,7 @@ class HostedCopies(gymnasium.vector.VectorEnv):
                 self.single_observation_space, self.single_action_space = spaces
                 return
             except (ray.exceptions.RayActorError, ValueError):
-                if time.monotonic() > given_up:
+                if not self.go_on or time.monotonic() > given_up:
                     raise
                 time.sleep(0.2)
 
@@ -54,6 +53,8 @@ class HostedCopies(gymnasium.vector.VectorEnv):
         try:
             self._latest = self._ask("reset")
         except ray.exceptions.RayActorError:
+            if not self.go_on:
+                raise
             self._attach(self._begun())
             self._latest = self._ask("reset")
         return self._latest
@@ -62,6 +63,8 @@ class HostedCopies(gymnasium.vector.VectorEnv):
         try:
             transition: Transition = self._ask("step", actions)
         except ray.exceptions.RayActorError:
+            if not self.go_on:
+                raise
             transition = self._lost(actions)
         self._latest = transition[0], transition[-1]
         return transition

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
+from ray.util.placement_group import get_current_placement_group
 
 from cluster.actors.corpus import Corpus, Size
 from cluster.actors.encoder import Encoder
@@ -39,6 +40,7 @@ class EncoderOptions:
         encoders: actors.
         cpu: cores of each, or the share of one; torch has as many threads.
         gpu: GPUs of each, or the share of one.
+        spread: over machines, where they take what is free and not their share of a trial's placement group.
 
     Raises:
         BadInput: where one of them makes no sense.
@@ -47,6 +49,7 @@ class EncoderOptions:
     encoders: int = 1
     cpu: float = 1
     gpu: float = 0.0
+    spread: bool = False
 
     def __post_init__(self) -> None:
         if self.encoders < 1:
@@ -88,7 +91,9 @@ class EncoderPool:
         )(Encoder)  # fmt: skip
         made = (corpus, options.threads, options.gpu > 0)
         names = [unique(f"{own_name('index')}:encoder-{number}") for number in range(options.encoders)]
-        self.actors: list[Any] = [actor.options(name=name).remote(*made) for name in names]
+        # Those in a placement group stay there.
+        apart = {"scheduling_strategy": "SPREAD"} if options.spread and get_current_placement_group() is None else {}
+        self.actors: list[Any] = [actor.options(name=name, **apart).remote(*made) for name in names]
         self._arriving: dict[ray.ObjectRef, Any] = {}
 
     def measure(self, weights: ray.ObjectRef, digest: str) -> Size:

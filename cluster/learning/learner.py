@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from cluster.configuration import build
+from cluster.learning import kept_state
 from cluster.learning.agent_file import FILE
 from cluster.learning.environments import Environments, spaces_of
 from cluster.learning.record import LEARNED, RANDOM, row, table
@@ -19,7 +20,6 @@ from cluster.metrics.learning import LearningMetrics
 from cluster.metrics.training import study_of
 from cluster.storage import Storage
 from cluster.studies.results import parquet
-from ranking.checkpoint import from_bytes, to_bytes
 from rl.agents.agent import Agent, Learning
 from rl.agents.random import RandomAgent
 from rl.environment import SamplingEnvironment
@@ -27,7 +27,7 @@ from rl.imitation import imitate, states_of
 from rl.networks import described
 from rl.trained import TrainedAgent
 
-STATE, EPISODES = "state.safetensors", "episodes.parquet"
+EPISODES = "episodes.parquet"
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,15 @@ class Told:
         rows: of the episodes that have ended, also the yardstick's.
         episodes: of the agent that have ended.
         wanted: episodes in the end.
-        lost: episodes that started over since their host was lost.
+        lost: episodes that were cut short since their host was lost (`on_loss=continue`).
+        losses: times that all went back to the last state since a process was lost.
     """
 
     rows: list[dict[str, Any]]
     episodes: int
     wanted: int
     lost: int
+    losses: int = 0
 
 
 Tell = Callable[[Told], None]
@@ -75,8 +77,8 @@ def learn(
 ) -> pl.DataFrame:
     """Learn an agent and write it, its episodes and, on the way, its state.
 
-    The result depends on the configuration alone, also after interrupts and whatever the number of workers; only
-    episodes lost with a ranker host leave a trace, and are counted.
+    The result depends on the configuration alone, also after interrupts and whatever the number of workers; only with
+    `on_loss=continue` do episodes lost with a ranker host leave a trace, and are counted.
 
     Args:
         config: of a learning, composed.
@@ -89,8 +91,7 @@ def learn(
     Returns:
         The episodes (`cluster.learning.record`).
     """
-    content = storage.read(STATE)
-    saved = from_bytes(content, f"{storage}/{STATE}") if content else None
+    saved = kept_state.load(storage)
     rows: list[dict[str, Any]] = saved["rows"] if saved else []
     tell = _measured(tell, LearningMetrics(study_of(storage.place), len(rows)))
     if saved is None and config["yardstick"]:
@@ -108,7 +109,7 @@ def learn(
         learning.close()
     episodes = table(rows)
     storage.write(EPISODES, parquet(episodes))
-    storage.delete(STATE)
+    kept_state.forget(storage)
     return episodes
 
 
@@ -142,7 +143,7 @@ def _learn(
         tell(Told(rows, count, config["episodes"], lost))
         if time.perf_counter() - kept >= config["save_every"]:
             state = {"rows": rows, "lost": lost, "imitation": imitation, "learning": learning.state()}
-            storage.write(STATE, to_bytes(state))
+            kept_state.save(storage, state)
             kept = time.perf_counter()
     return lost
 

@@ -65,6 +65,8 @@ class LiveLine:
             parts += [f"{name.removeprefix('share:')} {value:.0%}" for name, value in shares.items()]
         if told.lost:
             parts.append(f"{told.lost} lost and begun again")
+        if told.losses:
+            parts.append(f"went back {told.losses} times" if told.losses > 1 else "went back once")
         ran = told.episodes - self.before
         if ran and self.started is not None:
             left = (time.monotonic() - self.started) / ran * max(told.wanted - told.episodes, 0)

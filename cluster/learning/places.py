@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +14,12 @@ import polars as pl
 import ray
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.queue import Empty, Queue
-from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from cluster.actors.hosted_copies import HostedCopies
 from cluster.actors.ranker_host import RankerHost
 from cluster.learning.environments import Environments
+from cluster.learning.kept_state import STATE
 from cluster.learning.learner import Place, Tell, Told, learn
 from cluster.storage import Storage
 from ranking.errors import BadInput
@@ -26,6 +28,8 @@ LIGHT = 0.1
 """Cores of a worker that only asks the network what to do, while its host trains."""
 FEASIBLE = 60.0
 """Seconds that a cluster has to make room for the hosts."""
+REPLACED = 600.0
+"""Seconds that it has where they had room before: a machine that was lost is replaced in minutes."""
 
 
 def in_workers(config: dict[str, Any], shared: Mapping[str, Any] | None) -> Place:
@@ -65,20 +69,41 @@ class Hosted:
         hosts: names of the actors; neighbouring copies share one.
         total: copies of the learning.
         offset: added to the number of each copy.
+        go_on: without the episodes of a host that is lost (`HostedCopies`).
     """
 
     hosts: Sequence[str]
     total: int
     offset: int = 0
+    go_on: bool = False
 
     def __call__(self, first: int, count: int) -> HostedCopies:
-        return HostedCopies(self.hosts[first * len(self.hosts) // self.total], self.offset + first, count)
+        host = self.hosts[first * len(self.hosts) // self.total]
+        return HostedCopies(host, self.offset + first, count, self.go_on)
+
+
+def attempts(
+    config: dict[str, Any], parts: Mapping[str, Any], storage: Storage, facts: Mapping[str, Any]
+) -> Callable[[Tell], pl.DataFrame]:
+    """What learns from the last state to the end, or until a process is lost, as often as it is called.
+
+    Args:
+        config: of a learning.
+        parts: of the configuration.
+        storage: the folder.
+        facts: of the agent's file.
+    """
+    if config["hosts"]:
+        return lambda tell: learn_on_hosts(config, storage, tell, facts, f"learn-{uuid.uuid4().hex[:6]}")
+    shared = {name: ray.put(part) for name, part in parts.items()}
+    # Workers are counted anew each time: there may be fewer cores than before.
+    return lambda tell: learn(config, in_workers(config, shared), parts, storage, tell, facts)
 
 
 def learn_on_hosts(
     config: dict[str, Any], storage: Storage, tell: Tell, facts: Mapping[str, Any], name: str
 ) -> pl.DataFrame:
-    """`learner.learn` with ranker hosts, all of it in one placement group.
+    """`learner.learn` with ranker hosts, all of it in one placement group: from the last state to the end or a loss.
 
     Args:
         config: of a learning, with `hosts` above 0.
@@ -88,8 +113,12 @@ def learn_on_hosts(
         name: of the learning, unique on the cluster; hosts are called `NAME-host-0`, `NAME-host-1`, …
     """
     workers = workers_of(config)
-    with _hosts(config, workers, name) as (group, names):
-        queue = Queue(actor_options={"num_cpus": 0, "name": f"{name}-progress"})
+    # One that has begun has had room, and the machine that it lost may come back.
+    patience = FEASIBLE if storage.read(STATE) is None else REPLACED
+    with _hosts(config, workers, name, patience) as (group, names):
+        # On this node, which the learning needs anyway, and whose loss ends it.
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        queue = Queue(actor_options={"num_cpus": 0, "name": f"{name}-progress", "scheduling_strategy": here})
         strategy = PlacementGroupSchedulingStrategy(group, 0, placement_group_capture_child_tasks=True)
         named = ray.remote(num_cpus=LIGHT, max_retries=0)(_learn)
         body = named.options(name=f"{name}-learner", scheduling_strategy=strategy)
@@ -99,7 +128,8 @@ def learn_on_hosts(
                 _pass_on(queue, tell)
             episodes: pl.DataFrame = ray.get(result)
         finally:
-            queue.shutdown()
+            ray.cancel(result, force=True)
+            queue.shutdown(force=True)
     return episodes
 
 
@@ -127,26 +157,29 @@ def _learn(
             queue.put(told)
             last = time.monotonic()
 
-    place = Place(functools.partial(Hosted, hosts, config["copies"]), workers, LIGHT)
+    hosted = functools.partial(Hosted, hosts, config["copies"], go_on=config["on_loss"] == "continue")
+    place = Place(hosted, workers, LIGHT)
     return learn(config, place, Environments(config).parts(), storage, tell, facts)
 
 
 @contextmanager
-def _hosts(config: dict[str, Any], workers: int, name: str) -> Iterator[tuple[Any, list[str]]]:
+def _hosts(config: dict[str, Any], workers: int, name: str, patience: float) -> Iterator[tuple[Any, list[str]]]:
     """A placement group for the learner, its workers and their hosts, and the hosts in it.
 
     RLlib puts worker k into bundle k. A host shares the bundle of its first worker; with one host everything is on
-    one machine, with several it is packed onto as few as can hold it.
+    one machine, with several it is packed onto as few as can hold it, unless `resources.placement` is to spread it.
     """
     hosts, asked = config["hosts"], config["resources"]
     each = workers // hosts
     bundles: list[dict[str, float]] = [{"CPU": LIGHT}, *({"CPU": LIGHT} for _ in range(workers))]
     for host in range(hosts):
-        bundles[1 + host * each] = {"CPU": LIGHT + asked["cpu"]} | ({"GPU": asked["gpu"]} if asked["gpu"] else {})
-    group = placement_group(bundles, strategy="STRICT_PACK" if hosts == 1 else "PACK")
+        gpu = {"GPU": asked["gpu"]} if asked["gpu"] else {}
+        bundles[1 + host * each] = {"CPU": LIGHT + asked["cpu"], **gpu, **(asked["custom"] or {})}
+    together = "STRICT_PACK" if hosts == 1 else "PACK"
+    group = placement_group(bundles, strategy="SPREAD" if asked["placement"] == "spread" else together)
     actors: list[Any] = []
     try:
-        if not group.wait(FEASIBLE):
+        if not group.wait(patience):
             raise BadInput(
                 f"the cluster has no room for {hosts} hosts with {asked['cpu']} cores and {asked['gpu']:g} GPUs each",
                 "hosts",
@@ -158,7 +191,8 @@ def _hosts(config: dict[str, Any], workers: int, name: str) -> Iterator[tuple[An
                 name=own,
                 num_cpus=asked["cpu"],
                 num_gpus=asked["gpu"],
-                max_restarts=-1,
+                resources=asked["custom"] or {},
+                max_restarts=-1 if config["on_loss"] == "continue" else 0,
                 max_task_retries=0,
                 scheduling_strategy=PlacementGroupSchedulingStrategy(group, 1 + host * each),
             )

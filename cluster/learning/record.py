@@ -53,6 +53,16 @@ def recent(episodes: pl.DataFrame, agent: str, last: int = 32) -> dict[str, floa
     return {name: float(value) for name, value in means.items()}
 
 
+def numbers(episode: Mapping[str, Any]) -> dict[str, float]:
+    """What an episode came to, for people who follow a learning: return, validation and how often each action was
+    chosen."""
+    return {
+        key.replace(":", "/"): float(value)
+        for key, value in episode.items()
+        if key in ("return", "validation", "epochs") or key.startswith("share:")
+    }
+
+
 def against_random(episodes: pl.DataFrame, last: int = 32) -> dict[str, float]:
     """The last episodes' validation against the random agent's: means, Student's t and Kolmogorov-Smirnov tests.
 

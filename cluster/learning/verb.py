@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import io
 import shlex
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-import yaml
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cluster.configuration import CHOICES, build, compose, digest
+from cluster.config_file import CONFIG, read_config, read_config_of, refuse_taken, write_config
+from cluster.configuration import CHOICES, build, compose
+from cluster.disturbances import disturbances
+from cluster.disturbances import show as show_losses
+from cluster.journal import Journal
+from cluster.learning import kept_state
 from cluster.learning.agent_file import FILE, check_candidates, learner_of, read_agent
 from cluster.learning.environments import actions_of
+from cluster.metrics.training import study_of
 from cluster.preparation import Preparation
 from cluster.run import check
 from cluster.schema import SHAPES
-from cluster.storage import Storage
-from cluster.studies.conclusion import CONFIG, read_config
+from cluster.storage import Storage, new_place
+from cluster.studies.point import root_of
 from cluster.studies.sweep import key_of, values_of
+from cluster.tracking.tracker import Run
+from cluster.tracking.tracking import tracked, trackers
 from ranking.errors import BadInput
 from rl.environment import check_hold
 
-MAY_CHANGE = ("workers", "hosts", "save_every", "address", "dashboard")
+MAY_CHANGE = ("workers", "hosts", "save_every", "on_loss", "address", "dashboard", "track")
 """Options that a learning may be resumed with: its result does not depend on them."""
 NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights")
 """Keys of a configuration on which what is learned does not depend."""
@@ -57,14 +63,8 @@ def read_arguments(arguments: Sequence[str], resume: str | None = None) -> Lesso
     if resume is not None:
         return _continued(arguments, resume)
     config = compose_learning(arguments)
-    place = config["out"] or f"outputs/learn-{time.strftime('%Y%m%d-%H%M%S')}"
-    storage = Storage(place)
-    if storage.read(CONFIG) is not None:
-        raise BadInput(
-            "holds results already",
-            place,
-            f"go on with a learning by `pyrite learn --resume {shlex.quote(place)}`, or choose another out=",
-        )
+    storage = Storage(config["out"] or new_place("learn"))
+    refuse_taken(storage)
     return Lesson(config, list(arguments), storage)
 
 
@@ -96,13 +96,12 @@ def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
 
 
 def _continued(arguments: Sequence[str], place: str) -> Lesson:
-    fixed = [text for text in arguments if key_of(text) not in MAY_CHANGE]
+    fixed = [text for text in arguments if root_of(text) not in MAY_CHANGE]
     if fixed:
         raise BadInput(f"{fixed[0]} can't change a learning that has begun", place, "leave it out, or start another")
-    saved = read_config(Storage(place))
-    if "learn" not in saved:
-        raise BadInput("holds no learning", place, "name the folder of a `pyrite learn`")
-    overrides = [*map(str, saved["learn"]), *arguments]
+    saved = read_config_of("learn", Storage(place))
+    changed = set(map(key_of, arguments))
+    overrides = [*(text for text in map(str, saved["learn"]) if key_of(text) not in changed), *arguments]
     return Lesson(compose_learning(overrides), overrides, Storage(place))
 
 
@@ -110,20 +109,23 @@ def conduct(lesson: Lesson, console: Console) -> int:
     """Learn, and write what there is to see.
 
     Returns:
-        0: what fails ends in an error, and lost hosts are gone on without.
+        0: what fails ends in an error, and what is lost on the way is repeated from the last state.
     """
-    import ray
-
-    from cluster.learning.learner import EPISODES, learn
+    from cluster.learning.learner import EPISODES, Told
     from cluster.learning.live import LiveLine
-    from cluster.learning.places import in_workers, learn_on_hosts
+    from cluster.learning.losses import through_losses
+    from cluster.learning.places import attempts
+    from cluster.learning.tracked_episodes import TrackedEpisodes
+    from cluster.object_store import check_store
     from cluster.session import session
 
     config, storage = lesson.config, lesson.storage
-    ended = storage.read(EPISODES)  # written last
+    ended = _ended(storage, storage.read(EPISODES), console)
     if ended is not None:
-        show(pl.read_parquet(io.BytesIO(ended)), config, lesson.overrides, storage, console)
+        show(ended, config, lesson.overrides, storage, console)
         return 0
+    kept_state.load(storage, lambda line: console.print(line, soft_wrap=True, markup=False))
+    built, resumed = trackers(config["track"]), storage.read(CONFIG) is not None
     preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]"))
     collection = preparation.collection(config)
     facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
@@ -131,18 +133,44 @@ def conduct(lesson: Lesson, console: Console) -> int:
     parts = {name: preparation.part(config, name) for name in preparation.keys(config)}
     named = " ".join(f"{key}={config[CHOICES][key]}" for key in ("agent", "reward", "ranker"))
     console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
-    with session(config["address"], config["dashboard"]) as dashboard:
+    shared = 0 if config["hosts"] else sum(preparation.bytes_of(config).values())  # hosts read the cache
+    run = Run(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(lesson.overrides))
+    with (
+        tracked(built, storage, console, "learn", resumed) as tracking,
+        session(config["address"], config["dashboard"], shared) as dashboard,
+    ):
+        check_store(shared, shared, lambda line: console.print(f"[dim]{line}[/]"))
         if dashboard:
             console.print(f"[dim]Ray's dashboard: {dashboard}[/]")
+        following = TrackedEpisodes(tracking, run)
         with LiveLine(console, config["validation"]["measure"]) as line:
-            if config["hosts"]:
-                name = f"learn-{digest([storage.place, time.time_ns()])[:6]}"
-                episodes = learn_on_hosts(config, storage, line.tell, facts, name)
-            else:
-                shared = {name: ray.put(part) for name, part in parts.items()}
-                episodes = learn(config, in_workers(config, shared), parts, storage, line.tell, facts)
+
+            def tell(told: Told) -> None:
+                line.tell(told)
+                following.tell(told)
+
+            def note(said: str) -> None:
+                console.print(escape(said), soft_wrap=True)
+                tracking.journal.tell("lost", says=said)
+
+            episodes = through_losses(attempts(config, parts, storage, facts), tell, note)
+        following.end(episodes)
     show(episodes, config, lesson.overrides, storage, console)
     return 0
+
+
+def _ended(storage: Storage, episodes: bytes | None, console: Console) -> pl.DataFrame | None:
+    """The episodes of a learning that has ended; None where it has not, or what it left is damaged."""
+    if episodes is None:  # written last
+        return None
+    try:
+        if FILE in storage.names():
+            read_agent(storage.place)
+        return pl.read_parquet(io.BytesIO(episodes))
+    except (BadInput, pl.exceptions.PolarsError):
+        line = f"what {storage} holds of its agent is damaged; it is learned again from the beginning"
+        console.print(line, soft_wrap=True, markup=False)
+        return None
 
 
 def record(lesson: Lesson, facts: dict[str, Any]) -> None:
@@ -158,7 +186,7 @@ def record(lesson: Lesson, facts: dict[str, Any]) -> None:
         "facts": facts,
         **{key: value for key, value in lesson.config.items() if key != CHOICES},
     }
-    storage.write(CONFIG, yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
+    write_config(storage, content)
 
 
 def show(
@@ -191,6 +219,7 @@ def show(
             f"{measure} of the last episodes against the random agent's: {tests['learned'] - tests['random']:+.4f}, "
             f"t-test p = {tests['t_p']:.3g}, Kolmogorov-Smirnov p = {tests['ks_p']:.3g}"
         )
+    show_losses(disturbances(Journal.read(storage)), console)
     where = storage.shown()
     if FILE not in storage.names():
         console.print(escape(f"episodes and figures: {where}; its network is RLlib's own, and its policy was not kept"))

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from cluster.parallel.demand import bundle, strategy
 from ranking.errors import BadInput
 
 # Nothing of ours that is slow to import stands here: every run waits for this process and for Ray Train's own.
@@ -109,7 +110,8 @@ def _scaling(asked: dict[str, Any]) -> Any:
     return ScalingConfig(
         num_workers=number,
         use_gpu=asked["gpu"] > 0,
-        resources_per_worker={"CPU": asked["cpu"], "GPU": asked["gpu"]},
+        resources_per_worker=bundle(asked),
+        placement_strategy=strategy(asked),
     )
 
 

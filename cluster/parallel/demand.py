@@ -26,18 +26,36 @@ def check_workers(asked: Mapping[str, Any]) -> None:
         )
 
 
+def bundle(asked: Mapping[str, Any]) -> dict[str, float]:
+    """What a run, or each of its workers, takes.
+
+    Args:
+        asked: `resources` of the run.
+    """
+    return {"CPU": asked["cpu"], "GPU": asked["gpu"], **(asked["custom"] or {})}
+
+
 def own_bundle(asked: Mapping[str, Any]) -> dict[str, float]:
     """What a run's own process takes: its workers, where it has some, are a placement group of Ray Train's.
 
     Args:
         asked: `resources` of the run.
     """
-    return {"CPU": asked["cpu"], "GPU": asked["gpu"]} if asked["workers"] == 1 else {"memory": WAITING}
+    return bundle(asked) if asked["workers"] == 1 else {"memory": WAITING}
+
+
+def strategy(asked: Mapping[str, Any]) -> str:
+    """How Ray places what belongs together, in its own words.
+
+    Args:
+        asked: `resources` of the run.
+    """
+    return "SPREAD" if asked["placement"] == "spread" else "PACK"
 
 
 def demand(asked: Mapping[str, Any]) -> dict[str, float]:
-    """CPUs and GPUs of a run, all workers together."""
-    return {"CPU": asked["cpu"] * asked["workers"], "GPU": asked["gpu"] * asked["workers"]}
+    """What a run takes, all workers together."""
+    return {name: each * asked["workers"] for name, each in bundle(asked).items()}
 
 
 def check_demand(asked: Mapping[str, Any], there: Mapping[str, float]) -> None:
@@ -50,20 +68,20 @@ def check_demand(asked: Mapping[str, Any], there: Mapping[str, float]) -> None:
         if wanted > there.get(name, 0):
             remedy = None if asked["workers"] == 1 else "choose fewer resources.workers"
             what = f"a run asks for {wanted:g} and this machine has {there.get(name, 0):g}"
-            raise BadInput(what, f"resources.{name.lower()}", remedy)
+            where = f"custom.{name}" if name in (asked["custom"] or {}) else name.lower()
+            raise BadInput(what, f"resources.{where}", remedy)
 
 
-def at_once(runs: Sequence[Mapping[str, Any]], there: Mapping[str, float]) -> int | None:
-    """How many trials to start at once where runs have several workers; None leaves it to Tune.
+def at_once(demands: Sequence[Mapping[str, float]], there: Mapping[str, float]) -> int | None:
+    """How many trials there is room for where runs have several workers; None leaves it to Tune.
 
     Ray Tune does not see what Ray Train takes, and would start every trial, each a process that waits for its workers.
 
     Args:
-        runs: `resources` of each.
-        there: CPUs and GPUs of the cluster.
+        demands: what each run with several workers takes, its encoders included.
+        there: resources of the cluster, as it is now.
     """
-    shared = [demand(asked) for asked in runs if asked["workers"] > 1]
-    if not shared:
+    if not demands:
         return None
-    rooms = (there.get(name, 0) // wanted for each in shared for name, wanted in each.items() if wanted)
+    rooms = (there.get(name, 0) // wanted for each in demands for name, wanted in each.items() if wanted)
     return max(1, int(min(rooms)))

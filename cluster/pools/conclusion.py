@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,11 +11,13 @@ import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
+from cluster.config_file import CONFIG, read_config
+from cluster.disturbances import disturbances, show
+from cluster.journal import Journal
 from cluster.pools.sources import NamedPool
 from cluster.pools.summary import summarise
-from cluster.pools.trial import TABLES, Trial, read_trial
+from cluster.pools.trial import TABLES, Trial, read_seconds, read_trial
 from cluster.storage import Storage
-from cluster.studies.conclusion import CONFIG, read_config
 from cluster.studies.results import parquet
 from ranking.errors import BadInput
 
@@ -33,9 +34,11 @@ def write_tables(study: PoolStudy, trials: Sequence[Trial], pools: Sequence[Name
     storage = study.storage
     overrides = {variant.label: shlex.join(variant.overrides) for variant in study.variants}
     rows: list[dict[str, Any]] = []
+    done: list[Trial] = []
     for trial in trials:
-        told = storage.read(f"runs/{trial.name}.json")
-        seconds = json.loads(told) if told else {}
+        told = read_seconds(storage, trial)
+        done += [trial] if told else []
+        seconds = told or {}
         rows.append(
             {
                 "pool": trial.pool,
@@ -50,7 +53,7 @@ def write_tables(study: PoolStudy, trials: Sequence[Trial], pools: Sequence[Name
         )
     storage.write("trials.parquet", parquet(pl.DataFrame(rows, schema_overrides={"error": pl.String})))
     for name in TABLES:
-        parts = [content for trial in trials if (content := read_trial(storage, trial, name)) is not None]
+        parts = [content for trial in done if (content := read_trial(storage, trial, name)) is not None]
         if parts:
             frames = [pl.read_parquet(io.BytesIO(content)) for content in parts]
             storage.write(f"{name}.parquet", parquet(pl.concat(frames)))
@@ -84,11 +87,13 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
         config["options"]["baseline"] = baseline or config["options"]["baseline"]
         summary = summarise(tables["budgets"], methods, config["options"]["baseline"])
         storage.write("summary.csv", summary.write_csv().encode())
-        page = render(config, trials, tables, summary, (storage.read(CONFIG) or b"").decode())
+        lost = disturbances(Journal.read(storage))
+        page = render(config, trials, tables, summary, (storage.read(CONFIG) or b"").decode(), lost)
         for name, content in page.figures.items():
             storage.write(f"figures/{name}", content)
         storage.write("report.html", page.html.encode())
         console.print(table(summary), crop=False)
+        show(lost, console)
     for name, error in failed.select("method", "error").rows():
         console.print(f"[red]failed[/] {escape(f'{name}: {error}')}")
     if "budgets" not in tables:

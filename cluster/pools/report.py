@@ -12,7 +12,7 @@ from cluster.pools import figures
 from cluster.pools.summary import ALPHA, efforts, over_seeds
 from cluster.pools.table import ranked
 from cluster.studies.canvas import png, svg
-from cluster.studies.page import Markup, fold, page, table, tag
+from cluster.studies.page import Markup, fold, losses, page, table, tag
 from cluster.studies.report import Report
 from pooling.effort import SHARES
 
@@ -23,6 +23,7 @@ def render(
     tables: dict[str, pl.DataFrame],
     summary: pl.DataFrame,
     written: str,
+    lost: Sequence[str] = (),
 ) -> Report:
     """Render the report.
 
@@ -32,6 +33,7 @@ def render(
         tables: the other frames, by name.
         summary: of `cluster.pools.summary.summarise`.
         written: the text of `config.yaml`.
+        lost: what was lost and repeated, a sentence each.
     """
     pools = summary["pool"].unique(maintain_order=True).to_list()
     drawn = _figures(tables, config["options"]["baseline"])
@@ -47,7 +49,12 @@ def render(
         body += [tag("h2", "When to stop"), *_stopping(tables["stopping"], pools), *_show(shown, "stopping")]
     if "reuse" in tables:
         body += [tag("h2", "Runs that took no part"), *_reuse(tables["reuse"], pools), *_show(shown, "reuse")]
-    body += [*_commands(config, trials), tag("h2", "Configuration"), fold("config.yaml", tag("pre", written))]
+    body += [
+        *losses(lost),
+        *_commands(config, trials),
+        tag("h2", "Configuration"),
+        fold("config.yaml", tag("pre", written)),
+    ]
     return Report(page(title, body), files)
 
 

@@ -12,8 +12,10 @@ from rich.console import Console
 
 from cluster.pools.trial import Trial, conduct_trial
 from cluster.storage import Storage
+from cluster.studies.known_runs import KnownRuns
 from cluster.studies.live import LiveTable
-from cluster.studies.trials import run_trials
+from cluster.studies.trials import run_trials, trial_body
+from cluster.tracking.tracking import Tracking
 from pooling.pool import Pool
 from ranking.errors import BadInput
 
@@ -29,21 +31,29 @@ def trainable(config: dict[str, Any], shared: dict[str, ray.ObjectRef], storage:
         shared: pools by name.
         storage: where the result goes.
     """
-    trial = Trial(**config["run"])
+    trial = Trial(**{key: value for key, value in config["run"].items() if key != "parameters"})
     seeds = trial.options["seeds"]
-    best = 0.0
+    every: list[dict[str, float]] = []
 
-    def tell(done: int, area: float) -> None:
-        nonlocal best
-        best += area
-        tune.report({"epoch": done, "max_epochs": seeds, "validation": area, "best": best / done})
+    def means() -> dict[str, float]:
+        return {key: sum(numbers[key] for numbers in every) / len(every) for key in every[0]}
+
+    def tell(done: int, numbers: dict[str, float]) -> None:
+        every.append(numbers)
+        shown = {"epoch": done, "max_epochs": seeds, "validation": numbers["area"], "best": means()["area"]}
+        tune.report(shown | {"numbers": numbers})
 
     conduct_trial(trial, ray.get(shared[trial.pool]), storage, tell)
-    tune.report({"best": best / seeds})
+    tune.report({"best": means()["area"], "numbers": {f"mean/{key}": mean for key, mean in means().items()}})
 
 
 def spread(
-    trials: Sequence[Trial], pools: Mapping[str, Pool], study: PoolStudy, ready: int, console: Console
+    trials: Sequence[Trial],
+    pools: Mapping[str, Pool],
+    study: PoolStudy,
+    ready: int,
+    console: Console,
+    tracking: Tracking | None = None,
 ) -> dict[str, str]:
     """Run what is not finished.
 
@@ -53,6 +63,7 @@ def spread(
         study: options and storage.
         ready: how many trials are finished.
         console: shows the live table.
+        tracking: of the study.
 
     Returns:
         The error of each trial that failed for good, by its name.
@@ -66,7 +77,7 @@ def spread(
         raise BadInput(f"a method asks for {cpu} cores, and this machine has fewer", "cpu")
     used = {trial.pool for trial in trials}
     shared = {name: ray.put(pool) for name, pool in pools.items() if name in used}
-    body = tune.with_resources(tune.with_parameters(trainable, shared=shared, storage=study.storage), {"cpu": cpu})
-    space = {"run": tune.grid_search([vars(trial) for trial in trials])}
+    body = trial_body("PoolRun", trainable, {"cpu": cpu}, shared=shared, storage=study.storage)
+    runs = KnownRuns([vars(trial) | {"parameters": {"pool": trial.pool, "method": trial.label}} for trial in trials])
     with LiveTable(console, len(trials) + ready, ready, "area", "seed") as table:
-        return run_trials(body, space, study.storage, study.config, table)
+        return run_trials(body, runs, study.storage, study.config, table, tracking)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
 from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
+from cluster.config_file import CONFIG, read_config_of, refuse_taken, write_config
 from cluster.configuration import CHOICES, compose
 from cluster.pools.plan import Variant, split, variants
 from cluster.pools.sources import NamedPool, open_pools
 from cluster.pools.trial import finished, plan_trial
-from cluster.storage import Storage
-from cluster.studies.conclusion import CONFIG, read_config
+from cluster.storage import Storage, new_place
+from cluster.studies.point import root_of
 from cluster.studies.sweep import key_of
+from cluster.tracking.tracking import tracked, trackers
 from ranking.errors import BadInput
 
 DEFAULT = [
@@ -36,7 +36,7 @@ DEFAULT = [
     "posterior_fusion",
 ]
 """What is compared where no method is named."""
-MAY_CHANGE = ("retries", "concurrent", "address", "dashboard", "cpu", "cache")
+MAY_CHANGE = ("retries", "concurrent", "address", "dashboard", "cpu", "cache", "track")
 """Options that a study may be resumed with: no result depends on them."""
 
 
@@ -72,19 +72,13 @@ def read_arguments(arguments: Sequence[str], resume: str | None = None) -> PoolS
     """
     if resume is None:
         study = _read(list(arguments))
-        if study.storage.read(CONFIG) is not None:
-            place = shlex.quote(study.storage.place)
-            raise BadInput(
-                "holds results already",
-                study.storage.place,
-                f"continue with `pyrite pool --resume {place}`, or choose another out=",
-            )
+        refuse_taken(study.storage)
         return study
     storage = Storage(resume)
-    fixed = [text for text in arguments if key_of(text) not in MAY_CHANGE]
+    fixed = [text for text in arguments if root_of(text) not in MAY_CHANGE]
     if fixed:
         raise BadInput(f"{fixed[0]} can't change a study that has begun", resume, "leave it out, or start another")
-    saved = read_config(storage)
+    saved = read_config_of("pool", storage)
     try:
         before, fingerprints = list(map(str, saved["overrides"])), dict(saved["pools"])
     except (KeyError, TypeError, ValueError):
@@ -103,8 +97,7 @@ def _read(arguments: list[str]) -> PoolStudy:
     config.pop(CHOICES)
     found = variants(names, options, config["preset"]["overrides"])
     config["baseline"] = _baseline(config["baseline"], found, any(key_of(text) == "baseline" for text in others))
-    out = config["out"] or f"outputs/pool-{time.strftime('%Y%m%d-%H%M%S')}"
-    return PoolStudy(config, arguments, found, Storage(out))
+    return PoolStudy(config, arguments, found, Storage(config["out"] or new_place("pool")))
 
 
 def _baseline(name: str | None, found: Sequence[Variant], asked: bool) -> str | None:
@@ -124,10 +117,12 @@ def conduct(study: PoolStudy, console: Console) -> int:
     Returns:
         How many trials failed in the end.
     """
+    from cluster.object_store import bytes_of, check_store, largest_and_all
     from cluster.pools.conclusion import report, write_tables
     from cluster.pools.spread import spread
     from cluster.session import session
 
+    built = trackers(study.config["track"])
     with console.status("reading runs and judgements") as status:
         pools = open_pools(study.config, lambda name, done, total: _tell(status, name, done, total))
     for pool in pools:
@@ -137,6 +132,7 @@ def conduct(study: PoolStudy, console: Console) -> int:
             if count:
                 console.print(f"[dim]  {count:,} {escape(said)}[/]", soft_wrap=True)
     trials = [plan_trial(pool, variant, study.config) for pool in pools for variant in study.variants]
+    resumed = study.storage.read(CONFIG) is not None
     _record(study, pools)
     done = finished(study.storage, trials)
     console.print(
@@ -145,12 +141,17 @@ def conduct(study: PoolStudy, console: Console) -> int:
         soft_wrap=True, markup=False,
     )  # fmt: skip
     errors: dict[str, str] = {}
-    if len(done) < len(trials):
-        with session(study.config["address"], study.config["dashboard"]) as dashboard:
-            if dashboard:
-                console.print(f"[dim]Ray's dashboard: {dashboard}[/]")
+    with tracked(built, study.storage, console, "pool", resumed, runs=len(trials), done=len(done)) as tracking:
+        if len(done) < len(trials):
             waiting = [trial for trial in trials if trial.name not in done]
-            errors = spread(waiting, {pool.name: pool.pool for pool in pools}, study, len(done), console)
+            used = {trial.pool for trial in waiting}
+            sizes = [{pool.name: bytes_of(pool.pool)} for pool in pools if pool.name in used]
+            largest, shared = largest_and_all(sizes)
+            with session(study.config["address"], study.config["dashboard"], shared) as dashboard:
+                if dashboard:
+                    console.print(f"[dim]Ray's dashboard: {dashboard}[/]")
+                check_store(largest, shared, lambda line: console.print(f"[dim]{line}[/]"))
+                errors = spread(waiting, {pool.name: pool.pool for pool in pools}, study, len(done), console, tracking)
     failed = write_tables(study, trials, pools, errors)
     report(study.storage, console)
     return failed
@@ -192,4 +193,4 @@ def _record(study: PoolStudy, pools: Sequence[NamedPool]) -> None:
         },
         "options": {key: value for key, value in study.config.items() if key not in ("method", "preset")},
     }
-    study.storage.write(CONFIG, yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
+    write_config(study.storage, content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,33 +70,35 @@ def usual_budgets(pool: Pool) -> list[int]:
     return sorted({max(1, round(mean * share)) for share in (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8)})
 
 
-def conduct_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[[int, float], None]) -> None:
+def conduct_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[[int, dict[str, float]], None]) -> None:
     """Simulate a method and write what came out to the study's folder.
 
     Args:
         trial: what to do.
         pool: to judge.
         storage: the study's folder.
-        on_seed: told how many seeds are done, and the area under the curve of the last.
+        on_seed: told how many seeds are done, and of the last the share of the relevant documents that each budget
+            finds (`found/BUDGET`) and the figures of `pooling.effort`.
     """
     started = time.perf_counter()
     method: Method = build(trial.node)
     tags = {"study": study_of(storage.place), "method": trial.label}
     judged = Count("pyrite_pool_judgements_total", tags)
     orders: list[JudgingOrder] = []
-    areas: list[float] = []
     for seed in range(trial.options["seeds"]):
         orders += simulate(method, pool, [seed], trial.options["cpu"])
         judged.add(sum(map(len, orders[-1].documents)))
-        areas.append(effort(pool, orders[-1])["area"])
-        on_seed(seed + 1, areas[-1])
+        on_seed(seed + 1, _figures(pool, orders[-1], trial.options["budgets"]))
     judged.flush()
     simulated = time.perf_counter() - started
+    digests = {}
     for name, table in measure(trial.options, method, pool, orders).items():
         said = (pl.lit(trial.pool).alias("pool"), pl.lit(trial.label).alias("method"))
-        storage.write(_file(trial, f"{name}.parquet"), parquet(table.select(*said, pl.all())))
-    seconds = {"simulated": simulated, "all": time.perf_counter() - started}
-    storage.write(_file(trial, "json"), json.dumps(seconds).encode())
+        content = parquet(table.select(*said, pl.all()))
+        storage.write(_file(trial, f"{name}.parquet"), content)
+        digests[name] = zlib.crc32(content)
+    told = {"simulated": simulated, "all": time.perf_counter() - started, "tables": digests}
+    storage.write(_file(trial, "json"), json.dumps(told).encode())
 
 
 def measure(
@@ -134,10 +137,30 @@ def measure(
     return tables
 
 
+def _figures(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> dict[str, float]:
+    """What a seed came to, over all topics."""
+    relevant = max(sum(int(pool.is_relevant(topic).sum()) for topic in pool.topics), 1)
+    found = found_at(pool, order, budgets).sum(1) / relevant
+    shares = {f"found/{budget}": float(share) for budget, share in zip(budgets, found, strict=True)}
+    return effort(pool, order) | shares
+
+
 def finished(storage: Storage, trials: Sequence[Trial]) -> set[str]:
-    """Names of the trials whose results are there."""
+    """Names of the trials whose results are there, and whole."""
     there = set(storage.names("runs"))
-    return {trial.name for trial in trials if f"{trial.name}.json" in there}
+    known = [trial for trial in trials if f"{trial.name}.json" in there]
+    return {trial.name for trial in known if read_seconds(storage, trial) is not None}
+
+
+def read_seconds(storage: Storage, trial: Trial) -> dict[str, Any] | None:
+    """Seconds that a finished trial took, `simulated` and `all`; None where it has none, or half of its results."""
+    try:
+        told = json.loads(storage.read(_file(trial, "json")) or b"")
+        digests = told.get("tables", {})  # of an older Pyrite there are none
+        whole = all(zlib.crc32(read_trial(storage, trial, name) or b"") == digests[name] for name in digests)
+    except (ValueError, AttributeError, TypeError):
+        return None
+    return told if whole else None
 
 
 def read_trial(storage: Storage, trial: Trial, table: str) -> bytes | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
 from ray import tune
@@ -14,15 +15,20 @@ from rich.console import Console
 from cluster.configuration import digest
 from cluster.learning.agent_file import FILE, checkpoint_of, learner_of
 from cluster.learning.environments import Environments
-from cluster.learning.learner import Place, Told, learn
-from cluster.learning.record import LEARNED, recent, table
+from cluster.learning.record import LEARNED, numbers, recent, table
 from cluster.learning.verb import NOT_OF_THE_RESULT, Lesson, compose_learning, record
+from cluster.parallel.demand import bundle, strategy
 from cluster.preparation import Preparation
 from cluster.storage import Storage
+from cluster.studies.known_runs import KnownRuns
 from cluster.studies.live import LiveTable
 from cluster.studies.sweep import Planned, key_of
-from cluster.studies.trials import run_trials
+from cluster.studies.trials import run_trials, trial_body
+from cluster.tracking.tracking import Tracking
 from ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from cluster.learning.learner import Told
 
 FOLDER = "agents"
 
@@ -85,12 +91,19 @@ def _overrides(planned: Planned, part: str, scaled: Sequence[str]) -> tuple[str,
 
 def _lesson(overrides: Sequence[str], storage: Storage) -> Lesson:
     config = compose_learning(overrides)
-    name = digest({key: value for key, value in config.items() if key not in NOT_OF_THE_RESULT})[:10]
+    digested = {key: value for key, value in config.items() if key not in NOT_OF_THE_RESULT}
+    digested["resources"] = {key: config["resources"][key] for key in ("cpu", "gpu")}  # as `sweep.identity`
+    name = digest(digested)[:10]
     return Lesson(config, list(overrides), Storage(f"{storage.place}/{FOLDER}/{name}"))
 
 
 def learn_agents(
-    lessons: dict[str, Lesson], storage: Storage, options: dict[str, Any], preparation: Preparation, console: Console
+    lessons: dict[str, Lesson],
+    storage: Storage,
+    options: dict[str, Any],
+    preparation: Preparation,
+    console: Console,
+    tracking: Tracking | None = None,
 ) -> None:
     """Learn agents, each in a trial of its own.
 
@@ -100,6 +113,7 @@ def learn_agents(
         options: of the study.
         preparation: makes the parts.
         console: shows the live table.
+        tracking: of the study.
 
     Raises:
         BadInput: where one could not be learned.
@@ -116,11 +130,11 @@ def learn_agents(
             if key not in shared:
                 shared[key] = ray.put(preparation.part(lesson.config, part))
         run = {"name": name, "config": lesson.config, "parts": keys, "place": lesson.storage.place, "facts": facts}
-        trials.append(run)
+        trials.append(run | {"overrides": shlex.join(lesson.overrides)})
     measure = next(iter(lessons.values())).config["validation"]["measure"]
     with LiveTable(console, len(lessons), 0, measure, "episode") as live:
-        body = tune.with_resources(tune.with_parameters(_learn, shared=shared), _resources)
-        errors = run_trials(body, {"run": tune.grid_search(trials)}, storage, options, live)
+        body = trial_body("StudyAgent", _learn, _resources, shared=shared)
+        errors = run_trials(body, KnownRuns(trials), storage, options, live, tracking)
     if errors:
         name, error = next(iter(errors.items()))
         raise BadInput(f"an agent could not be learned ({error})", f"{FOLDER}/{name}", "go on with --resume")
@@ -128,11 +142,13 @@ def learn_agents(
 
 def _resources(trial: dict[str, Any]) -> tune.PlacementGroupFactory:
     asked = trial["run"]["config"]["resources"]
-    return tune.PlacementGroupFactory([{"CPU": asked["cpu"], "GPU": asked["gpu"]}])
+    return tune.PlacementGroupFactory([bundle(asked)], strategy=strategy(asked))
 
 
 def _learn(trial: dict[str, Any], shared: dict[str, ray.ObjectRef]) -> None:
     """What a trial's process does: learn one agent, its copies stepped in this very process."""
+    from cluster.learning.learner import Place, learn  # RLlib, which a study without agents does not need
+
     run = trial["run"]
     refs = {name: shared[key] for name, key in run["parts"].items()}
     best = 0.0
@@ -141,7 +157,8 @@ def _learn(trial: dict[str, Any], shared: dict[str, ray.ObjectRef]) -> None:
         nonlocal best
         means = recent(table(told.rows), LEARNED)
         best = means.get("validation", 0.0)
-        tune.report({"epoch": told.episodes, "max_epochs": told.wanted, "validation": best, "best": best})
+        shown = {"epoch": told.episodes, "max_epochs": told.wanted, "validation": best, "best": best}
+        tune.report(shown | {"numbers": numbers(means)})
 
     parts = dict(zip(refs, ray.get(list(refs.values())), strict=True))
     place = Place(partial(Environments, run["config"], refs), 0, run["config"]["resources"]["cpu"])

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-import yaml
 from rich.console import Console
 from rich.markup import escape
 
+from cluster.config_file import CONFIG, read_config
+from cluster.disturbances import disturbances, show
 from cluster.embeddings import embeddings_table
+from cluster.journal import Journal
 from cluster.storage import Storage
 from cluster.studies import results, traces
 from cluster.studies.analysis import summarise
@@ -23,7 +25,6 @@ from cluster.studies.sweep import Planned
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
-CONFIG = "config.yaml"
 STEPS = "steps.parquet"
 EMBEDDINGS = "embeddings.parquet"
 
@@ -123,7 +124,8 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
     # A study of an older Pyrite has no steps.
     steps = _read_table(storage, STEPS) if STEPS in storage.names() else None
     embeddings = _read_table(storage, EMBEDDINGS) if EMBEDDINGS in storage.names() else None
-    page = render(trials, queries, summary, written, config.get("command", ""), config, steps, embeddings)
+    lost = disturbances(Journal.read(storage))
+    page = render(trials, queries, summary, written, config.get("command", ""), config, steps, embeddings, lost)
     for name, content in page.figures.items():
         storage.write(f"figures/{name}", content)
     storage.write("report.html", page.html.encode())
@@ -131,26 +133,9 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
     failed = trials.filter(pl.col("status") == "failed")
     for name, error in failed.select("run", "error").rows():
         console.print(f"[red]failed[/] {escape(f'{name}: {error}')}")
+    show(lost, console)
     where = storage.shown("report.html")
     console.print(f"report: {escape(where)}", soft_wrap=True)
-
-
-def read_config(storage: Storage) -> dict[str, Any]:
-    """The configuration that a study or a run wrote down.
-
-    Raises:
-        BadInput: where there is none, or it is damaged.
-    """
-    content = storage.read(CONFIG)
-    if content is None:
-        raise BadInput(f"there is no {CONFIG}", storage.place, "name the folder of a study")
-    try:
-        config = yaml.safe_load(content)
-    except (yaml.YAMLError, UnicodeDecodeError):
-        config = None
-    if not isinstance(config, dict):
-        raise BadInput("is damaged", f"{storage.place}/{CONFIG}", "start another study")
-    return config
 
 
 def _read_table(storage: Storage, name: str) -> pl.DataFrame:

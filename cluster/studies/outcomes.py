@@ -43,7 +43,7 @@ def conduct_run(
     parts: dict[str, Any],
     storage: Storage,
     on_epoch: Callable[[Progress], None],
-    save_every: float = 30.0,
+    save_every: float | None = None,
     note: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
     """One run, from its last state to its result in the folder.
@@ -54,12 +54,13 @@ def conduct_run(
         keys, parts: by the parts' names (`cluster.preparation`).
         storage: the folder.
         on_epoch: told the progress.
-        save_every: seconds between two states that are kept.
+        save_every: seconds between two states that are kept; None: as configured.
         note: told what the run starts on the cluster, and loses.
     """
     state = RunState(storage, name, keys)
     watch = run_tags(storage.place, config)
-    outcome = runner(config)(config, parts, on_epoch, state, save_every, name=name, note=note, watch=watch)
+    pause = config["save_every"] if save_every is None else save_every
+    outcome = runner(config)(config, parts, on_epoch, state, pause, name=name, note=note, watch=watch)
     weights, outcome.weights = outcome.weights, None
     if weights is not None:
         _write_weights(storage, name, weights)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 # System fonts and two sets of colours: the page opens offline, on paper, at night and on a phone.
@@ -96,3 +96,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object] | Markup], left: 
     return Markup(
         f'<div class="wide"><table>{above}<thead><tr>{titles}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
     )
+
+
+def losses(lines: Sequence[str]) -> Iterator[Markup]:
+    """What a study has lost on its way (`cluster.disturbances`); nothing where it has not."""
+    if lines:
+        yield tag("h2", "What was lost and repeated")
+        yield tag("ul", *(tag("li", line) for line in lines))

@@ -47,6 +47,11 @@ class Point:
         )
 
 
+def root_of(override: str) -> str:
+    """The first part of an override's key: the option or group that it is about."""
+    return key_of(override).split(".", 1)[0]
+
+
 def key_of(override: str) -> str:
     """The key of an override, without the signs that add or delete it."""
     return override.split("=", 1)[0].lstrip("+~")

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.console import Console
 from rich.markup import escape
 
+from cluster.config_file import CONFIG, read_config, read_config_of, refuse_taken, write_config
 from cluster.configuration import CHOICES, compose
 from cluster.preparation import Preparation
 from cluster.run import check
 from cluster.schema import SHAPES, check_shape
-from cluster.storage import Storage
-from cluster.studies.conclusion import CONFIG, check_baseline, read_config, report, write_tables
+from cluster.storage import Storage, new_place
+from cluster.studies.conclusion import check_baseline, report, write_tables
 from cluster.studies.outcomes import finished
+from cluster.studies.point import root_of
 from cluster.studies.sweep import Planned, Point, draws, given_seeds, identity, key_of, plan, points
+from cluster.tracking.tracking import as_overrides, tracked, trackers
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
-MAY_CHANGE = ("retries", "concurrent", "address", "dashboard", "baseline")
+MAY_CHANGE = ("retries", "concurrent", "address", "dashboard", "baseline", "track")
 """Options that a study may be resumed with: no run's result depends on them."""
 
 
@@ -48,8 +49,8 @@ class Study:
     def command(self) -> str:
         """What starts it, for people to copy."""
         defaults = _options([])[0]
-        own = [f"{key}={value}" for key, value in self.options.items() if value != defaults.get(key)]
-        return shlex.join(["pyrite", "study", *self.arguments, *own])
+        own = [f"{key}={value}" for key, value in self.options.items() if value != defaults.get(key) and key != "track"]
+        return shlex.join(["pyrite", "study", *self.arguments, *own, *as_overrides(self.options.get("track", {}))])
 
     @property
     def seeds(self) -> list[int]:
@@ -80,20 +81,15 @@ def read_arguments(arguments: Sequence[str], resume: str | None = None) -> Study
     Raises:
         BadInput: where the folder holds another study, or none to continue.
     """
-    mine = [text for text in arguments if key_of(text) in SHAPES["study"].model_fields]
+    mine = [text for text in arguments if root_of(text) in SHAPES["study"].model_fields]
     options, design = _options(mine)
     if resume is not None:
         return _continued(arguments, options, Storage(resume))
     if options["seeds"] is not None and given_seeds(arguments):
         raise BadInput("seed= and seeds= say two things", remedy="give one of them")
-    options["out"] = options["out"] or f"outputs/study-{time.strftime('%Y%m%d-%H%M%S')}"
+    options["out"] = options["out"] or new_place("study")
     storage = Storage(options["out"])
-    if storage.read(CONFIG) is not None:
-        raise BadInput(
-            "holds results already",
-            options["out"],
-            f"continue a study with `pyrite study --resume {shlex.quote(options['out'])}`, or choose another out=",
-        )
+    refuse_taken(storage)
     runs = [text for text in arguments if text not in mine]
     return Study(options, runs, design, storage)
 
@@ -107,15 +103,15 @@ def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _continued(arguments: Sequence[str], options: dict[str, Any], storage: Storage) -> Study:
     """The study of a folder, with those of its options that may change."""
-    fixed = [text for text in arguments if key_of(text) not in MAY_CHANGE]
+    fixed = [text for text in arguments if root_of(text) not in MAY_CHANGE]
     if fixed:
         raise BadInput(
             f"{fixed[0]} can't change a study that has begun", storage.place, "leave it out, or start another"
         )
-    saved = read_config(storage)
+    saved = read_config_of("study", storage)
     try:
         kept, runs, design = saved["study"], list(map(str, saved["overrides"])), saved["design"]
-        options = kept | {key_of(text): options[key_of(text)] for text in arguments}
+        options = kept | {root_of(text): options[root_of(text)] for text in arguments}
         check_shape(options | {"experiment": design}, "study")
     except (KeyError, TypeError, BadInput):
         raise BadInput("is not what a study writes down", f"{storage}/{CONFIG}", "name the folder of a study") from None
@@ -128,12 +124,14 @@ def conduct(study: Study, console: Console) -> int:
     Returns:
         How many runs failed in the end.
     """
-    from cluster.learning.agent_file import learner_of
+    from cluster.learning.agent_file import checkpoint_of, learner_of
+    from cluster.object_store import check_store, largest_and_all
     from cluster.session import session
     from cluster.studies.agents import learn_agents, with_agents
     from cluster.studies.optuna_runs import OptunaRuns
     from cluster.studies.tuning import spread
 
+    built = trackers(study.options.get("track", {}))
     preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]"))
     planned_runs, adaptive = _planned(study)
     proposals = OptunaRuns(adaptive, study.options["samples"], study.seeds, study.storage)
@@ -151,21 +149,29 @@ def conduct(study: Study, console: Console) -> int:
         check(planned.config)
     collections = {planned.name: preparation.collection(planned.config) for planned in known}
     check_baseline(study.options["baseline"], known, collections)
+    resumed = study.storage.read(CONFIG) is not None
     _record(study, collections.values())
     done = finished(study.storage, runs)
     total, ready = len(runs) + proposals.total, len(done) + proposals.finished
     over = ", ".join(dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in collections.values()))
     console.print(escape(f"{total} runs ({ready} done) over {over}, results in {study.storage}"), soft_wrap=True)
     errors: dict[str, str] = {}
-    if ready < total:
-        with session(study.options["address"], study.options["dashboard"]) as dashboard:
-            if dashboard:
-                console.print(f"[dim]Ray's dashboard: {dashboard}[/]")
+    with tracked(built, study.storage, console, "study", resumed, runs=total, done=ready) as tracking:
+        if ready < total:
             waiting = [planned for planned in runs if planned.name not in done]
             missing = agents.missing(waiting)
-            if missing:
-                learn_agents(missing, study.storage, study.options, preparation, console)
-            errors = spread(study, waiting, proposals, ready, preparation, console)
+            learned = {lesson.storage.place for lesson in missing.values()}
+            distinct = _distinct([*waiting, *proposals.examples()])
+            configs = [planned.config for planned in distinct if checkpoint_of(planned.config) not in learned]
+            configs += [lesson.config for lesson in missing.values()]
+            largest, shared = largest_and_all([preparation.bytes_of(config) for config in configs])
+            with session(study.options["address"], study.options["dashboard"], shared) as dashboard:
+                if dashboard:
+                    console.print(f"[dim]Ray's dashboard: {dashboard}[/]")
+                check_store(largest, shared, lambda line: console.print(f"[dim]{line}[/]"))
+                if missing:
+                    learn_agents(missing, study.storage, study.options, preparation, console, tracking)
+                errors = spread(study, waiting, proposals, ready, preparation, console, tracking)
     # A search over few whole numbers may come back to one: it is the same run, and counts once.
     runs = list({planned.name: planned for planned in [*runs, *proposals.proposed]}.values())
     collections = {planned.name: preparation.collection(planned.config) for planned in runs}
@@ -232,4 +238,4 @@ def _record(study: Study, collections: Iterable[Collection]) -> None:
         "facts": {collection.name: collection.facts for collection in distinct.values()},
         "skipped": {collection.name: collection.skipped for collection in distinct.values() if collection.skipped},
     }
-    study.storage.write(CONFIG, yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
+    write_config(study.storage, content)

@@ -5,7 +5,7 @@ Nothing is read or written here, so that a report can go to any file system.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from cluster.studies.hardness import hardness, how_hard
 from cluster.studies.hyperparameters import hyperparameters
 from cluster.studies.methods import EMBEDDINGS, evaluations, with_methods
 from cluster.studies.oscillation import has_dev_losses, steadiness
-from cluster.studies.page import Markup, fold, markup, page, table, tag
+from cluster.studies.page import Markup, fold, losses, markup, page, table, tag
 from cluster.studies.per_query import differences, histogram
 from cluster.studies.published import beside, read_published
 from cluster.studies.report_tables import all_figures, convergence_rates, probability, side_by_side, winners
@@ -51,6 +51,7 @@ def render(
     study: Mapping[str, Any] | None = None,
     steps: pl.DataFrame | None = None,
     embeddings: pl.DataFrame | None = None,
+    lost: Sequence[str] = (),
 ) -> Report:
     """Render the report of a study; its figures are of the leading measure, that of the first column.
 
@@ -63,6 +64,7 @@ def render(
         study: what `config.yaml` says, for the paper whose experiment it repeats.
         steps: the frame of `steps.parquet`, None where a study has none.
         embeddings: the frame of `embeddings.parquet`, None where a study has none.
+        lost: what was lost and repeated, a sentence each.
 
     Raises:
         BadInput: where that is damaged.
@@ -88,7 +90,7 @@ def render(
         body += _per_query(compared, measures[0], shown.get("queries", Markup("")))
     else:
         body.append(tag("p", "No run has ended well."))
-    body += [*_failures(trials), *_commands(trials), tag("h2", "Configuration")]
+    body += [*_failures(trials), *losses(lost), *_commands(trials), tag("h2", "Configuration")]
     body.append(fold("config.yaml", tag("pre", config)))
     return Report(page(title, body), files)
 

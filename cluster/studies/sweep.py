@@ -34,6 +34,12 @@ class Planned:
     swept: tuple[tuple[str, str], ...]
     config: dict[str, Any]
 
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What tells it from the others of its study: the method, what is swept besides, and the seed."""
+        chosen = self.config[CHOICES] | {"function": function_name(self.config)}
+        return {group: str(chosen[group]) for group in METHOD} | dict(self.swept) | {"seed": str(self.config["seed"])}
+
 
 METHOD = ("ranker", "policy", "function", "selector")
 """The groups that name a method; other swept keys are its hyperparameters or further categories."""
@@ -247,7 +253,7 @@ def function_name(config: dict[str, Any]) -> str:
 
 def identity(config: dict[str, Any]) -> str:
     """Digest of what a run's result depends on: two runs with the same one are the same run."""
-    beside = (CHOICES, "cache", "weights", "index")
+    beside = (CHOICES, "cache", "weights", "index", "save_every")
     digested = {key: value for key, value in config.items() if key not in beside}
     # How many workers share a run changes its rounding alone, and a run may go on with others than it began with.
     digested["resources"] = {key: config["resources"][key] for key in ("cpu", "gpu")}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import ray
@@ -11,16 +14,20 @@ from ray import tune
 from ray.tune.search import Searcher
 from rich.console import Console
 
-from cluster.live_indexes import check_room, reserved
-from cluster.parallel.demand import at_once, check_demand, own_bundle
+from cluster.live_indexes import check_room, live_functions, reserved
+from cluster.live_indexes import demand as of_encoders
+from cluster.parallel.demand import at_once, check_demand, demand, own_bundle, strategy
 from cluster.preparation import Preparation
 from cluster.run import Progress, mean_best
 from cluster.storage import Storage
+from cluster.studies.known_runs import KnownRuns
 from cluster.studies.live import LiveTable
 from cluster.studies.optuna_runs import OptunaRuns
 from cluster.studies.outcomes import conduct_run
+from cluster.studies.room import Room
 from cluster.studies.sweep import Planned
-from cluster.studies.trials import run_trials
+from cluster.studies.trials import run_trials, trial_body
+from cluster.tracking.tracking import Tracking
 
 if TYPE_CHECKING:
     from cluster.studies.ranking import Study
@@ -30,29 +37,33 @@ def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: 
     """What a trial's process does: one run, its parts read from the object store without a copy.
 
     Args:
-        trial: `run`, with name, config and the keys of its parts.
+        trial: `run`, with name, config (as JSON) and the keys of its parts.
         shared: parts by key. One that is not there, because the search drew an option of it, is taken from
             the cache or made here.
         storage: where the result goes.
     """
     run = trial["run"]
+    config = json.loads(run["config"])
     preparation = Preparation()
     # A run with workers of its own hands the references on to them.
-    read = ray.get if run["config"]["resources"]["workers"] == 1 else lambda reference: reference
+    read = ray.get if config["resources"]["workers"] == 1 else lambda reference: reference
     parts = {
-        name: read(shared[key]) if key in shared else preparation.part(run["config"], name)
+        name: read(shared[key]) if key in shared else preparation.part(config, name)
         for name, key in run["parts"].items()
     }
     best = 0.0
+    notes: list[str] = []
 
     def tell(progress: Progress) -> None:
         nonlocal best
         best = max(best, progress.validation)
-        shown = {"epoch": progress.epoch, "max_epochs": progress.max_epochs, "validation": progress.validation}
-        tune.report(shown | {"best": best})
+        shown = {key: getattr(progress, key) for key in ("fold", "epoch", "max_epochs", "validation")}
+        numbers = {"loss": progress.loss, "validation": progress.validation}
+        tune.report(shown | {"best": best, "numbers": numbers, "notes": list(notes)})
+        notes.clear()
 
-    outcome = conduct_run(run["name"], run["config"], run["parts"], parts, storage, tell)
-    tune.report({"best": mean_best(outcome)})
+    outcome = conduct_run(run["name"], config, run["parts"], parts, storage, tell, note=notes.append)
+    tune.report({"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes})
 
 
 def spread(
@@ -62,6 +73,7 @@ def spread(
     ready: int,
     preparation: Preparation,
     console: Console,
+    tracking: Tracking | None = None,
 ) -> dict[str, str]:
     """Run what is not finished.
 
@@ -72,6 +84,7 @@ def spread(
         ready: how many of the study's runs are finished.
         preparation: makes the parts.
         console: shows the live table.
+        tracking: of the study.
 
     Returns:
         The error of each run that failed for good, by its name.
@@ -84,7 +97,10 @@ def spread(
     shared: dict[str, ray.ObjectRef] = {}
 
     def describe(planned: Planned) -> dict[str, Any]:
-        return {"name": planned.name, "config": planned.config, "parts": preparation.keys(planned.config)}
+        told = {"parameters": planned.parameters, "overrides": shlex.join(planned.overrides)}
+        # As text, for Tune copies what lies within a mapping many times, and keeps the copies.
+        config = json.dumps(planned.config)
+        return {"name": planned.name, "config": config, "parts": preparation.keys(planned.config), **told}
 
     def share(planned: Planned) -> dict[str, Any]:
         described = describe(planned)
@@ -93,38 +109,57 @@ def spread(
                 shared[key] = ray.put(preparation.part(planned.config, name))
         return described
 
-    batches: list[tuple[Searcher | None, dict[str, Any], int]] = []
+    batches: list[Searcher] = []
     if waiting:
-        batches.append((None, {"run": tune.grid_search([share(planned) for planned in waiting])}, 1))
+        batches.append(KnownRuns([share(planned) for planned in waiting]))
     if proposals.total > proposals.finished:
         for planned in examples:
             share(planned)
         proposals.describe = describe
-        batches.append((proposals, {}, proposals.total - proposals.finished))
+        batches.append(proposals)
     total = ready + len(waiting) + proposals.total - proposals.finished
     measure = [*waiting, *examples][0].config["validation"]["measure"]
-    asked = [planned.config["resources"] for planned in [*waiting, *examples]]
-    options = dict(study.options)
-    options["concurrent"] = options["concurrent"] or at_once(asked, ray.cluster_resources())
+    room = _room(study, [*waiting, *examples])
     errors: dict[str, str] = {}
     with LiveTable(console, total, ready, measure) as table:
-        for search, space, samples in batches:
-            body = tune.with_resources(
-                tune.with_parameters(trainable, shared=shared, storage=study.storage), _resources
-            )
-            errors |= run_trials(body, space, study.storage, options, table, search, samples)
+        for search in batches:
+            body = trial_body("StudyRun", trainable, _resources, shared=shared, storage=study.storage)
+            errors |= run_trials(body, search, study.storage, study.options, table, tracking, room)
     return errors
 
 
 def _resources(trial: dict[str, Any]) -> tune.PlacementGroupFactory:
     """What a trial takes of the cluster."""
-    config = trial["run"]["config"]
-    return tune.PlacementGroupFactory([own_bundle(config["resources"]), *reserved(config)])
+    config = json.loads(trial["run"]["config"])
+    asked = config["resources"]
+    return tune.PlacementGroupFactory([own_bundle(asked), *reserved(config)], strategy=strategy(asked))
+
+
+def _room(study: Study, runs: Sequence[Planned]) -> Room:
+    """How many of these runs a cluster has room for.
+
+    Where machines may be added, one more waits for an autoscaler to see; but none where runs have encoders, whose
+    place its workers would take.
+    """
+    shared = [planned.config for planned in runs if planned.config["resources"]["workers"] > 1]
+    wanted = [Counter(demand(config["resources"])) + Counter(of_encoders(config)) for config in shared]
+    waiting = int(_may_grow(study) and not any(map(live_functions, shared)))
+
+    def room(there: Mapping[str, float]) -> int | None:
+        count = at_once(wanted, there)
+        return count and count + waiting
+
+    return room
+
+
+def _may_grow(study: Study) -> bool:
+    """Whether this is a cluster, to which machines may be added, and no local Ray."""
+    return bool(study.options["address"] or os.environ.get("RAY_ADDRESS"))
 
 
 def _check_resources(study: Study, runs: Sequence[Planned]) -> None:
     """A local Ray never grows: a run that asks for more than it has would wait for ever."""
-    if study.options["address"] or os.environ.get("RAY_ADDRESS"):
+    if _may_grow(study):
         return
     there = ray.cluster_resources()
     for planned in runs:

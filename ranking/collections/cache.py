@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import re
 import shutil
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from hashlib import blake2b
 from pathlib import Path
@@ -55,8 +57,13 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True) -> C
     except OSError as error:
         raise BadInput(f"cannot be written ({error.strerror})", cache, "choose another cache folder") from None
     try:
-        build(reader, unfinished, Faults(strict))
-        _install(unfinished, entry)
+        with _held(unfinished):
+            build(reader, unfinished, Faults(strict))
+            _install(unfinished, entry)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise BadInput("the disk is full", cache, "make room, or choose another cache folder") from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     collection = _load(entry, strict)
@@ -107,8 +114,33 @@ def _sweep(cache: Path) -> None:
     """Remove what processes that were killed left behind, a day later."""
     for folder in cache.glob(f"{_UNFINISHED}*"):
         with suppress(FileNotFoundError):  # gone in the meantime, which is as well
-            if time.time() - folder.stat().st_mtime > _DAY:
+            if time.time() - folder.stat().st_mtime > _DAY and not _is_held(folder):
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """A lock on a folder that is being filled, which ends with the process: clocks jump, and say little of its age."""
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some shared file systems have no locks
+            fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(file)
+
+
+def _is_held(folder: Path) -> bool:
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(file)
+    return False
 
 
 def _key(reader: Reader) -> str:

@@ -14,7 +14,7 @@ from cluster.embeddings import MOST, spread_out
 from cluster.preparation import Preparation
 from cluster.run import Outcome, check, run
 from ranking.errors import BadInput
-from tests.cluster.conftest import write_beir
+from tests.made_up import write_beir
 
 OWN = [
     "optimizer.lr=0.001", "sampling.negatives=10", "origin=[category,full]", "origin.full.depth=null",

@@ -88,7 +88,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(base: list[str]) -> None:
 
 
 def test_without_a_split_every_query_is_tested_once(base: list[str], tmp_path: Path) -> None:
-    from tests.cluster.conftest import write_beir
+    from tests.made_up import write_beir
 
     folder = write_beir(tmp_path / "unsplit", split=False)
     config, parts = prepared([*base, f"collection.path={folder}", "folds=4", "training.max_epochs=1"])
@@ -178,7 +178,7 @@ def test_tables_have_the_documented_columns(base: list[str]) -> None:
 
 
 def test_what_is_skipped_is_said(base: list[str], tmp_path: Path) -> None:
-    from tests.cluster.conftest import write_beir
+    from tests.made_up import write_beir
 
     folder = write_beir(tmp_path / "broken")
     with (folder / "qrels" / "train.tsv").open("a") as file:

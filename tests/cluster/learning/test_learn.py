@@ -12,7 +12,8 @@ import pytest
 from cluster.actors.ranker_host import RankerHost
 from cluster.learning.agent_file import read_agent
 from cluster.learning.environments import Environments
-from cluster.learning.learner import EPISODES, STATE, Place, Told, learn
+from cluster.learning.kept_state import STATE
+from cluster.learning.learner import EPISODES, Place, Told, learn
 from cluster.learning.places import Hosted, in_workers, learn_on_hosts, workers_of
 from cluster.learning.verb import compose_learning, read_arguments
 from cluster.preparation import Preparation
@@ -124,7 +125,7 @@ def test_a_lost_host_is_gone_on_without(config: dict[str, Any], tmp_path: Path) 
             ray.kill(ray.get_actor("test-learn-host-0"), no_restart=False)
 
     killed: list[int] = []
-    hosted = config | {"hosts": 1, "workers": 1, "episodes": 20}
+    hosted = config | {"hosts": 1, "workers": 1, "episodes": 20, "on_loss": "continue"}
     episodes = learn_on_hosts(hosted, Storage(str(tmp_path)), kill, {}, "test-learn")
     assert killed
     assert killed[0] < 20, "it ended before its host could be killed"

@@ -13,7 +13,8 @@ import pytest
 from cluster.configuration import compose
 from cluster.learning.agent_file import read_agent
 from cluster.learning.environments import Environments, actions_of
-from cluster.learning.learner import STATE, Place, Told, learn
+from cluster.learning.kept_state import STATE
+from cluster.learning.learner import Place, Told, learn
 from cluster.learning.places import in_workers
 from cluster.learning.verb import compose_learning
 from cluster.preparation import Preparation
@@ -22,7 +23,7 @@ from cluster.storage import Storage
 from ranking.errors import BadInput
 from rl.trained import TrainedAgent
 from tests.cluster.commands import command
-from tests.cluster.conftest import TOPICS, WORDS
+from tests.made_up import TOPICS, WORDS
 
 SMALL = ["copies=2", "episodes=2", "yardstick=0", "workers=0", "panel.size=4", "panel.every=2", "dashboard=false"]
 PICKING = ["actions=documents", "actions.documents=6", "actions.imitate.epochs=2", "actions.imitate.states=8"]

@@ -113,7 +113,7 @@ def test_options_of_workers_that_make_no_sense() -> None:
         check_workers(ASKED | {"shard": True})
 
 
-ASKED = {"cpu": 2, "gpu": 0.5, "workers": 1, "least": None, "shard": False}
+ASKED = {"cpu": 2, "gpu": 0.5, "workers": 1, "least": None, "shard": False, "placement": "pack", "custom": None}
 
 
 def test_what_runs_take() -> None:
@@ -121,10 +121,11 @@ def test_what_runs_take() -> None:
     assert own_bundle(ASKED) == {"CPU": 2, "GPU": 0.5}
     assert set(own_bundle(four)) == {"memory"}
     assert demand(four) == {"CPU": 8, "GPU": 2.0}
-    assert at_once([ASKED], {"CPU": 2}) is None
-    assert at_once([ASKED, four], {"CPU": 17, "GPU": 8}) == 2
-    assert at_once([four], {"CPU": 17, "GPU": 2}) == 1
-    assert at_once([four], {"CPU": 2}) == 1
+    assert at_once([], {"CPU": 2}) is None
+    assert at_once([demand(four)], {"CPU": 17, "GPU": 8}) == 2
+    assert at_once([demand(four), {"CPU": 9}], {"CPU": 17, "GPU": 8}) == 1
+    assert at_once([demand(four)], {"CPU": 17, "GPU": 2}) == 1
+    assert at_once([demand(four)], {"CPU": 2}) == 1
     check_demand(four, {"CPU": 8, "GPU": 2})
     with pytest.raises(BadInput, match=r"resources.cpu: a run asks for 8 and this machine has 7; choose fewer"):
         check_demand(four, {"CPU": 7, "GPU": 2})

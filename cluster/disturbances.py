@@ -1,0 +1,71 @@
+"""What a command has lost on its way, and had to do again: from its log."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+
+SHOWN = 30
+"""Runs that are told of one by one."""
+
+
+def disturbances(events: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Sentences for people; none where everything went straight.
+
+    Args:
+        events: of `Journal.read`.
+    """
+    resumed, lost, again = 0, Counter[str](), Counter[str]()
+    told: list[str] = []
+    reasons: defaultdict[str, list[str]] = defaultdict(list)
+    unit = "epoch"
+    for event in events:
+        kind, run = event["event"], str(event.get("run", ""))
+        if kind == "resumed":
+            resumed += 1
+        elif kind == "run lost":
+            lost[run] += 1
+            reasons[run].append(f"at {event.get('unit', unit)} {event.get('reached', 0)} ({event.get('reason', '')})")
+        elif kind == "run went on":
+            unit = str(event.get("unit", unit))
+            again[run] += int(event.get("repeats", 0))
+        elif kind == "lost":
+            told.append(f"{event.get('says', '')}.")
+        elif kind == "memory short":
+            told.append(str(event.get("line", "")))
+        elif kind == "episodes lost":
+            told.append(f"{event.get('count', 0)} episodes were cut short with the host of their ranker, and left out.")
+        elif kind == "run says" and "is lost" in str(event.get("line", "")):
+            told.append(f"{run}: {event['line']}.")
+    head = []
+    if resumed:
+        head.append(f"It was interrupted and gone on with {_times(resumed)}.")
+    if lost:
+        head.append(f"{_count(len(lost), 'run')} lost a process or a machine, {_times(lost.total())} in all.")
+    if again.total():
+        head.append(f"{_count(again.total(), unit)} had to be run again; nothing of that is counted twice.")
+    runs = [run for run in dict.fromkeys([*lost, *again]) if lost[run] or again[run]]
+    for run in runs[:SHOWN]:
+        repeated = f", {_count(again[run], unit)} again" if again[run] else ""
+        said = f"lost {'; '.join(reasons[run])}" if lost[run] else "interrupted"
+        told.append(f"{run}: {said}{repeated}.")
+    if len(runs) > SHOWN:
+        told.append(f"… and {len(runs) - SHOWN} more runs (log.jsonl).")
+    return head + told
+
+
+def show(lost: Sequence[str], console: Console) -> None:
+    """Say on the screen how much was lost and repeated, where anything was; reports and the log say more."""
+    for line in lost[:3]:
+        console.print(line, style="dim", soft_wrap=True, markup=False)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")

@@ -1,0 +1,88 @@
+"""Whether what the trials of a study share fits into Ray's object store."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ranking.errors import BadInput
+
+SPARE = 1.25
+"""What a store has to be larger than its parts: it keeps results and messages too."""
+MOST = 0.6
+"""Share of the memory that is free which a store of ours may take; the rest is the trials' own."""
+REMEDY = (
+    "give it more by `ray start --object-store-memory=BYTES` (of /dev/shm, which must be larger), "
+    "or choose a smaller scale= or collection"
+)
+
+
+def bytes_of(value: Any) -> int:
+    """What a value takes in the object store: its arrays, which are counted and not copied, and the rest."""
+    buffers: list[pickle.PickleBuffer] = []
+    rest = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    return len(rest) + sum(buffer.raw().nbytes for buffer in buffers)
+
+
+def wanted_store(shared: int) -> int | None:
+    """Bytes of the store of a local Ray; None leaves it to Ray, which takes 30% of the free memory.
+
+    Args:
+        shared: bytes of all that will lie in it.
+    """
+    import psutil  # Ray brings it
+
+    free = psutil.virtual_memory().available
+    if os.path.isdir("/dev/shm"):
+        place = os.statvfs("/dev/shm")
+        free = min(free, place.f_bavail * place.f_frsize)
+    wanted = int(SPARE * shared)
+    return wanted if 0.3 * free < wanted < MOST * free else None
+
+
+def largest_and_all(sizes: Sequence[Mapping[str, int]]) -> tuple[int, int]:
+    """Bytes of the parts of the largest run, and of those of all runs, each part once.
+
+    Args:
+        sizes: of each run's parts, by their keys.
+    """
+    parts = {key: size for each in sizes for key, size in each.items()}
+    return max((sum(each.values()) for each in sizes), default=0), sum(parts.values())
+
+
+def check_store(run: int, shared: int, note: Callable[[str], None]) -> None:
+    """See before anything starts that the store of this machine can hold what trials read.
+
+    Ray writes to disk what does not fit, and reads it back when a trial asks for it. That is slow where a study has
+    many collections or encodings, and it goes on; where the parts of a single run do not fit, each trial would read
+    them from disk again and again.
+
+    Args:
+        run: bytes of the parts of the largest run.
+        shared: bytes of the parts of all runs.
+        note: told what will be slow.
+
+    Raises:
+        BadInput: where the parts of a run do not fit.
+    """
+    import ray
+
+    own = ray.get_runtime_context().get_node_id()
+    stores = {
+        node["NodeID"]: node["Resources"].get("object_store_memory", 0.0) for node in ray.nodes() if node["Alive"]
+    }
+    room = stores[own]
+    if run > room:
+        what = f"the parts of a run take {_shown(run)} and Ray's object store has {_shown(room)}"
+        raise BadInput(what, "object store", REMEDY)
+    if shared > room:
+        note(f"all parts take {_shown(shared)} and Ray's object store has {_shown(room)}: the rest goes to disk")
+    small = sum(run > store for store in stores.values())
+    if small:
+        note(f"{small} of {len(stores)} nodes have an object store too small for the parts of a run: slow there")
+
+
+def _shown(count: float) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 1e7 else f"{count / 1e6:.2f} MB"

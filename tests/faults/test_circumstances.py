@@ -1,0 +1,440 @@
+"""Full disks, folders that are not free, damaged files, clocks that jump, too little memory: one line, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+import cluster.claim
+from cluster.claim import claim
+from cluster.config_file import CONFIG, read_config, write_config
+from cluster.learning import kept_state
+from cluster.object_store import bytes_of, check_store, largest_and_all, wanted_store
+from cluster.pools.trial import finished
+from cluster.storage import Storage, Unwritable, new_place
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.collections import cache
+from ranking.errors import BadInput
+from tests.cluster.commands import command
+from tests.cluster.pools.conftest import write_runs
+
+VERBS = ("study", "learn", "pool", "train")
+KINDS: dict[str, dict[str, Any]] = {
+    "study": {"study": {}, "overrides": []},
+    "learn": {"learn": [], "facts": {}},
+    "pool": {"pools": {}, "overrides": []},
+    "train": {"run": "another", "overrides": []},
+}
+ONE_METHOD = ["policy=fixed", "function=bm25", "selector=uniform,top", "seeds=2"]
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    """What a refused command has said."""
+    error = capsys.readouterr().err.strip()
+    assert error.startswith("pyrite: ")
+    assert len(error.splitlines()) == 1
+    return error
+
+
+def damages(content: bytes) -> dict[str, bytes]:
+    """What a power cut or a bad disk makes of a file."""
+    middle = len(content) // 2
+    flipped = content[:middle] + bytes([content[middle] ^ 0x10]) + content[middle + 1 :]
+    return {"nothing": b"", "half": content[:middle], "all but a byte": content[:-1], "another byte": flipped}
+
+
+def damage(files: list[Path]) -> None:
+    """Each of the files in one of the ways, in turn."""
+    for number, file in enumerate(sorted(files)):
+        file.write_bytes(list(damages(file.read_bytes()).values())[number % 4])
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Gives a disk of its own a size, as `60k`."""
+    place = tmp_path / "disk"
+    place.mkdir()
+
+    def resize(size: str) -> Path:
+        mounted = ["-o", f"remount,size={size}"] if os.path.ismount(place) else ["-t", "tmpfs", "-o", f"size={size}"]
+        target = [str(place)] if os.path.ismount(place) else ["tmpfs", str(place)]
+        if subprocess.run(["mount", *mounted, *target], capture_output=True).returncode:
+            pytest.skip("needs leave to mount a small disk")
+        return place
+
+    if shutil.which("mount") is None:
+        pytest.skip("needs `mount`")
+    yield resize
+    if os.path.ismount(place):
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(base: list[str], ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small study that nothing has happened to."""
+    out = tmp_path_factory.mktemp("undisturbed") / "study"
+    assert command("study", *base, *ONE_METHOD, f"out={out}") == 0
+    return out
+
+
+def same_study(one: Path, other: Path) -> bool:
+    """Whether two studies have the same summary."""
+    return (one / "summary.csv").read_bytes() == (other / "summary.csv").read_bytes()
+
+
+# A full disk
+
+
+def test_a_file_for_which_there_is_no_room_leaves_nothing_behind(disk: Callable[[str], Path]) -> None:
+    storage = Storage(str(disk("64k") / "out"))
+    storage.write("kept", b"before")
+    with pytest.raises(Unwritable, match=r"out/kept: the disk is full; make room and go on by --resume") as refused:
+        storage.write("kept", bytes(100_000))
+    assert storage.read("kept") == b"before"
+    assert [file.name for file in (disk("64k") / "out").iterdir()] == ["kept"]
+    assert isinstance(pickle.loads(pickle.dumps(refused.value)), Unwritable)
+    disk("1m")
+    storage.write("kept", bytes(100_000))
+
+
+def test_a_study_on_a_full_disk_ends_in_one_line_and_goes_on(
+    disk: Callable[[str], Path], base: list[str], undisturbed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = disk("100k") / "study"
+    assert command("study", *base, *ONE_METHOD, "retries=3", "concurrent=1", f"out={out}") == 2
+    said = capsys.readouterr()
+    assert [line for line in said.err.splitlines() if "pyrite:" in line] == [said.err.strip().splitlines()[-1]]
+    assert "the disk is full" in said.err
+    assert "tried again" not in said.out
+    assert not list(out.rglob("*.part"))
+    disk("50m")
+    assert command("study", "--resume", str(out)) == 0
+    assert same_study(out, undisturbed)
+
+
+@pytest.mark.parametrize("size", ["4k", "64k"])
+def test_a_full_disk_of_the_cache(
+    disk: Callable[[str], Path], base: list[str], tmp_path: Path, size: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = disk(size)
+    assert command("train", *base, f"cache={place}", f"out={tmp_path / 'out'}") == 2
+    assert "the disk is full" in one_line(capsys)
+    assert not list(place.rglob("*.part"))
+    assert not list(place.glob("collections/.unfinished*"))
+    disk("50m")
+    assert command("train", *base, f"cache={place}", f"out={tmp_path / 'out'}") == 0
+
+
+# Outputs that can't be written, or are not free
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_output_that_cannot_be_written_is_refused_first(
+    verb: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for computes in ("cluster.preparation.open_collection", "cluster.pools.study.open_pools"):
+        monkeypatch.setattr(computes, lambda *given: pytest.fail("something was computed before"))
+    given = [f"runs={write_runs(tmp_path / 'of') / 'runs'}", "method=rank"] if verb == "pool" else base
+    for place in (f"{__file__}/out", "/proc/out"):
+        assert command(verb, *given, f"out={place}") == 2
+        assert place in one_line(capsys)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_folder_of_another_verb_is_left_alone(
+    verb: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [f"runs={write_runs(tmp_path / 'of') / 'runs'}", "method=rank"] if verb == "pool" else base
+    for other, config in KINDS.items():
+        storage = Storage(str(tmp_path / other))
+        write_config(storage, config)
+        assert command(verb, *given, f"out={storage}") == 2
+        said = one_line(capsys)
+        assert "holds" in said
+        assert ("another run" if verb == other == "train" else f"pyrite {other}") in said
+        if other not in (verb, "train") and verb != "train":
+            assert command(verb, "--resume", str(storage)) == 2
+            assert f"pyrite {other}" in one_line(capsys)
+        assert [file.name for file in (tmp_path / other).iterdir()] == [CONFIG]
+
+
+def test_two_commands_do_not_write_to_one_folder(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path / "out"))
+    with claim(storage):
+        with pytest.raises(BadInput, match=rf"process {os.getpid()} on .* writes to it; wait for it"), claim(storage):
+            pass
+        storage.write("x", b"1")
+    with claim(storage):
+        pass
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["x"]
+    with claim(Storage(str(tmp_path / "nothing came of it"))):
+        pass
+    assert not (tmp_path / "nothing came of it").exists()
+
+
+def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
+    waits = "with claim(Storage(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+    script = f"import sys; from cluster.claim import claim; from cluster.storage import Storage\n{waits}"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"held\n"
+    with pytest.raises(BadInput, match=f"process {process.pid} on"), claim(Storage(str(tmp_path))):
+        pass
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    with claim(Storage(str(tmp_path))):
+        pass
+
+
+def test_what_has_no_locks_is_held_by_a_file_that_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster.claim, "BEAT", 0.1)
+    storage = Storage(f"file://{tmp_path}/out")
+    with claim(storage):
+        with pytest.raises(BadInput, match=f"process {os.getpid()} on .* writes to it"), claim(storage):
+            pass
+        assert storage.read(cluster.claim.FILE) is not None
+    assert storage.read(cluster.claim.FILE) is None
+    storage.write(cluster.claim.FILE, b"process 1 on a machine that is gone;0;0")
+    with claim(storage):
+        pass
+
+
+# Damaged files
+
+
+def test_a_damaged_configuration_is_never_taken_for_another(tmp_path: Path) -> None:
+    storage, content = Storage(str(tmp_path)), {"study": {"seeds": 20}, "overrides": ["selector=top,uniform"]}
+    write_config(storage, content)
+    whole = storage.read(CONFIG) or b""
+    assert read_config(storage) == content
+    broken = [whole[:length] for length in range(len(whole) - 1)]
+    broken += [whole[:place] + bytes([whole[place] ^ 0x01]) + whole[place + 1 :] for place in range(len(whole))]
+    for each in broken:
+        storage.write(CONFIG, each)
+        with suppress(BadInput):
+            assert read_config(storage) == content, each
+    storage.write(CONFIG, whole[:-30])
+    with pytest.raises(BadInput, match="give the first command again"):
+        read_config(storage)
+    storage.write(CONFIG, b"study: {seeds: 3}\n")  # of an older Pyrite
+    assert read_config(storage) == {"study": {"seeds": 3}}
+
+
+def test_no_byte_of_a_state_changes_unseen() -> None:
+    state = {"weights": torch.randn(3, 4).T, "losses": [0.5, 0.25], "order": np.arange(5), "empty": np.zeros(0)}
+    data, told = to_bytes(state), repr(from_bytes(to_bytes(state)))
+    refused = 0
+    for place in range(len(data)):
+        try:
+            found = from_bytes(data[:place] + bytes([data[place] ^ 0x20]) + data[place + 1 :])
+            assert repr(found) == told  # of the name of the digest, or of a blank
+        except BadInput:
+            refused += 1
+    assert refused > 0.9 * len(data)
+
+
+def test_a_learning_goes_on_from_the_state_before_a_damaged_one(tmp_path: Path) -> None:
+    storage, said = Storage(str(tmp_path)), []
+    assert kept_state.load(storage) is None
+    for episode in (1, 2):
+        kept_state.save(storage, {"episode": episode})
+    assert kept_state.load(storage) == {"episode": 2}
+    damage([tmp_path / kept_state.STATE])
+    assert kept_state.load(storage, said.append) == {"episode": 1}
+    kept_state.save(storage, {"episode": 3})  # not over the good one's head
+    assert kept_state.load(storage) == {"episode": 3}
+    damage([tmp_path / kept_state.STATE, tmp_path / kept_state.BEFORE])
+    assert kept_state.load(storage, said.append) is None
+    assert [line.rpartition("; ")[2] for line in said] == [
+        "going on from the state before it", "going on from the state before it", "going on from the beginning"
+    ]  # fmt: skip
+    assert len(list(tmp_path.glob("*.damaged"))) == 2
+
+
+def test_damaged_results_of_a_study_are_made_again(undisturbed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "study"
+    shutil.copytree(undisturbed, out)
+    damage(list(out.glob("runs/*")))
+    for file in out.glob("*.parquet"):
+        file.write_bytes(b"")
+    (out / "summary.csv").unlink()
+    damage(list(Path(os.environ["PYRITE_CACHE"]).glob("parts/*")))
+    assert command("study", "--resume", str(out)) == 0
+    assert same_study(out, undisturbed)
+
+
+def test_damaged_results_of_a_pool_are_made_again(
+    ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, out = write_runs(tmp_path / "of"), tmp_path / "out"
+    given = [f"runs={place / 'runs'}", f"qrels={place / 'qrels.txt'}", "method=rank,docid", "seeds=1", "worth=false"]
+    assert command("pool", *given, f"out={out}") == 0
+    before = (out / "summary.csv").read_bytes()
+    trials: list[Any] = [SimpleNamespace(name=file.stem) for file in (out / "runs").glob("*.json")]
+    assert len(finished(Storage(str(out)), trials)) == 2
+    for file in (out / "runs").iterdir():
+        whole = file.read_bytes()
+        for way, content in damages(whole).items():
+            if file.suffix != ".json" or way != "another byte":  # of a duration: no result depends on it
+                file.write_bytes(content)
+                assert len(finished(Storage(str(out)), trials)) == 1, (file, way)
+        file.write_bytes(whole)
+    damage([file for file in (out / "runs").iterdir() if file.suffix == ".parquet"])
+    capsys.readouterr()
+    assert command("pool", "--resume", str(out)) == 0
+    assert "(0 of 2 done)" in capsys.readouterr().out
+    assert (out / "summary.csv").read_bytes() == before
+
+
+# Clocks
+
+
+class Jumping:
+    """`time.time` of a machine whose clock is set forward and back by days."""
+
+    def __init__(self) -> None:
+        self.calls, self.true = 0, time.time
+
+    def __call__(self) -> float:
+        self.calls += 1
+        return self.true() + 86_400 * 3 * (1, -1, 5, 0)[self.calls % 4]
+
+
+def test_a_clock_that_jumps_changes_nothing(undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, out = Jumping(), tmp_path / "study"
+    shutil.copytree(undisturbed, out)
+    for file in ("summary.csv", f"runs/{min(os.listdir(out / 'runs'))}"):
+        (out / file).unlink()
+    monkeypatch.setattr(time, "time", clock)
+    assert command("study", "--resume", str(out)) == 0
+    assert clock.calls > 10
+    assert same_study(out, undisturbed)
+
+
+def test_names_of_the_time_do_not_collide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(time, "strftime", lambda form: "20261122-120000")
+    for expected in ("", "-2", "-3"):
+        place = new_place("study")
+        assert place == f"outputs/study-20261122-120000{expected}"
+        Path(place).mkdir(parents=True)
+
+
+def test_what_another_process_fills_is_not_swept_away(tmp_path: Path) -> None:
+    filled, left = tmp_path / f"{cache._UNFINISHED}a", tmp_path / f"{cache._UNFINISHED}b"
+    for folder in (filled, left):
+        folder.mkdir()
+        os.utime(folder, (0, 0))  # or the clock has jumped
+    with cache._held(filled):
+        cache._sweep(tmp_path)
+    assert filled.exists()
+    assert not left.exists()
+    cache._sweep(tmp_path)
+    assert not filled.exists()
+
+
+# Memory
+
+
+def test_a_collection_that_does_not_fit_is_refused_before_anything_runs(
+    base: list[str], ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    import ray
+
+    room = int(ray.cluster_resources()["object_store_memory"])
+    said: list[str] = []
+    check_store(room // 2, room, said.append)
+    assert not said
+    check_store(room // 2, 2 * room, said.append)
+    assert "the rest goes to disk" in said[0]
+    with pytest.raises(BadInput, match=r"the parts of a run take .* store has .* --object-store-memory"):
+        check_store(room + 1, room + 1, said.append)
+    place = write_runs(tmp_path / "of")
+    of_pool = [f"runs={place / 'runs'}", f"qrels={place / 'qrels.txt'}", "method=rank"]
+    monkeypatch.setattr("cluster.preparation.Preparation.bytes_of", lambda *given: {"base": room, "lists": 1})
+    monkeypatch.setattr("cluster.object_store.bytes_of", lambda pool: room + 1)
+    for verb, given in (("study", base), ("learn", base), ("train", [*base, "resources.workers=2"]), ("pool", of_pool)):
+        assert command(verb, *given, f"out={tmp_path / verb}") == 2
+        assert "object store" in one_line(capsys)
+        assert not (tmp_path / verb / "runs").exists()
+
+
+def test_bytes_of_what_is_shared() -> None:
+    array = np.zeros(1_000_000, np.int32)
+    assert 4_000_000 < bytes_of({"array": array, "name": "x"}) < 4_001_000
+    assert largest_and_all([{"a": 5, "b": 1}, {"a": 5, "c": 3}]) == (8, 9)
+    assert largest_and_all([]) == (0, 0)
+
+
+def test_a_local_ray_makes_room_if_there_is_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Memory:
+        available = 1000
+
+    monkeypatch.setattr("psutil.virtual_memory", Memory)
+    assert wanted_store(0) is wanted_store(200) is None  # what Ray takes by itself is enough
+    assert wanted_store(400) == 500
+    assert wanted_store(500) is None  # there is no room: `check_store` says so
+
+
+def killing(trial: dict[str, Any], place: str, room: int) -> None:
+    """A trial that is killed as by the memory monitor while more than `room` run."""
+    import ray
+    from ray import tune
+
+    mine = Path(place) / trial["run"]["name"]
+    mine.touch()
+    try:
+        for epoch in (1, 2, 3):
+            time.sleep(0.3)
+            if len(os.listdir(place)) > room:
+                raise ray.exceptions.OutOfMemoryError("the node running low on memory")
+            tune.report({"epoch": epoch, "max_epochs": 3, "validation": 0.0, "best": 0.0})
+    finally:
+        mine.unlink()
+
+
+@pytest.mark.parametrize(("room", "count"), [(1, 2), (0, 1)])
+def test_trials_killed_for_memory_run_again_fewer_at_a_time(
+    ray_session: None, tmp_path: Path, room: int, count: int
+) -> None:
+    from ray import tune
+
+    from cluster.studies.known_runs import KnownRuns
+    from cluster.studies.live import LiveTable
+    from cluster.studies.trials import run_trials
+
+    (tmp_path / "running").mkdir()
+    console = Console(record=True, width=200)
+    runs = KnownRuns([{"name": f"run{number}"} for number in range(count)])
+    given = tune.with_parameters(killing, place=str(tmp_path / "running"), room=room)
+    options = {"concurrent": count, "retries": 0}
+    with LiveTable(console, count, 0, "x") as table:
+        body = tune.with_resources(given, {"cpu": 1})
+        errors = run_trials(body, runs, Storage(str(tmp_path / "out")), options, table)
+    said = console.export_text()
+    if room:
+        assert "memory is short with 2 trials at once; from now on 1 at a time" in said
+        assert not errors
+        assert table.states == {"waiting": 0, "running": 0, "done": 2, "failed": 0}
+        assert table.retried == 2
+    else:  # alone, and killed all the same
+        assert "killed by Ray's memory monitor although it ran alone" in errors["run0"]
+        assert table.states == {"waiting": 0, "running": 0, "done": 0, "failed": 1}

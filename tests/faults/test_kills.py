@@ -1,0 +1,114 @@
+"""Commands through the loss of their processes and machines: the same results, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from safetensors import safe_open
+
+from tests.cluster.pools.conftest import write_runs
+from tests.faults.disturbed import Disturbed, Job
+from tests.made_up import write_beir
+
+OF_RUNS = [
+    "vectors=random", "encoding.min_count=1", "training.batch_size=8", "measures=[AP@10,RR@10]",
+    "validation.measure=AP@10", "optimizer.lr=0.01", "scale=full", "dashboard=false",
+]  # fmt: skip
+
+
+def frames(*names: str, without: tuple[str, ...] = ()) -> Callable[[Path], dict[str, Any]]:
+    """Reads files: tables as lists of rows, without columns that tell times, and others as bytes."""
+
+    def read(out: Path) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name in names:
+            for file in sorted(out.glob(name)):
+                place = file.relative_to(out).as_posix()
+                if file.suffix == ".parquet":
+                    table = pl.read_parquet(file)
+                    found[place] = table.drop(each for each in without if each in table.columns).to_dicts()
+                elif file.suffix == ".safetensors":  # whose header has its lines in any order
+                    with safe_open(file, "np") as content:
+                        tensors = {key: content.get_tensor(key).tobytes() for key in content.keys()}  # noqa: SIM118
+                        found[place] = content.metadata(), tensors
+                else:
+                    found[place] = file.read_bytes()
+        assert found
+        return found
+
+    return read
+
+
+@pytest.fixture(scope="module")
+def jobs(own_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Job]:
+    """Each as short as it may be and still be met in the middle."""
+    folder = tmp_path_factory.mktemp("disturbed")
+    collection = ["collection=beir", f"collection.path={write_beir(folder / 'beir')}", *OF_RUNS]
+    pool = write_runs(folder / "pool")
+    networks = [*collection, "ranker.preset=tiny"]
+    tables = ("summary.csv", "trials.parquet", "queries.parquet", "samplers.parquet")
+    return {
+        "study": Job(
+            "study",
+            [*networks, "seeds=1", "training.max_epochs=60", "training.patience=60", "save_every=0"],
+            ("trial", "node", "driver", "head"),
+            frames(*tables, without=("seconds",)),
+        ),
+        "learn": Job(
+            "learn",
+            [*networks, "training.max_epochs=3", "copies=2", "episodes=30", "yardstick=2", "workers=2", "hosts=1",
+             "panel.size=4", "panel.every=2", "save_every=1"],
+            ("LockstepRunner", "RankerHost", "node", "driver", "head"),
+            frames("episodes.parquet", "agent.safetensors"),
+        ),
+        "train": Job(
+            "train",
+            [*(each for each in collection if each != "dashboard=false"), "ranker=dssm", "ranker.preset=tiny",
+             "function=dense", "function.dense.refresh.mode=lagged", "function.dense.refresh.every=6",
+             "index.cpu=0.5", "training.max_epochs=30", "training.patience=30", "save_every=1"],
+            ("NegativeIndexActor", "Encoder", "node", "driver", "head"),
+            frames("trials.parquet", "queries.parquet", "samplers.parquet", "weights/*", without=("seconds",)),
+        ),
+        "pool": Job(
+            "pool",
+            [f"runs={pool / 'runs'}", f"qrels={pool / 'qrels.txt'}", "depth=10", "dashboard=false",
+             "method=docid,mtf,mm,bla,posterior_fusion,hedge", "seeds=40"],
+            ("trial", "node", "driver", "head"),
+            frames("summary.csv", "curves.parquet", "totals.parquet", "budgets.parquet"),
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", ["study", "learn", "train", "pool"])
+def test_what_is_killed_comes_out_the_same(
+    name: str, jobs: dict[str, Job], kills: int, own_cache: Path, tmp_path: Path
+) -> None:
+    shared_memory = set(os.listdir("/dev/shm"))
+    disturbed = Disturbed(jobs[name], tmp_path, np.random.default_rng(7))
+    try:
+        span = disturbed.undisturbed(tmp_path / "whole")
+        whole = jobs[name].results(tmp_path / "whole")
+        done = number = 0
+        while done < kills:
+            out = tmp_path / f"killed-{number}"
+            done += disturbed.run(out, span, min(kills - done, 4))
+            number += 1
+            results = jobs[name].results(out)
+            for file, content in whole.items():
+                assert results[file] == content, f"{file} differs after {disturbed.history}"
+            assert disturbed.leftovers() == []
+            assert not list(out.rglob("*.part"))
+            assert not list(out.glob("states/*"))
+        assert not list((own_cache / "indexes").glob("*/*"))
+    finally:
+        disturbed.close()
+        print(name, disturbed.history)
+    assert disturbed.left == []
+    assert set(os.listdir("/dev/shm")) <= shared_memory

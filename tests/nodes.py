@@ -1,0 +1,166 @@
+"""A Ray cluster of several nodes on this machine, and the commands that run on it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+from ray.cluster_utils import Cluster
+
+STORE = 100 << 20
+"""Bytes of each node's object store."""
+SYSTEM = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent")
+"""What Ray's own processes are called."""
+PATIENCE_OF_RAY = {
+    # A head that is gone, and a node that says nothing, are given up after seconds instead of a minute.
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
+    "RAY_health_check_initial_delay_ms": "1000",
+    "RAY_health_check_period_ms": "500",
+    "RAY_health_check_timeout_ms": "2000",
+    "RAY_health_check_failure_threshold": "4",
+}
+
+
+class Nodes:
+    """A head and some workers, each with processes and an object store of its own.
+
+    Args:
+        *cpus: cores that each node says it has, the head's first.
+        resources: made-up ones of each node, as `{"rack": 1}`.
+        store: bytes of each node's object store.
+    """
+
+    def __init__(self, *cpus: float, resources: dict[str, float] | None = None, store: int = STORE) -> None:
+        self.folder = tempfile.mkdtemp(prefix="pyrite-", dir="/tmp")  # sockets have short names
+        self.store, self.resources = store, resources or {}
+        with _environment(PATIENCE_OF_RAY):
+            self.cluster = Cluster()
+            self.seen: set[psutil.Process] = set()
+            for each in cpus:
+                self.add(each)
+
+    @property
+    def address(self) -> str:
+        """Of the head, as `address=` takes it."""
+        return str(self.cluster.gcs_address)
+
+    @property
+    def workers(self) -> list[Any]:
+        """The nodes that are not the head."""
+        return sorted(self.cluster.worker_nodes, key=lambda node: node.unique_id)
+
+    def add(self, cpus: float, **resources: float) -> Any:
+        """Let a node join."""
+        asked: dict[str, Any] = {
+            "num_cpus": cpus, "resources": {**self.resources, **resources}, "object_store_memory": self.store,
+            "include_dashboard": False, "num_gpus": 0,
+        }  # fmt: skip
+        if self.cluster.head_node is None:
+            asked |= {"temp_dir": self.folder}
+        with _environment(PATIENCE_OF_RAY):
+            return self.cluster.add_node(**asked)
+
+    def lose(self, node: Any) -> None:
+        """Take a node's processes away without warning, as when the machine is gone; the head's too."""
+        gone = self._tree(node)
+        if node is self.cluster.head_node:
+            node.kill_all_processes(check_alive=False, allow_graceful=False, wait=True)
+        else:
+            self.cluster.remove_node(node, allow_graceful=False)
+        for process in gone:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+
+    def processes(self, of: Any = None) -> dict[psutil.Process, str]:
+        """Ray's worker processes and what they are called, as `ray::RankerHost.step`.
+
+        Args:
+            of: a node; None means all.
+        """
+        found: dict[psutil.Process, str] = {}
+        for node in [of] if of is not None else self.cluster.list_all_nodes():
+            for process in self._tree(node):
+                with contextlib.suppress(psutil.Error):
+                    title = " ".join(process.cmdline()).strip()
+                    if title.startswith("ray::"):
+                        found[process] = title
+        return found
+
+    def _tree(self, node: Any) -> set[psutil.Process]:
+        """Every process of a node."""
+        found: set[psutil.Process] = set()
+        for info in (info for kind in node.all_processes.values() for info in kind):
+            with contextlib.suppress(psutil.Error):
+                parent = psutil.Process(info.process.pid)
+                found |= {parent, *parent.children(recursive=True)}
+        self.seen |= found
+        return found
+
+    def start(self, *arguments: str, log: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start `pyrite ARGUMENTS` as a driver on this cluster."""
+        environment = os.environ | PATIENCE_OF_RAY | {"RAY_ADDRESS": self.address}
+        output: Any = open(log, "ab") if log else subprocess.DEVNULL  # noqa: SIM115
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-m", "cluster", *arguments],
+                env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        finally:
+            if log:
+                output.close()
+
+    def close(self, patience: float = 20) -> list[str]:
+        """End every process.
+
+        Returns:
+            Those that are still there after a while, but for Ray's own agents: what they are called.
+        """
+        titles = self.processes()
+        own = {process for process, title in titles.items() if title.startswith(SYSTEM)}
+        self.cluster.shutdown()
+        deadline = time.monotonic() + patience
+        left = self.seen
+        while left - own and time.monotonic() < deadline:
+            left = {process for process in left if process.is_running() and process.status() != psutil.STATUS_ZOMBIE}
+            time.sleep(0.1)
+        names = []
+        for process in left:
+            with contextlib.suppress(psutil.Error):
+                name = " ".join(process.cmdline()).strip() or process.name()
+                names += [] if name.startswith(SYSTEM) else [name]
+                process.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return names
+
+
+@contextlib.contextmanager
+def nodes(*cpus: float, resources: dict[str, float] | None = None, store: int = STORE) -> Iterator[Nodes]:
+    """`Nodes` for a while."""
+    made = Nodes(*cpus, resources=resources, store=store)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@contextlib.contextmanager
+def _environment(more: dict[str, str]) -> Iterator[None]:
+    before = {key: os.environ.get(key) for key in more}
+    os.environ.update(more)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value
