@@ -28,7 +28,7 @@ lint: install
 	$(BIN)/mypy
 
 test: lint
-	RAY_AUTH_MODE=token $(BIN)/python -m pytest --kills=1 $(ARGS)
+	RAY_AUTH_MODE=token $(BIN)/python -m pytest --kills=0 $(ARGS)
 
 faults: install
 	RAY_AUTH_MODE=token $(BIN)/python -m pytest tests/faults --kills=20 $(ARGS)

@@ -25,7 +25,7 @@ from tests.cluster.index.toy_corpus import WordSums
 def config_of(mode: str = "lagged", workers: int = 1, **index: Any) -> dict[str, Any]:
     return {
         "function": {"bm25": {"_target_": "any"}, "dense": {"_target_": "any", "refresh": {"mode": mode}}},
-        "resources": {"cpu": 2, "gpu": 0.5, "workers": workers},
+        "resources": {"cpu": 2, "gpu": 0.5, "workers": workers, "placement": "pack"},
         "index": index,
         "cache": None,
     }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import psutil
 import pytest
 
 from cluster.actors.ranker_host import RankerHost
@@ -14,7 +15,8 @@ from cluster.learning.agent_file import read_agent
 from cluster.learning.environments import Environments
 from cluster.learning.kept_state import STATE
 from cluster.learning.learner import EPISODES, Place, Told, learn
-from cluster.learning.places import Hosted, in_workers, learn_on_hosts, workers_of
+from cluster.learning.losses import through_losses
+from cluster.learning.places import Hosted, attempts, in_workers, learn_on_hosts, workers_of
 from cluster.learning.verb import compose_learning, read_arguments
 from cluster.preparation import Preparation
 from cluster.storage import Storage
@@ -133,6 +135,35 @@ def test_a_lost_host_is_gone_on_without(config: dict[str, Any], tmp_path: Path) 
     assert episodes.height >= 20
     with pytest.raises(ValueError, match="test-learn-host-0"):
         ray.get_actor("test-learn-host-0")
+
+
+@pytest.mark.parametrize(("hosts", "victim"), [(0, "LockstepRunner"), (1, "RankerHost")])
+def test_what_a_lost_process_held_is_repeated(
+    config: dict[str, Any],
+    undisturbed: tuple[TrainedAgent, pl.DataFrame],
+    hosts: int,
+    victim: str,
+    tmp_path: Path,
+) -> None:
+    """The learning goes back to its last state, and comes to the same end."""
+    updates, said = 0, list[str]()
+
+    def kill(now: Told) -> None:
+        nonlocal updates
+        updates += 1
+        if updates == 3:
+            next(
+                each for each in psutil.Process().children(recursive=True) if victim in " ".join(each.cmdline())
+            ).kill()
+
+    shared = config | {"workers": 2 - hosts, "hosts": hosts, "save_every": 0}
+    attempt = attempts(shared, Preparation().parts(config), Storage(str(tmp_path)), {})
+    episodes = through_losses(attempt, kill, said.append)
+    assert len(said) == 1, "it ended before anything could be killed"
+    assert victim in said[0]
+    assert "going on from the last state" in said[0]
+    assert same(read_agent(str(tmp_path)), undisturbed[0])
+    assert episodes.equals(undisturbed[1])
 
 
 def test_killed_and_resumed_it_learns_the_same(base: list[str], ray_session: None, tmp_path: Path) -> None:

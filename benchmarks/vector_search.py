@@ -1,0 +1,68 @@
+"""What searching vectors costs, by kind of index: seconds to build, bytes a vector, queries a second, what is found.
+
+    python -m benchmarks.vector_search [--vectors N] [--dimension D] [--factories NAME …]
+
+Made-up vectors: a thousand directions, with noise that is as long as they are; queries are documents with more noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+import torch
+
+from ranking.faiss_index import bytes_per_vector
+from ranking.index import IndexOptions, VectorIndex
+
+QUERIES = 320
+BATCH = 32
+"""Queries that a training step asks at once."""
+DEPTH = 100
+FACTORIES = {
+    "Flat": None, "IVF1024,Flat": 16, "IVF1024,PQ48": 16, "PQ48": None, "HNSW32": 64, "IVF1024,SQ8": 16,
+}  # fmt: skip
+"""By faiss's factory string: `index.probes`."""
+
+
+def made_up(count: int, dimension: int, rng: np.random.Generator) -> np.ndarray:
+    """Vectors of length one."""
+    centres = rng.standard_normal((1000, dimension), np.float32)
+    vectors = centres[rng.integers(len(centres), size=count)]
+    vectors += rng.standard_normal(vectors.shape, np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vectors", type=int, default=200_000)
+    parser.add_argument("--dimension", type=int, default=384)
+    parser.add_argument("--factories", nargs="*", default=list(FACTORIES))
+    parser.add_argument("--threads", type=int, default=1)
+    chosen = parser.parse_args()
+    torch.set_num_threads(chosen.threads)
+    rng = np.random.default_rng(0)
+    vectors = made_up(chosen.vectors, chosen.dimension, rng)
+    noise = rng.standard_normal((QUERIES, chosen.dimension), np.float32) / np.sqrt(chosen.dimension)
+    queries = vectors[rng.choice(chosen.vectors, QUERIES, replace=False)] + 0.5 * noise
+    exact = VectorIndex.build(vectors, IndexOptions()).search(queries, DEPTH)[0]
+    for factory in chosen.factories:
+        options = IndexOptions(factory=factory, probes=FACTORIES.get(factory))
+        started = time.perf_counter()
+        index = VectorIndex.build(vectors, options)
+        built = time.perf_counter() - started
+        index.search(queries[:BATCH], DEPTH)
+        started = time.perf_counter()
+        found = [index.search(queries[start : start + BATCH], DEPTH)[0] for start in range(0, QUERIES, BATCH)]
+        rate = QUERIES / (time.perf_counter() - started)
+        shares = [len(np.intersect1d(a, b)) / DEPTH for a, b in zip(np.concatenate(found), exact, strict=True)]
+        size = 0 if options.exact else bytes_per_vector(factory, chosen.dimension)
+        print(
+            f"{factory:14s} built in {built:7.1f} s, {1e6 * built / chosen.vectors:7.1f} s a million; {size:6.0f} "
+            f"bytes a vector; {rate:8.1f} queries a second; {np.mean(shares):.3f} of the true {DEPTH} found"
+        )
+
+
+if __name__ == "__main__":
+    main()
