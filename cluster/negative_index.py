@@ -39,6 +39,9 @@ GRACE = 0.5
 PAUSES = (0.1, 2.0)
 """Seconds between two calls to an index that is lost: at first, and at most."""
 
+LAST_WORDS = 50
+"""Tenths of a second in which encoders hear that their index has ended."""
+
 
 class IndexLost(Exception):
     """The actor can't be reached, and the reader is to go on without it."""
@@ -235,7 +238,11 @@ class RemoteIndex:
             with contextlib.suppress(ray.exceptions.RayError):
                 ray.kill(self._actor)
             self._actor = None
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for _ in range(LAST_WORDS):  # an encoder may just be putting a version there
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if not self.folder.exists():
+                break
+            time.sleep(0.1)
         remove_orphans(self.service.folder)  # of this run, as it was before it was killed and gone on with
         with contextlib.suppress(OSError):  # the last one of this name leaves nothing
             self.service.folder.rmdir()

@@ -63,7 +63,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def kills(request: pytest.FixtureRequest) -> int:
     """Losses that each command of tests/faults goes through."""
-    return int(request.config.getoption("--kills"))
+    asked = int(request.config.getoption("--kills"))
+    if not asked:
+        pytest.skip("takes minutes: `make faults`, or --kills=N")
+    return asked
 
 
 @pytest.fixture(scope="session")

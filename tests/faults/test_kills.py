@@ -90,8 +90,6 @@ def jobs(own_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 def test_what_is_killed_comes_out_the_same(
     name: str, jobs: dict[str, Job], kills: int, own_cache: Path, tmp_path: Path
 ) -> None:
-    if not kills:
-        pytest.skip("takes half an hour: `make faults`, or --kills=N")
     shared_memory = set(os.listdir("/dev/shm"))
     disturbed = Disturbed(jobs[name], tmp_path, np.random.default_rng(7))
     try:
