@@ -38,7 +38,6 @@ GRACE = 0.5
 """Seconds that a reader who can go on without the index waits for one that is lost."""
 PAUSES = (0.1, 2.0)
 """Seconds between two calls to an index that is lost: at first, and at most."""
-
 LAST_WORDS = 50
 """Tenths of a second in which encoders hear that their index has ended."""
 

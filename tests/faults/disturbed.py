@@ -146,7 +146,10 @@ class Disturbed:
             self.nodes.lose(lost)
             self.nodes.add(self.job.cpus[1])
         else:
-            there = [process for process, title in self._working() if victim == "trial" or victim in title]
+            there: list[psutil.Process] = []
+            deadline = time.monotonic() + 3  # encoders come and go
+            while not there and driver.poll() is None and time.monotonic() < deadline:
+                there = [process for process, title in self._working() if victim == "trial" or victim in title]
             if not there:
                 return False
             there[int(self.rng.integers(len(there)))].kill()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -137,46 +139,48 @@ def test_a_lost_host_is_gone_on_without(config: dict[str, Any], tmp_path: Path) 
         ray.get_actor("test-learn-host-0")
 
 
-@pytest.mark.parametrize(("hosts", "victim"), [(0, "LockstepRunner"), (1, "RankerHost")])
-def test_what_a_lost_process_held_is_repeated(
-    config: dict[str, Any],
-    undisturbed: tuple[TrainedAgent, pl.DataFrame],
-    hosts: int,
-    victim: str,
-    tmp_path: Path,
+@pytest.fixture(scope="module")
+def longer(config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainedAgent, pl.DataFrame]:
+    """Twelve episodes: long enough to be met in the middle."""
+    return taught(config | {"episodes": 12}, tmp_path_factory.mktemp("learned") / "longer")
+
+
+def test_what_a_lost_runner_held_is_repeated(
+    config: dict[str, Any], longer: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
 ) -> None:
-    """The learning goes back to its last state, and comes to the same end."""
-    updates, said = 0, list[str]()
+    """The learning goes back to its last state, and comes to the same end (tests/faults: so it does without a host)."""
+    said: list[str] = []
+    victim = "LockstepRunner"
 
-    def kill(now: Told) -> None:
-        nonlocal updates
-        updates += 1
-        if updates == 3:
-            next(
-                each for each in psutil.Process().children(recursive=True) if victim in " ".join(each.cmdline())
-            ).kill()
+    def kill() -> None:
+        while not (tmp_path / STATE).exists():
+            time.sleep(0.01)
+        next(each for each in psutil.Process().children(recursive=True) if victim in " ".join(each.cmdline())).kill()
 
-    shared = config | {"workers": 2 - hosts, "hosts": hosts, "save_every": 0}
+    shared = config | {"episodes": 12, "workers": 2, "save_every": 0.2}
     attempt = attempts(shared, Preparation().parts(config), Storage(str(tmp_path)), {})
-    episodes = through_losses(attempt, kill, said.append)
+    killer = threading.Thread(target=kill)
+    killer.start()
+    episodes = through_losses(attempt, lambda told: None, said.append)
+    killer.join()
     assert len(said) == 1, "it ended before anything could be killed"
     assert victim in said[0]
     assert "going on from the last state" in said[0]
-    assert same(read_agent(str(tmp_path)), undisturbed[0])
-    assert episodes.equals(undisturbed[1])
+    assert same(read_agent(str(tmp_path)), longer[0])
+    assert episodes.equals(longer[1])
 
 
-def test_killed_and_resumed_it_learns_the_same(base: list[str], ray_session: None, tmp_path: Path) -> None:
+def test_killed_and_resumed_it_learns_the_same(
+    base: list[str], longer: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
+) -> None:
     options = [*base, *SMALL, "episodes=12", "save_every=0"]
     place = tmp_path / "killed"
     kill_when(lambda: (place / STATE).exists(), "learn", *options, this_ray(), f"out={place}")
     assert not (place / "agent.safetensors").exists()
     assert command("learn", f"out={place}", *options) == 2  # a folder with a learning in it is not begun again
     assert command("learn", "--resume", str(place)) == 0
-    config = compose_learning([*base, *SMALL, "episodes=12"])
-    whole, episodes = taught(config, tmp_path / "whole")
-    assert same(read_agent(str(place)), whole)
-    assert pl.read_parquet(place / EPISODES).equals(episodes)
+    assert same(read_agent(str(place)), longer[0])
+    assert pl.read_parquet(place / EPISODES).equals(longer[1])
     assert {file.name for file in (place / "figures").iterdir()} == {"learning.png", "policy.png"}
     (place / "figures" / "policy.png").unlink()
     assert command("learn", "--resume", str(place)) == 0  # it has learned: what there is to see is made again
