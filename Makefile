@@ -9,6 +9,7 @@ FAISS ?= cpu
 CONSTRAINTS ?= constraints.txt
 EXTRAS ?= $(FAISS),glove,dev
 BIN := .venv/bin
+FAULTS := tests/faults tests/cluster/learning tests/cluster/parallel tests/cluster/pools
 
 .PHONY: install study test faults lint clean
 
@@ -31,7 +32,7 @@ test: lint
 	RAY_AUTH_MODE=token $(BIN)/python -m pytest --kills=0 $(ARGS)
 
 faults: install
-	RAY_AUTH_MODE=token $(BIN)/python -m pytest tests/faults --kills=20 $(ARGS)
+	RAY_AUTH_MODE=token $(BIN)/python -m pytest --kills=20 $(FAULTS) $(ARGS)
 
 clean:
 	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -62,7 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def kills(request: pytest.FixtureRequest) -> int:
-    """Losses that each command of tests/faults goes through."""
+    """Losses that each command of tests/faults goes through; whoever asks for it is skipped where there are none."""
     asked = int(request.config.getoption("--kills"))
     if not asked:
         pytest.skip("takes minutes: `make faults`, or --kills=N")

@@ -98,6 +98,8 @@ class Disturbed:
             if driver.poll() is None and done < kills and self._kill(victim, driver):
                 done, headless = done + 1, victim == "head"
                 self.history.append(f"{victim} after {moment:.1f} s")
+            else:
+                self.waiting.insert(0, victim)
             if driver.poll() is None and victim not in ("driver", "head"):
                 if done < kills:
                     continue

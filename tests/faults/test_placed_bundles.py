@@ -27,15 +27,9 @@ JOBS: dict[str, list[str]] = {
 """Each lasts until its bundles have been seen."""
 
 
-SHORT = 20
-"""With fewer `--kills` than this there are two machines and an agent's hosts on them, and no more."""
-
-
 @pytest.fixture(scope="module", params=[2, 4, 8])
 def machines(request: pytest.FixtureRequest, kills: int) -> Iterator[Nodes]:
     """So many machines of four cores."""
-    if request.param > 2 and kills < SHORT:
-        pytest.skip(f"{request.param} machines take a while: with --kills={SHORT}")
     with nodes(*[4] * request.param, resources=RACKS) as cluster:
         yield cluster
 
@@ -85,11 +79,7 @@ def seen(cluster: Nodes, job: str, placement: str, base: list[str], out: Path) -
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("job", list(JOBS))
-def test_what_belongs_together_is_packed_or_spread(
-    job: str, machines: Nodes, base: list[str], kills: int, tmp_path: Path
-) -> None:
-    if job != "hosts" and kills < SHORT:
-        pytest.skip(f"each takes as long as the first: with --kills={SHORT}")
+def test_what_belongs_together_is_packed_or_spread(job: str, machines: Nodes, base: list[str], tmp_path: Path) -> None:
     packed = seen(machines, job, "pack", base, tmp_path / "packed")
     spread = seen(machines, job, "spread", base, tmp_path / "spread")
     assert {each["strategy"] for each in packed} == {"PACK"}

@@ -119,7 +119,7 @@ def test_rankers_on_a_host_learn_the_same(
     assert episodes.equals(undisturbed[1])
 
 
-def test_a_lost_host_is_gone_on_without(config: dict[str, Any], tmp_path: Path) -> None:
+def test_a_lost_host_is_gone_on_without(config: dict[str, Any], kills: int, tmp_path: Path) -> None:
     """Killed in mid-episode it comes back, and its episodes start over and are counted."""
     import ray
 

@@ -56,7 +56,7 @@ def assert_close(one: Outcome, other: Outcome) -> None:
 
 
 def test_a_killed_worker_changes_nothing_and_any_number_of_workers_goes_on(
-    base: list[str], ray_session: None, tmp_path: Path
+    base: list[str], ray_session: None, kills: int, tmp_path: Path
 ) -> None:
     from ray import cloudpickle
 

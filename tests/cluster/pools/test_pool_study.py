@@ -86,7 +86,7 @@ def test_a_study_that_is_finished_is_not_started_anew(study: Path, of_small_pool
 
 
 def test_a_killed_study_goes_on_to_the_same_tables_on_other_cores(
-    study: Path, of_small_pool: list[str], tmp_path: Path
+    study: Path, of_small_pool: list[str], kills: int, tmp_path: Path
 ) -> None:
     killed = tmp_path / "killed"
 
