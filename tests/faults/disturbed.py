@@ -92,7 +92,7 @@ class Disturbed:
             if not self.waiting:  # each as often as any other
                 self.waiting = [str(each) for each in self.rng.permutation(self.job.victims)]
             victim = self.waiting.pop()
-            moment = self.rng.uniform(0, 0.8 * span)  # disturbed, it may be through sooner than in peace
+            moment = self.rng.uniform(0, 0.5 * span)  # again and again, until it is through
             with contextlib.suppress(subprocess.TimeoutExpired):
                 driver.wait(moment)
             if driver.poll() is None and done < kills and self._kill(victim, driver):
