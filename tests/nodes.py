@@ -76,7 +76,10 @@ class Nodes:
             node.kill_all_processes(check_alive=False, allow_graceful=False, wait=True)
         else:
             self.cluster.remove_node(node, allow_graceful=False)
-        for process in gone:
+        # Also what it was just starting, which bears its name on the command line.
+        name = f"--raylet-name={node.raylet_socket_name}"
+        late = (process for process in psutil.process_iter(["cmdline"]) if name in (process.info["cmdline"] or ()))
+        for process in [*gone, *late]:
             with contextlib.suppress(psutil.Error):
                 process.kill()
 
