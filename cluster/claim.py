@@ -40,7 +40,11 @@ def claim(storage: Storage) -> Iterator[None]:
     with ExitStack() as held:
         if not storage.local or not held.enter_context(_locked(storage)):
             held.enter_context(_renewed(storage))
-        yield
+        storage.tidy()
+        try:
+            yield
+        finally:
+            storage.tidy()
 
 
 @contextmanager

@@ -6,11 +6,14 @@ import contextlib
 import errno
 import itertools
 import os
+import re
 import time
 import uuid
 
 from ranking.errors import BadInput
 
+UNFINISHED = re.compile(r"\.[0-9a-f]{8}\.part$")
+"""Ends the name of a file that is being written."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """What a full disk, or a user's full share of it, says."""
 
@@ -131,6 +134,15 @@ class Storage:
         selector = fs.FileSelector(self.path(folder).rstrip("/"), allow_not_found=True)
         found = [info.base_name for info in self._files.get_file_info(selector) if info.type == fs.FileType.File]
         return sorted(name for name in found if not name.endswith(".part"))
+
+    def tidy(self) -> None:
+        """Delete what processes have left that were killed while they wrote; for whoever alone writes here."""
+        from pyarrow import fs
+
+        with contextlib.suppress(OSError):
+            for info in self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True, recursive=True)):
+                if UNFINISHED.search(info.path):
+                    self._files.delete_file(info.path)
 
     def move(self, name: str, to: str) -> None:
         """Give a file another name, in place of what has it; nothing where there is no such file.

@@ -30,6 +30,18 @@ def test_a_uri_is_a_folder_too(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(storage)).read("x") == b"1"
 
 
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_what_the_killed_were_writing_is_tidied_away(scheme: str, tmp_path: Path) -> None:
+    storage = Storage(f"{scheme}{tmp_path}/out")
+    storage.tidy()
+    storage.write("runs/a.parquet", b"1")
+    for name in ("runs/a.parquet.0123abcd.part", "b.89ef0123.part", "mine.part"):
+        (tmp_path / "out" / name).write_bytes(b"")
+    storage.tidy()
+    left = sorted(path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*"))
+    assert left == ["mine.part", "runs/a.parquet"]
+
+
 def test_a_relative_place_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     storage = Storage("out")
