@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import socket
-import threading
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
+from cluster.metrics.instruments import looking
 from cluster.storage import Storage, unwritable
 from ranking.errors import BadInput
 
@@ -103,32 +104,26 @@ def _renewed(storage: Storage) -> Iterator[None]:
         if now is not None and now != before:
             raise _refusal(storage, now.decode(errors="replace").split(";")[0])
         before = now
-    token, ended = uuid.uuid4().hex, threading.Event()
+    token, numbers = uuid.uuid4().hex, itertools.count()
 
-    def renew(number: int) -> bytes:
-        content = f"{_process()};{token};{number}".encode()
+    def renew() -> bytes:
+        content = f"{_process()};{token};{next(numbers)}".encode()
         storage.write(FILE, content)
         return content
 
-    written = renew(0)
+    written = renew()
     time.sleep(BEAT / 10)  # of two that came at once, one has written last
     if (there := storage.read(FILE)) != written:
         raise _refusal(storage, (there or b"a process").decode(errors="replace").split(";")[0])
 
-    def renew_on() -> None:
-        number = 0
-        while not ended.wait(BEAT):
-            number += 1
-            with suppress(BadInput):  # the command itself will say so
-                renew(number)
+    def renew_quietly() -> None:
+        with suppress(BadInput):  # the command itself will say so
+            renew()
 
-    thread = threading.Thread(target=renew_on, name="claim", daemon=True)
-    thread.start()
     try:
-        yield
+        with looking(renew_quietly, BEAT):
+            yield
     finally:
-        ended.set()
-        thread.join()
         with suppress(OSError):
             storage.delete(FILE)
 
