@@ -32,7 +32,7 @@ from cluster.configuration import compose
 from cluster.preparation import Preparation
 from cluster.run import assemble
 from ranking.objectives.objective import Objective
-from ranking.objectives.self_involvement import AtOnce, Conditional, SelfInvolvement
+from ranking.objectives.self_involvement import BlockLoss, ConditionalSIR, JointSIR
 from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.tokenization import read_tokenizer
 from ranking.training import Batch, RankerTraining
@@ -71,11 +71,11 @@ def levels(chosen: argparse.Namespace) -> None:
     """SIR's objectives in turn, every round over one block that is the same for all."""
     training, sampler, _ = made(chosen, chosen.checkpoint, 88, 1)
     variants: dict[str, Objective] = {
-        "V0": SelfInvolvement(),
-        "V3, one pass": AtOnce(),
-        "V4, one pass": Conditional(),
-        "V3, a pass a level": AtOnce(passes="level"),
-        "V4, a pass a level": Conditional(passes="level"),
+        "V0": BlockLoss(),
+        "V3, one pass": JointSIR(),
+        "V4, one pass": ConditionalSIR(),
+        "V3, a pass a level": JointSIR(passes="level"),
+        "V4, a pass a level": ConditionalSIR(passes="level"),
     }
     took: dict[str, list[float]] = {name: [] for name in variants}
     for turn in range(chosen.rounds + 1):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cluster.renamed import no_option
 from ranking.errors import BadInput
 
 CONF = Path(__file__).parent / "conf"
@@ -61,7 +62,7 @@ def _reason(error: Exception, overrides: Sequence[str]) -> str:
     lines = [line.strip() for cause in causes for line in str(cause).splitlines() if line.strip()]
     unknown = re.match(r"Could not (?:override|append to config.*) '([^']+)'\.$", lines[0]) if lines else None
     if unknown:
-        return f"there is no option {unknown[1]}"
+        return no_option(unknown[1])
     absent = re.match(r"In '.*': Could not find '([^/']+)/([^']+)'", lines[0]) if lines else None
     if absent and absent[1] in group_options():
         return f"there is no {absent[1]} {absent[2]!r}; there is {', '.join(group_options()[absent[1]])}"

@@ -119,7 +119,7 @@ class RemoteIndex:
         self._published: list[Published] = []
         self._count = 0  # publications so far
         self._answered: Answer | None = None
-        self._last = LastAnswers() if refresh.on_loss == "continue" else None
+        self._last = LastAnswers() if refresh.on_lost_index == "continue" else None
         self._actor: Any = None
         self._sent: list[ray.ObjectRef] = []
         self._lost = False

@@ -1,1 +1,1 @@
-"""What is trained: collections, rankers, objectives, training and evaluation. Knows nothing of Ray."""
+"""Trains and evaluates rankers on test collections. Imports no Ray."""

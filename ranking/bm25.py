@@ -1,4 +1,4 @@
-"""BM25 over a whole collection: the first-stage ranking, and the scores of chosen pairs, in one pass."""
+"""Ranks a whole collection by BM25 and scores chosen pairs, in one pass."""
 
 from __future__ import annotations
 

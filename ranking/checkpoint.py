@@ -1,4 +1,4 @@
-"""Whole states as safetensors: nothing that is loaded can run."""
+"""Saves and loads training states as safetensors, so that loading can run no code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many texts as vectors: what an index is built from and searched with."""
+"""Encodes many texts as vectors, for an index to be built from and searched with."""
 
 from __future__ import annotations
 

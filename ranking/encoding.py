@@ -1,4 +1,4 @@
-"""Collections as numbers: token ids, judgements and splits in flat arrays, made once for all runs."""
+"""Turns a collection into flat arrays of token ids, judgements and splits, made once for all runs."""
 
 from __future__ import annotations
 

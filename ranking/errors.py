@@ -1,4 +1,4 @@
-"""The one error that is the user's to mend."""
+"""Defines `BadInput`, the one error that the user can mend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""faiss behind one door: factory strings, training, files, threads and GPUs."""
+"""Wraps faiss: factory strings, training, files, threads and GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors of a whole collection, searchable by inner product."""
+"""Searches the vectors of a whole collection by inner product."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ranking.errors import BadInput
 from ranking.faiss_index import bytes_per_vector, fill_index, import_faiss, make_index, on_gpu, write_index
-from ranking.inner_products import CHUNK, Vectors, inner_products, largest, longest, nearest, ordered
+from ranking.inner_products import CHUNK, Vectors, exact_topk, inner_products, max_norm, ordered, topk_float32
 
 WIDENED = 2
 """How many times the wanted depth an approximate index is asked for, before exact products decide."""
@@ -103,7 +103,7 @@ class VectorIndex:
             BadInput: where faiss makes no such index, or there are too few vectors for it.
             FloatingPointError: where a number isn't finite.
         """
-        norm = longest(vectors)
+        norm = max_norm(vectors)
         options.check(vectors.shape[1])
         index = None
         if not options.exact and len(vectors):
@@ -126,8 +126,8 @@ class VectorIndex:
         """
         queries = np.ascontiguousarray(queries, np.float32)
         if self.index is None:
-            documents, products = largest(
-                queries, self.vectors, depth, self.norm, lambda asked, width: nearest(asked, self._searched, width)
+            documents, products = exact_topk(
+                queries, self.vectors, depth, self.norm, lambda asked, width: topk_float32(asked, self._searched, width)
             )
         else:
             import_faiss()  # for its threads

@@ -1,4 +1,4 @@
-"""Versions of an index on disk: each a folder that is there whole or not at all."""
+"""Writes and reads versions of an index on disk: each a folder that is there whole or not at all."""
 
 from __future__ import annotations
 

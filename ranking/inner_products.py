@@ -1,4 +1,4 @@
-"""The largest inner products, exactly: the same documents in the same order on every machine."""
+"""Finds the largest inner products exactly: the same documents in the same order on every machine."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _multiply(queries, gathered, products):  # type: ignore[no-untyped-def]  # p
             products[query, place] = (first + second) + (third + fourth)
 
 
-def longest(vectors: Vectors) -> float:
+def max_norm(vectors: Vectors) -> float:
     """The largest ‖v‖₂.
 
     Raises:
@@ -95,7 +95,7 @@ def ordered(
     return best
 
 
-def largest(
+def exact_topk(
     queries: NDArray[np.float32], vectors: Vectors, depth: int, norm: float, candidates: Candidates | None = None
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """The `depth` largest inner products of each query; among equal ones the lower row first.
@@ -109,8 +109,8 @@ def largest(
         queries: [q, d].
         vectors: [n, d].
         depth: results a query.
-        norm: `longest` of the vectors.
-        candidates: proposes rows; `nearest` of the vectors when None.
+        norm: `max_norm` of the vectors.
+        candidates: proposes rows; `topk_float32` of the vectors when None.
 
     Returns:
         int32 rows and float64 products, [q, depth]; −1 and −inf where there are fewer rows.
@@ -119,7 +119,7 @@ def largest(
     if not len(queries) or not depth or width >= count:
         everything = np.broadcast_to(np.arange(count), (len(queries), count))
         return ordered(everything, inner_products(queries, vectors, everything), depth)
-    approximate, proposed = candidates(queries, width) if candidates else nearest(queries, vectors, width)
+    approximate, proposed = candidates(queries, width) if candidates else topk_float32(queries, vectors, width)
     rows, products = ordered(proposed, inner_products(queries, vectors, proposed), depth)
     share = queries.shape[1] * HALF_ULP
     error = 1.01 * share / (1 - share) * norm * np.linalg.norm(queries.astype(np.float64), axis=1)
@@ -134,7 +134,7 @@ def largest(
     return rows, products
 
 
-def nearest(
+def topk_float32(
     queries: NDArray[np.float32], vectors: Vectors | Tensor, width: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """The best `width` rows by float32 arithmetic, in any order: scores and rows [q, width].

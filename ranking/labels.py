@@ -1,4 +1,4 @@
-"""Categories of documents and queries as numbers."""
+"""Turns categories of documents and queries into numbers."""
 
 from __future__ import annotations
 

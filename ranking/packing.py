@@ -1,4 +1,4 @@
-"""A query and a document as one sequence, the way a pretrained model was taught to read two texts."""
+"""Packs a query and a document into one sequence, as a pretrained model was taught to read two texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranked lists of many queries as rectangular arrays: what retrieval gives, sampling and evaluation take."""
+"""Holds ranked lists of many queries as rectangular arrays, for retrieval, sampling and evaluation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks among all documents, or those of a category, exactly and in bounded memory."""
+"""Computes ranks among all documents, or those of a category, exactly and in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TREC runs as ranked lists over a collection."""
+"""Reads TREC runs as ranked lists over a collection."""
 
 from __future__ import annotations
 

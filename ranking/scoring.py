@@ -1,4 +1,4 @@
-"""Scoring many candidates: the hot path of validation, rewards and indexes."""
+"""Scores many candidates: the hot path of validation, rewards and indexes."""
 
 from __future__ import annotations
 

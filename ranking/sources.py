@@ -1,4 +1,4 @@
-"""What everything that ranks without learning ranks with."""
+"""Gathers what functions that rank without learning rank with: texts, their encoding and BM25."""
 
 from __future__ import annotations
 

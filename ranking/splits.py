@@ -1,4 +1,4 @@
-"""Which queries train, validate and test."""
+"""Splits the queries of a collection into those that train, validate and test."""
 
 from __future__ import annotations
 

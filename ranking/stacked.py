@@ -1,4 +1,4 @@
-"""One update of many rankers at once: what a GPU does in one batch of kernels instead of one batch a ranker.
+"""Updates many rankers at once: a GPU does in one batch of kernels what would be one batch a ranker.
 
 The weights of rankers of one shape are stacked, and `torch.func.vmap` maps one ranker's minibatch over the stack. On a
 CPU a ranker's own `update` is faster for most (it reads ragged texts in a compiled loop) and gives the same bits
@@ -22,7 +22,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from ranking.objectives.objective import Objective
 from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
-from ranking.training import Batch, RankerTraining, Step
+from ranking.training import Batch, RankerTraining, UpdateResult
 
 
 def can_stack(trainings: Sequence[RankerTraining], forced: bool = False) -> bool:
@@ -61,7 +61,7 @@ def _shapes(ranker: Ranker) -> list[tuple[object, ...]]:
 
 def stacked_update(
     trainings: Sequence[RankerTraining], batches: Sequence[Batch], negatives: Sequence[NDArray[np.int32]]
-) -> list[Step]:
+) -> list[UpdateResult]:
     """What `RankerTraining.update` does, for each of them, in few kernels.
 
     The weights, counters and steps are those of `update` but for rounding. A training whose loss or gradient is not
@@ -79,7 +79,7 @@ def stacked_update(
     rounds = defaultdict(list)
     for place, batch in enumerate(batches):
         rounds[len(batch)].append(place)
-    steps: dict[int, Step] = {}
+    steps: dict[int, UpdateResult] = {}
     for places in rounds.values():
         chosen = [[parts[place] for place in places] for parts in (trainings, batches, negatives)]
         steps |= zip(places, _round(*chosen), strict=True)  # type: ignore[arg-type]
@@ -98,7 +98,9 @@ class _Minibatch(nn.Module):
         return self.objective.loss(scores, present), scores
 
 
-def _round(trainings: list[RankerTraining], batches: list[Batch], negatives: list[NDArray[np.int32]]) -> list[Step]:
+def _round(
+    trainings: list[RankerTraining], batches: list[Batch], negatives: list[NDArray[np.int32]]
+) -> list[UpdateResult]:
     """`stacked_update` of batches of one size."""
     first = trainings[0]
     widths = [1 + drawn.shape[1] for drawn in negatives]
@@ -126,7 +128,7 @@ def _round(trainings: list[RankerTraining], batches: list[Batch], negatives: lis
     for row, (training, width) in enumerate(zip(trainings, widths, strict=True)):
         training.optimizer.zero_grad(set_to_none=True)
         loss, norm, _ = figures[:, row].tolist()
-        step = Step(loss, norm if math.isfinite(loss) else 0.0, seen[row, :, :width])
+        step = UpdateResult(loss, norm if math.isfinite(loss) else 0.0, seen[row, :, :width])
         steps.append(training.record(step, finite[row]))
     return steps
 

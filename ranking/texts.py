@@ -1,4 +1,4 @@
-"""Many texts as two flat arrays: the form in which a collection is shared and gathered from."""
+"""Holds many texts as two flat arrays: the form in which a collection is shared and gathered from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts as the tokens that a ranker reads, where those are not our words."""
+"""Turns texts into the tokens that a ranker reads, where those are not our words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One ranker's training, a minibatch at a time. There is no second training loop anywhere."""
+"""Trains one ranker, a minibatch at a time. There is no second training loop anywhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ranking.objectives.objective import Objective
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
 
-SHARED = 0.5
+DEDUPLICATE_BELOW = 0.5
 """Distinct documents of a batch as a share of all its places, up to which each is read once."""
 
 OptimizerFactory = Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
@@ -48,7 +48,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Step:
+class UpdateResult:
     """What one update showed.
 
     Args:
@@ -62,7 +62,7 @@ class Step:
     scores: NDArray[np.float32]
 
 
-class Sharing(Protocol):
+class GradientSync(Protocol):
     """The workers that train one ranker together: each takes its rows of every batch and all make the same step."""
 
     def rows(self, size: int) -> slice:
@@ -81,7 +81,7 @@ class Sharing(Protocol):
         """
 
 
-class Alone:
+class SingleProcess:
     """One process trains."""
 
     def rows(self, size: int) -> slice:
@@ -97,7 +97,7 @@ class NegativeSource(Protocol):
     def negatives(self, batch: Batch, training: RankerTraining) -> NDArray[np.int32]:
         """Document indices [b, n], −1 for none."""
 
-    def observe(self, negatives: NDArray[np.int32], step: Step) -> None:
+    def observe(self, negatives: NDArray[np.int32], step: UpdateResult) -> None:
         """Learn what they led to."""
 
 
@@ -148,9 +148,9 @@ class RankerTraining:
         # Dropout is for updates alone: whoever scores in between gets the ranker as it is.
         self.ranker, self.objective, self.encoded = ranker.eval(), objective, encoded
         self.accumulate = accumulate
-        self.sharing: Sharing = Alone()
+        self.gradient_sync: GradientSync = SingleProcess()
         # float16 gradients underflow unless the loss is scaled up; for other precisions this does nothing.
-        self.scaler = torch.amp.GradScaler(ranker.device.type, enabled=ranker.scaled)
+        self.scaler = torch.amp.GradScaler(ranker.device.type, enabled=ranker.needs_grad_scaler)
         # A child of the order's sequence: it takes nothing from the order itself.
         (noise,) = rng.bit_generator.seed_seq.spawn(1)  # type: ignore[attr-defined]
         self._noise = int(noise.generate_state(1, np.uint32)[0])
@@ -203,7 +203,7 @@ class RankerTraining:
         """The examples of the next update. Asked again before `update`, it gives the same ones."""
         return self.examples.take(self.order[self.position : self.position + self.batch_size])
 
-    def update(self, batch: Batch, negatives: NDArray[np.int32]) -> Step:
+    def update(self, batch: Batch, negatives: NDArray[np.int32]) -> UpdateResult:
         """One step of the optimizer.
 
         A loss or gradient that is not finite ends the training without touching the weights.
@@ -213,7 +213,7 @@ class RankerTraining:
             negatives: int32 [b, n], −1 for none.
         """
         shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
-        mine = np.arange(len(batch))[self.sharing.rows(len(batch))]
+        mine = np.arange(len(batch))[self.gradient_sync.rows(len(batch))]
         self.optimizer.zero_grad(set_to_none=True)
         parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows)]
         loss, scored = 0.0, [torch.zeros(0, shown.shape[1], device=self.ranker.device)]
@@ -229,7 +229,7 @@ class RankerTraining:
         finally:
             self.ranker.eval()
         parameters = list(self.ranker.parameters())
-        loss, together = self.sharing.join(parameters, loss, torch.cat(scored))
+        loss, together = self.gradient_sync.join(parameters, loss, torch.cat(scored))
         norm, finite = 0.0, math.isfinite(loss)
         if finite:
             self.scaler.unscale_(self.optimizer)
@@ -240,7 +240,7 @@ class RankerTraining:
             self.scaler.update()
             finite = True
             norm = norm if math.isfinite(norm) else 0.0
-        return self.record(Step(loss, norm, together.cpu().numpy()), finite)
+        return self.record(UpdateResult(loss, norm, together.cpu().numpy()), finite)
 
     def _loss(self, queries: NDArray[np.int64], shown: NDArray[np.int32], row: int) -> tuple[Tensor, Tensor]:
         """Loss and scores of some rows of the batch, with a gradient; `row` is the first of them."""
@@ -251,7 +251,7 @@ class RankerTraining:
             block = np.maximum(shown if columns is None else np.take_along_axis(shown, columns.cpu().numpy(), 1), 0)
             ranker, documents = self.ranker.at_level(level), self.encoded.documents
             distinct, places = np.unique(block, return_inverse=True)
-            if len(distinct) > SHARED * block.size:
+            if len(distinct) > DEDUPLICATE_BELOW * block.size:
                 return ranker(asked, documents.take(block.ravel()))
             return ranker(asked, documents.take(distinct), torch.from_numpy(places.reshape(block.shape)))
 
@@ -260,7 +260,7 @@ class RankerTraining:
         with noise_of(self.ranker, generator):
             return self.objective.of_passes(score, present, generator)
 
-    def record(self, step: Step, finite: bool) -> Step:
+    def record(self, step: UpdateResult, finite: bool) -> UpdateResult:
         """Count an update, whoever computed it: `update` or `ranking.stacked`.
 
         Args:
@@ -367,7 +367,7 @@ class RankerTraining:
 @contextmanager
 def noise_of(ranker: Ranker, generator: torch.Generator) -> Iterator[None]:
     """Dropout draws from torch's global generators: seed them for a while, and put them back."""
-    if not ranker.noisy:
+    if not ranker.has_dropout:
         yield
         return
     with torch.random.fork_rng([ranker.device] if ranker.device.type == "cuda" else []):

@@ -1,4 +1,4 @@
-"""TREC's two plain file formats, which every retrieval system writes and reads.
+"""Reads and writes TREC's two plain file formats, runs and judgements.
 
 A run has six columns (topic, `Q0`, document, rank, score, tag), judgements ("qrels") have four (topic, an iteration
 that nobody uses, document, grade). Both are separated by any blanks or tabs and may be gzip files.

@@ -1,4 +1,4 @@
-"""Texts as bags of letter trigrams: word hashing."""
+"""Turns texts into bags of letter trigrams (word hashing)."""
 
 from __future__ import annotations
 

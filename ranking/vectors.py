@@ -1,4 +1,4 @@
-"""Word vectors to start a ranker from."""
+"""Loads word vectors to start a ranker from."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
-from ranking.training import Batch, RankerTraining, Step
+from ranking.training import Batch, RankerTraining, UpdateResult
 from rl.draws import draw_places, logits_of
 from rl.state import State, Surroundings
 from rl.trained import TrainedAgent
@@ -95,7 +95,7 @@ class LearnedSelector(Selector):
         return Picks(places, self.documents).select(batch, function, count, training, rng)
 
     def observe(
-        self, batch: Batch, offer: Offer, step: Step, training: RankerTraining, rng: np.random.Generator
+        self, batch: Batch, offer: Offer, step: UpdateResult, training: RankerTraining, rng: np.random.Generator
     ) -> None:
         self.state.note(step, first=training.step == 1)
 

@@ -12,7 +12,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
-from ranking.training import Batch, RankerTraining, Step
+from ranking.training import Batch, RankerTraining, UpdateResult
 from rl.rewards import Panel, PanelOptions, Reward
 from rl.state import Observation, State, Surroundings
 from sampling.policies.policy import SamplingPolicy
@@ -210,7 +210,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         batch = self.training.next_batch()
         return batch, self.sampler.negatives(batch, self.training)
 
-    def absorb(self, negatives: NDArray[np.int32], step: Step) -> None:
+    def absorb(self, negatives: NDArray[np.int32], step: UpdateResult) -> None:
         """What the update showed, and the validation where it ended the epoch: as `RankerTraining.fit` has it."""
         self.sampler.observe(negatives, step)
         self.state.note(step, first=self.training.step == 1)

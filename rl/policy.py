@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
-from ranking.training import Batch, RankerTraining, Step
+from ranking.training import Batch, RankerTraining, UpdateResult
 from rl.draws import draw_places, logits_of
 from rl.state import State, Surroundings
 from rl.trained import TrainedAgent
@@ -62,7 +62,7 @@ class LearnedPolicy(SamplingPolicy):
         self,
         batch: Batch,
         negatives: NDArray[np.int32],
-        step: Step,
+        step: UpdateResult,
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> None:

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
-from ranking.training import Batch, RankerTraining, Step
+from ranking.training import Batch, RankerTraining, UpdateResult
 from rl.compression import WEIGHTINGS, Compressed
 from rl.similarity import STATISTICS
 
@@ -101,7 +101,7 @@ class State:
         self.surroundings = surroundings
         self.loss, self.largest, self.gradient = 1.0, 1.0, 0.0
 
-    def note(self, step: Step, first: bool) -> None:
+    def note(self, step: UpdateResult, first: bool) -> None:
         """Remember what an update showed.
 
         Args:

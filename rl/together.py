@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ranking.stacked import can_stack, stacked_update
-from ranking.training import Step
+from ranking.training import UpdateResult
 from rl.copies import Copies
 from rl.environment import SamplingEnvironment
 
@@ -36,7 +36,7 @@ class TogetherCopies(Copies):
                 environment.absorb(negatives, step)
         return [environment.finish() for environment in active]
 
-    def _updates(self, acting: list[Any], proposals: list[tuple[Any, Any]]) -> list[Step]:
+    def _updates(self, acting: list[Any], proposals: list[tuple[Any, Any]]) -> list[UpdateResult]:
         trainings = [environment.training for environment in acting]
         if len(trainings) > 1 and can_stack(trainings, self.forced):
             batches, negatives = zip(*proposals, strict=True)

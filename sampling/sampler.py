@@ -15,7 +15,7 @@ from sampling.selection.selector import Selector
 from sampling.trace import Trace
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining, Step
+    from ranking.training import Batch, RankerTraining, UpdateResult
 
 
 @dataclass
@@ -124,7 +124,7 @@ class Sampler:
                 part.load_state_dict(self._learned[name])
         self._begun = True
 
-    def observe(self, negatives: NDArray[np.int32], step: Step) -> None:
+    def observe(self, negatives: NDArray[np.int32], step: UpdateResult) -> None:
         """Note how the ranker scored what it was shown last, and let policy, selector and functions learn from it."""
         self.trace.add(list(self.functions.values()), self._origins, negatives, step.scores)
         for index, tally in enumerate(self.tallies.values()):

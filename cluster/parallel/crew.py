@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cluster.parallel.index import SharedIndex
-from cluster.parallel.sharing import Together
+from cluster.parallel.sharing import AllReduce
 from cluster.parallel.validation import SharedEvaluation
 from ranking.errors import BadInput
 from ranking.rankers.pretrained import Pretrained
@@ -25,9 +25,9 @@ def crew(config: dict[str, Any]) -> Callable[[RankerTraining, Sampler], None]:
     def join(training: RankerTraining, sampler: Sampler) -> None:
         if config["resources"]["shard"]:
             # Validation is not shared: sharded weights are read by all workers or by none.
-            training.sharing = _sharded(training)
+            training.gradient_sync = _sharded(training)
         else:
-            training.sharing = Together()
+            training.gradient_sync = AllReduce()
             training.validation = SharedEvaluation(training.validation)
         for function in sampler.functions.values():
             if isinstance(function, Dense) and function._served is not None:
@@ -36,7 +36,7 @@ def crew(config: dict[str, Any]) -> Callable[[RankerTraining, Sampler], None]:
     return join
 
 
-def _sharded(training: RankerTraining) -> Together:
+def _sharded(training: RankerTraining) -> AllReduce:
     from cluster.parallel.sharding import Sharded
 
     if not any(isinstance(module, Pretrained) for module in training.ranker.modules()):

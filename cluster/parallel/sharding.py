@@ -14,15 +14,15 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from cluster.parallel.sharing import Together
+from cluster.parallel.sharing import AllReduce
 from ranking.training import RankerTraining
 
 READERS = ("represent_queries", "represent_documents", "interact")
 """What reads a ranker's weights outside an update."""
 
 
-class Sharded(Together):
-    """`Together` with FSDP (Zhao et al. 2023): a worker keeps 1/n of weights and optimizer state between two steps.
+class Sharded(AllReduce):
+    """`AllReduce` with FSDP (Zhao et al. 2023): a worker keeps 1/n of weights and optimizer state between two steps.
 
     The weights are gathered when somebody reads them and given up after each step. Workers need not pass through the
     network equally often, as they must where layers are gathered one by one: texts differ in length and so workers in

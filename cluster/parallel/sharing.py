@@ -17,8 +17,8 @@ def share_of(rank: int, workers: int, size: int) -> slice:
     return slice(size * rank // workers, size * (rank + 1) // workers)
 
 
-class Together:
-    """`ranking.training.Sharing` over a process group: gradients are added up, so the step is that of one process.
+class AllReduce:
+    """`ranking.training.GradientSync` over a process group: gradients are added up, so the step is that of one process.
 
     Every worker holds the same weights and draws the same batch and negatives. What an update costs is its own rows
     and one exchange of the gradients (Li et al. 2020, "PyTorch Distributed", without their overlap: gradients are
@@ -40,7 +40,7 @@ class Together:
         return share_of(self.rank, self.workers, size)
 
     def join(self, parameters: Sequence[nn.Parameter], loss: float, scores: Tensor) -> tuple[float, Tensor]:
-        """Add up gradients and loss over all workers and gather the scores (see `Sharing`)."""
+        """Add up gradients and loss over all workers and gather the scores (see `GradientSync`)."""
         loss, whole, touched = self._exchange(parameters, loss, scores)
         for each, anywhere in zip(parameters, touched, strict=True):
             if anywhere and each.grad is None:

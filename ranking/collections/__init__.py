@@ -1,1 +1,1 @@
-"""Readers: every format becomes one `Collection`."""
+"""Reads every supported format into one `Collection`."""

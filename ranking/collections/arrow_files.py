@@ -1,4 +1,4 @@
-"""Frames in Arrow files that are mapped, not loaded: their pages belong to the kernel and are shared by processes."""
+"""Writes frames as Arrow files and maps them into memory, so that processes share their pages."""
 
 from __future__ import annotations
 

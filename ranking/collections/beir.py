@@ -1,4 +1,4 @@
-"""BEIR folders: documents and queries as JSON lines, judgements as tab-separated files, one a split.
+"""Reads BEIR folders: documents and queries as JSON lines, judgements as tab-separated files, one a split.
 
 Thakur et al. 2021, *BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Information Retrieval Models*.
 """

@@ -1,4 +1,4 @@
-"""From a reader to checked Arrow files, with the documents passing through in chunks."""
+"""Reads a collection, checks it and writes it as Arrow files, with the documents passing through in chunks."""
 
 from __future__ import annotations
 

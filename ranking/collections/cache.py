@@ -1,4 +1,4 @@
-"""Collections are read once, checked, and from then on mapped from Arrow files."""
+"""Opens a collection: reads and checks it once, and maps its Arrow files from then on."""
 
 from __future__ import annotations
 

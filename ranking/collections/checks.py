@@ -1,4 +1,4 @@
-"""What must hold across the files of a collection, whatever their format."""
+"""Checks what must hold across the files of a collection, whatever their format."""
 
 from __future__ import annotations
 

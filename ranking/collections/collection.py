@@ -1,4 +1,4 @@
-"""What every reader returns and everything downstream reads: nothing there knows the format it came from."""
+"""Defines `Collection`, which every reader returns: nothing downstream knows the format it came from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Docstrings of Python source files, found by parsing and never by importing.
+"""Extracts docstrings from Python source files, by parsing and never by importing.
 
 Parsing is all Python, so it is spread over processes. Each is this very file, run as a program that needs nothing but
 the standard library: a list of files as JSON on standard input, a JSON line for each docstring on standard output.

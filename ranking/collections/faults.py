@@ -1,4 +1,4 @@
-"""What is wrong with a user's files: raised at once, or counted and skipped."""
+"""Reports what is wrong with a user's files: raises at once, or counts and skips."""
 
 from __future__ import annotations
 

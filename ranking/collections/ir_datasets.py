@@ -1,4 +1,4 @@
-"""Collections by their id in the catalogue of ir_datasets, which downloads them or knows where their files are.
+"""Reads collections by their id in the catalogue of ir_datasets, which downloads them or knows where their files are.
 
 MacAvaney et al. 2021, *Simplified Data Wrangling with ir_datasets*.
 """

@@ -1,4 +1,4 @@
-"""Text files of any size, plain or gzip, read a block of whole lines at a time.
+"""Reads text files of any size, plain or gzip, a block of whole lines at a time.
 
 Memory is bounded by the block, not by the file, and every line keeps its number, so that a fault can be named.
 """

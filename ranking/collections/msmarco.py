@@ -1,4 +1,4 @@
-"""MS MARCO's tab-separated files, for passages and for documents.
+"""Reads MS MARCO's tab-separated files, for passages and for documents.
 
 Bajaj et al. 2016, *MS MARCO: A Human Generated MAchine Reading COmprehension Dataset*.
 """

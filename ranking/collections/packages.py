@@ -1,4 +1,4 @@
-"""Which Python source files there are to read docstrings from, found without importing anything."""
+"""Finds the Python source files to read docstrings from, without importing anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built-in collection: what Python's standard library and Pyrite's own dependencies say about themselves.
+"""Builds the built-in collection: what Python's standard library and Pyrite's own dependencies say about themselves.
 
 Real text on every machine and without a download. A docstring's first paragraph says in a sentence what the rest
 explains, as a question and its answer do.

@@ -1,4 +1,4 @@
-"""What a format must say about itself so that `open_collection` can read, check and cache it."""
+"""Defines the base of readers: what a format says about itself so that `open_collection` can read and cache it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which queries train a ranker, which tell it when to stop, and which judge it in the end.
+"""Decides which queries train a ranker, which stop it early, and which test it.
 
 Everything here goes by a hash of the query's id: no random numbers, the same on every machine.
 """

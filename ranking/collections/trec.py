@@ -1,4 +1,4 @@
-"""TREC collections: documents between `<DOC>` tags, `<top>` topics and qrels."""
+"""Reads TREC collections: documents between `<DOC>` tags, `<top>` topics and qrels."""
 
 from __future__ import annotations
 

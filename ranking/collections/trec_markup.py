@@ -1,4 +1,4 @@
-"""TREC's markup of documents and topics: it looks like XML and is not, so it is read by its tags alone."""
+"""Parses TREC's markup of documents and topics by its tags alone: it looks like XML and is not."""
 
 from __future__ import annotations
 

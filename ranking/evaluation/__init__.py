@@ -1,1 +1,1 @@
-"""Measures, candidate origins and tests of significance."""
+"""Measures rankers, finds their candidates and tests differences for significance."""

@@ -1,4 +1,4 @@
-"""How far a ranker's embeddings lie by category."""
+"""Measures how well a ranker's embeddings cluster by category."""
 
 from __future__ import annotations
 

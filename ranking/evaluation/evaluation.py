@@ -1,4 +1,4 @@
-"""Measuring a ranker over the candidates of one origin."""
+"""Measures a ranker over the candidates of one origin."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Evaluation:
 
     def of_bm25(self) -> dict[str, NDArray[np.float64]]:
         """The same of BM25's own order of the candidates."""
-        lists = self.candidates.bm25
+        lists = self.candidates.first_stage
         keys = self.encoded.document_key[np.maximum(lists.documents, 0)]
         return self.evaluator(ranked_grades(lists.scores, lists.documents, self._grades_of(lists.documents), keys))
 

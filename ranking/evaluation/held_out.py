@@ -1,4 +1,4 @@
-"""The objective's loss on queries that are not trained on."""
+"""Computes the objective's loss on queries that are not trained on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures of a ranking: declared by their ir-measures names, computed for all queries at once.
+"""Computes measures of a ranking, declared by their ir-measures names, for all queries at once.
 
 A measure is a declaration of a few lines: what it adds up over the ranking (`total`) and what it divides
 that by (`scale`, from all judgements of the query, so it is computed once). The values are trec_eval's.

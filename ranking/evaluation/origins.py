@@ -1,4 +1,4 @@
-"""Where the candidates that a ranker re-ranks come from.
+"""Finds the candidates that a ranker re-ranks, by their origin.
 
 A ranker that wins over one origin's candidates can lose over another's (Cohen et al. 2019, section 1), so
 a study evaluates several and puts them side by side.
@@ -32,14 +32,14 @@ class Candidates:
     Args:
         queries: int64 [q], indices of the queries.
         documents: int32 [q, depth], −1 is no document; None stands for the full collection, or a category of it.
-        bm25: BM25's ranking of the same candidates: the figure to beat.
+        first_stage: how the first stage ranks the same candidates: the figure to beat.
         depth: how many are ranked; None ranks all.
         categories: int32 [q], the category that is searched, where it is one; −1 for the full collection.
     """
 
     queries: NDArray[np.int64]
     documents: NDArray[np.int32] | None
-    bm25: RankedLists
+    first_stage: RankedLists
     depth: int | None
     categories: NDArray[np.int32] | None = None
 
@@ -56,15 +56,15 @@ class Candidates:
         rows = np.searchsorted(self.queries, queries)
         documents = None if self.documents is None else self.documents[rows]
         categories = None if self.categories is None else self.categories[rows]
-        return Candidates(self.queries[rows], documents, self.bm25.take(rows), self.depth, categories)
+        return Candidates(self.queries[rows], documents, self.first_stage.take(rows), self.depth, categories)
 
     def head(self, depth: int | None) -> Candidates:
         """The first `depth` candidates of each query; None keeps them all."""
         if depth is None or (self.depth is not None and depth >= self.depth):
             return self
         documents = None if self.documents is None else self.documents[:, :depth]
-        bm25 = RankedLists(self.bm25.documents[:, :depth], self.bm25.scores[:, :depth])
-        return Candidates(self.queries, documents, bm25, depth, self.categories)
+        first = RankedLists(self.first_stage.documents[:, :depth], self.first_stage.scores[:, :depth])
+        return Candidates(self.queries, documents, first, depth, self.categories)
 
 
 class Origin(ABC):

@@ -1,6 +1,6 @@
-"""Tests of significance between two samples of runs, and the interval of one.
+"""Tests whether two samples of runs differ, and bounds the mean of one.
 
-Paper 000 (section 5.4) judges a sampling policy by the two-tailed t-test and, because it asks for
+Cohen et al. 2019 (section 5.4) judge a sampling policy by the two-tailed t-test and, because they ask for
 consistency over seeds and hyperparameters and not only for the mean, by the Kolmogorov-Smirnov test.
 
 A test that cannot be made (fewer than two values, or no spread to measure the difference by) gives NaN,
@@ -86,8 +86,8 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """The percentile bootstrap interval of a sample's mean (Efron 1979).
 
-    It assumes no normal distribution, which a policy with a mode of failed runs does not have (paper 000,
-    figure 4). With a handful of runs it is too narrow, as every bootstrap is: it cannot go beyond the least
+    It assumes no normal distribution, which a policy with a mode of failed runs does not have (Cohen et al.
+    2019, figure 4). With a handful of runs it is too narrow, as every bootstrap is: it cannot go beyond the least
     and the greatest run.
 
     Returns:

@@ -1,1 +1,1 @@
-"""Training objectives, one class each."""
+"""Defines training objectives, one class each."""

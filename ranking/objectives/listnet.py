@@ -1,4 +1,4 @@
-"""ListNet: a listwise likelihood."""
+"""Defines ListNet, a listwise likelihood."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of every objective."""
+"""Defines the base of every objective."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objectives over pairs of the positive and one negative."""
+"""Defines objectives over pairs of the positive and one negative."""
 
 from __future__ import annotations
 

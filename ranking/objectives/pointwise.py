@@ -1,4 +1,4 @@
-"""Cross-entropy of each document by itself."""
+"""Defines cross-entropy of each document by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIR: a ranker compresses its own candidates into hard negatives (Pu et al. 2021)."""
+"""Defines SIR V0 to V4: a ranker compresses its own candidates into hard negatives (Pu et al. 2021)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ranking.objectives.objective import Objective, Scorer, Stage
 PICKS = ("top", "random")
 
 
-class SelfInvolvement(Objective):
+class BlockLoss(Objective):
     """V0: the loss of a block, a positive and its negatives (equations 1 and 2); the base of V1 to V4.
 
     −log P⁰ − Σ_j log(1 − P^j), where P is the softmax of the block's scores.
@@ -26,7 +26,7 @@ class SelfInvolvement(Objective):
         return torch.softmax(scores.masked_fill(~present, -torch.inf), 1)
 
 
-class Compressing(SelfInvolvement):
+class Compressing(BlockLoss):
     """A block that shrinks level by level.
 
     Args:
@@ -55,7 +55,7 @@ class Compressing(SelfInvolvement):
             raise BadInput(what, "objective.levels", "show more negatives (sampling.negatives=87), or lower the levels")
 
 
-class InTurn(Compressing):
+class SequentialSIR(Compressing):
     """V1: compressors from one checkpoint, trained one after the other; each hands its top K on (equations 1 to 4).
 
     With `flows` it is V2: each starts from the weights of the one before.
@@ -73,7 +73,7 @@ class InTurn(Compressing):
         return [Stage(), *(Stage(k, pick, self.flows) for k, pick in zip(self.levels, self.picks, strict=True))]
 
 
-class AtOnce(Compressing):
+class JointSIR(Compressing):
     """V3: one set of weights at all levels; the first and the last level's losses are added (equations 5 and 6).
 
     Args:
@@ -110,7 +110,7 @@ class AtOnce(Compressing):
                               present, torch.Generator().manual_seed(0))[0]  # fmt: skip
 
 
-class Conditional(AtOnce):
+class ConditionalSIR(JointSIR):
     """V4: each level is judged by its probability on the condition of those before it (equations 7 to 9).
 
     CPR_i = softmax(P_1 ⊙ … ⊙ P_i) over the documents of level i, P_l being the softmax of level l; the losses of all
@@ -118,7 +118,7 @@ class Conditional(AtOnce):
     `condition=product` CPR_i is the product itself, made to sum to 1.
 
     Args:
-        levels, pick, passes: as of `AtOnce`.
+        levels, pick, passes: as of `JointSIR`.
         condition: `softmax` as printed, or `product`.
     """
 

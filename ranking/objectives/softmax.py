@@ -1,4 +1,4 @@
-"""Likelihood of the right document under a softmax."""
+"""Defines the likelihood of the right document under a softmax."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Neural rankers, one a file, behind one base."""
+"""Defines neural rankers, one a file, behind one base."""

@@ -1,4 +1,4 @@
-"""The weighted mean of a text's word vectors, and its gradient: what bags of words spend their time on."""
+"""Computes the weighted mean of a text's word vectors, and its gradient, in compiled loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bi-encoder: a transformer that reads query and document apart, so that an index can search it."""
+"""Defines the bi-encoder: a transformer that reads query and document apart, so that an index can search it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class BiEncoder(DenseRanker):
         labels: LabelCounts | None = None,
     ) -> None:
         super().__init__()
-        widths = self.widths(preset, layers=layers, max_query=max_query, max_document=max_document)
+        widths = self.resolve_preset(preset, layers=layers, max_query=max_query, max_document=max_document)
         said = SentenceFolder.read(checkpoint)
         self.pooling = pooling or said.pooling or "mean"
         self.similarity = similarity or said.similarity or "cosine"
@@ -106,7 +106,7 @@ class BiEncoder(DenseRanker):
             if read_tokenizer(said.document).get_vocab() != self.tokenizer.get_vocab():
                 raise BadInput("its two towers read different subwords", checkpoint, "choose one whose towers agree")
             self.document_tower = tower(said.document)
-        self.noisy, self.scaled = self.query_tower.noisy, precision == "float16"
+        self.has_dropout, self.needs_grad_scaler = self.query_tower.has_dropout, precision == "float16"
         reach = min(self.query_tower.reach, self.document_tower.reach)
         for name, length in (("max_query", self.max_query), ("max_document", self.max_document)):
             if length + self.packing.specials > reach:
@@ -121,7 +121,7 @@ class BiEncoder(DenseRanker):
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
         given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
-        widths = cls.widths(options.get("preset", "paper"), **given)
+        widths = cls.resolve_preset(options.get("preset", "paper"), **given)
         checkpoint = SentenceFolder.read(options["checkpoint"]).query
         return Subwords(checkpoint, widths["max_query"], widths["max_document"])
 

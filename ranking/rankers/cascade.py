@@ -1,4 +1,4 @@
-"""Two rankers in a row: a cheap one goes through a list, a dear one through what it passes on."""
+"""Defines a cascade of two rankers: a cheap one goes through a list, a dear one through what it passes on."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Cascade(Ranker):
         self.keep = keep
         self.front = front(vectors=vectors, generator=generator)
         self.rear = rear(vectors=vectors, generator=generator)
-        self.noisy = self.front.noisy or self.rear.noisy
-        self.scaled = self.front.scaled or self.rear.scaled
+        self.has_dropout = self.front.has_dropout or self.rear.has_dropout
+        self.needs_grad_scaler = self.front.needs_grad_scaler or self.rear.needs_grad_scaler
         # What a text looks like to each of them, read off a text of one token.
         with torch.no_grad():
             probe = Texts.of([[1]])

@@ -1,4 +1,4 @@
-"""Category and subcategory of a text as input of a ranker."""
+"""Feeds category and subcategory of a text into a ranker."""
 
 from __future__ import annotations
 

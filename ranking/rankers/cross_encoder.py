@@ -1,4 +1,4 @@
-"""The cross-encoder: a transformer that reads query and document together."""
+"""Defines the cross-encoder: a transformer that reads query and document together."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class CrossEncoder(Ranker):
         budget: int | None = None,
     ) -> None:
         super().__init__()
-        widths = self.widths(preset, layers=layers, max_query=max_query, max_document=max_document)
+        widths = self.resolve_preset(preset, layers=layers, max_query=max_query, max_document=max_document)
         if pooling not in POOLINGS:
             raise BadInput(f"no pooling {pooling!r}", "ranker.pooling", f"choose {' or '.join(POOLINGS)}")
         if passages < 1:
@@ -74,7 +74,7 @@ class CrossEncoder(Ranker):
         )
         trim_last_layer(model)
         self.pretrained = Pretrained(model, precision, gradient_checkpointing, compiled, budget)
-        self.noisy, self.scaled = self.pretrained.noisy, precision == "float16"
+        self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, precision == "float16"
         self.tokenizer = read_tokenizer(checkpoint)
         self.packing = Packing.of(self.tokenizer)
         reach = self.pretrained.reach
@@ -88,7 +88,7 @@ class CrossEncoder(Ranker):
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
         given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
-        widths = cls.widths(options.get("preset", "paper"), **given)
+        widths = cls.resolve_preset(options.get("preset", "paper"), **given)
         passages = options.get("passages", 4) if options.get("pooling", "first") == "max" else 1
         return Subwords(options["checkpoint"], widths["max_query"], widths["max_document"] * passages)
 

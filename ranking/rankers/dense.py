@@ -1,4 +1,4 @@
-"""The base of rankers that an index can search."""
+"""Defines the base of rankers whose vectors an index can search."""
 
 from __future__ import annotations
 

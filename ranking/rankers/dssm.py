@@ -1,4 +1,4 @@
-"""DSSM: a deep structured semantic model over letter trigrams."""
+"""Defines DSSM, a deep structured semantic model over letter trigrams."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ class Dssm(DenseRanker):
         labels: LabelCounts | None = None,
     ) -> None:
         super().__init__()
-        widths = self.widths(preset, tower=tower, buckets=buckets, max_query=max_query, max_document=max_document)
+        widths = self.resolve_preset(
+            preset, tower=tower, buckets=buckets, max_query=max_query, max_document=max_document
+        )
         if not widths["tower"]:
             raise BadInput("there is no layer", "ranker.tower", "give one width at least")
         if not scale > 0:
@@ -83,7 +85,7 @@ class Dssm(DenseRanker):
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
         given = {name: options.get(name, default) for name, default in READ.items()}
-        cls.widths("paper", **given)
+        cls.resolve_preset("paper", **given)
         return Trigrams(**given)
 
     @property

@@ -1,4 +1,4 @@
-"""f_FF: a siamese feed-forward ranker over weighted bags of words."""
+"""Defines f_FF, a siamese feed-forward ranker over weighted bags of words."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class FeedForward(Ranker):
         labels: LabelCounts | None = None,
     ) -> None:
         super().__init__()
-        widths = self.widths(preset, lower=lower, upper=upper)
+        widths = self.resolve_preset(preset, lower=lower, upper=upper)
         if not widths["upper"]:
             raise BadInput("there is no layer over the pair", "ranker.upper", "give one width at least")
         self.vectors = nn.Parameter(torch.from_numpy(vectors.copy()))

@@ -1,4 +1,4 @@
-"""f_MP: text matching as image recognition."""
+"""Defines f_MP (MatchPyramid), which matches texts as images are recognised."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class MatchPyramid(Ranker):
         max_document: int | None = None,
     ) -> None:
         super().__init__()
-        widths = self.widths(
+        widths = self.resolve_preset(
             preset,
             channels=channels,
             kernels=kernels,

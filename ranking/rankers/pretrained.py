@@ -1,4 +1,4 @@
-"""Pretrained transformers: read from a folder or the hub, cut, equipped and written back."""
+"""Loads pretrained transformers from a folder or the hub, cuts and runs them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"layers": 1, "max_query": 12, "max_document": 32},
 }
 """Layers (None keeps all) and subwords read of a text, of any pretrained ranker."""
-GENTLE = {"cpu": 2048, "cuda": 65536}
+TOKEN_BUDGET = {"cpu": 2048, "cuda": 65536}
 """Tokens a forward pass by device: as many as stay in a core's cache, or fill a GPU."""
 
 FIRST_READ = ("bert", "electra", "roberta", "xlm-roberta")
@@ -155,7 +155,7 @@ class Pretrained(nn.Module):
     def budget(self) -> int:
         """Tokens a forward pass."""
         kind = next(self.model.parameters()).device.type
-        return self._budget or GENTLE.get(kind, GENTLE["cuda"])
+        return self._budget or TOKEN_BUDGET.get(kind, TOKEN_BUDGET["cuda"])
 
     @property
     def reach(self) -> float:
@@ -168,7 +168,7 @@ class Pretrained(nn.Module):
         return getattr(config, "max_position_embeddings", None) or math.inf
 
     @property
-    def noisy(self) -> bool:
+    def has_dropout(self) -> bool:
         """Whether there is dropout."""
         config: Any = self.model.config
         names = [name for name in vars(config) if "dropout" in name or "pdrop" in name]

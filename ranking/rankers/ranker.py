@@ -1,4 +1,4 @@
-"""The base of every ranker."""
+"""Defines the base of every ranker."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Ranker(nn.Module, ABC):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     pairs: ClassVar[int] = 2048
-    noisy: bool = False
+    has_dropout: bool = False
     """Whether it draws dropout masks while it is trained."""
-    scaled: bool = False
+    needs_grad_scaler: bool = False
     """Whether it computes in float16, whose gradients need a scaled loss."""
 
     @classmethod
@@ -49,7 +49,7 @@ class Ranker(nn.Module, ABC):
         return None
 
     @classmethod
-    def widths(cls, preset: str, **given: Any) -> dict[str, Any]:
+    def resolve_preset(cls, preset: str, **given: Any) -> dict[str, Any]:
         """The preset's widths, with those that are given (not None) in their place."""
         if preset not in cls.presets:
             raise BadInput(f"no preset {preset!r}", "ranker.preset", f"choose one of {', '.join(cls.presets)}")

@@ -1,4 +1,4 @@
-"""A bi-encoder as the folder that sentence-transformers reads and writes."""
+"""Reads and writes a bi-encoder as a folder of sentence-transformers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sum of a text's trigram vectors, and its gradient: a linear layer over a bag that is never made."""
+"""Computes the sum of a text's trigram vectors, and its gradient, without making the bag."""
 
 from __future__ import annotations
 

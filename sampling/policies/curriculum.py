@@ -13,7 +13,7 @@ from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining, Step
+    from ranking.training import Batch, RankerTraining, UpdateResult
 
 
 class Curriculum(SamplingPolicy):
@@ -73,7 +73,7 @@ class Curriculum(SamplingPolicy):
         self,
         batch: Batch,
         negatives: NDArray[np.int32],
-        step: Step,
+        step: UpdateResult,
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> None:

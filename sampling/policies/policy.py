@@ -12,7 +12,7 @@ from ranking.errors import BadInput
 from sampling.retrieval.function import RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining, Step
+    from ranking.training import Batch, RankerTraining, UpdateResult
 
 
 class SamplingPolicy(ABC):
@@ -64,7 +64,7 @@ class SamplingPolicy(ABC):
         self,
         batch: Batch,
         negatives: NDArray[np.int32],
-        step: Step,
+        step: UpdateResult,
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> None:

@@ -42,8 +42,8 @@ class Refresh:
         every: steps between two publications.
         lag: of `lagged`; `every` when None.
         max_staleness: of `async`: steps by which a version may be older than the trainer, who waits otherwise.
-        on_loss: what a trainer does that has lost an index which is not in its process: `wait` for it to come back,
-            or `continue` with what it has.
+        on_lost_index: what a trainer does that has lost an index which is not in its process: `wait` for it to come
+            back, or `continue` with what it has.
 
     Raises:
         BadInput: where a value is out of its range, or belongs to another mode.
@@ -53,10 +53,10 @@ class Refresh:
     every: int = 200
     lag: int | None = None
     max_staleness: int | None = None
-    on_loss: Literal["wait", "continue"] = "wait"
+    on_lost_index: Literal["wait", "continue"] = "wait"
 
     def __post_init__(self) -> None:
-        for name, value, known in (("mode", self.mode, MODES), ("on_loss", self.on_loss, LOSSES)):
+        for name, value, known in (("mode", self.mode, MODES), ("on_lost_index", self.on_lost_index, LOSSES)):
             if value not in known:
                 raise BadInput(f"{name} is {value!r}", f"refresh.{name}", f"choose one of {', '.join(known)}")
         if self.every < 1:

@@ -21,7 +21,7 @@ from sampling.retrieval.function import Offer, RetrievalFunction
 from sampling.selection.selector import Selector, pick
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining, Step
+    from ranking.training import Batch, RankerTraining, UpdateResult
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Adversarial(Selector):
         return Drawn(drawn.documents, drawn.scores, offer.documents)
 
     def observe(
-        self, batch: Batch, offer: Offer, step: Step, training: RankerTraining, rng: np.random.Generator
+        self, batch: Batch, offer: Offer, step: UpdateResult, training: RankerTraining, rng: np.random.Generator
     ) -> None:
         if not isinstance(offer, Drawn):
             raise TypeError(f"{type(offer).__name__} is not what select returned")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sampling.retrieval.function import Offer, RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining, Step
+    from ranking.training import Batch, RankerTraining, UpdateResult
 
 
 class Selector(ABC):
@@ -43,7 +43,7 @@ class Selector(ABC):
         """`count` negatives for each query of the batch, fewer where the function offers fewer."""
 
     def observe(  # noqa: B027
-        self, batch: Batch, offer: Offer, step: Step, training: RankerTraining, rng: np.random.Generator
+        self, batch: Batch, offer: Offer, step: UpdateResult, training: RankerTraining, rng: np.random.Generator
     ) -> None:
         """Learn what a selection led to. Called once for each `select` of a batch, in their order, after the update.
 

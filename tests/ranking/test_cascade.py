@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from cluster.configuration import build, compose
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
-from ranking.objectives.self_involvement import AtOnce
+from ranking.objectives.self_involvement import JointSIR
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.cascade import Cascade
 from ranking.rankers.cross_encoder import CrossEncoder
@@ -118,7 +118,7 @@ def test_levels_score_as_they_do_alone(front: str, made_up: Callable[..., str], 
 def test_an_objective_trains_each_level(made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources) -> None:
     made = two(made_up())
     cascade, texts = made(generator=generator()), encoded(read_as, made)
-    training = in_training(cascade, texts, tiny_sources, objective=AtOnce(levels=[2], passes="level"))
+    training = in_training(cascade, texts, tiny_sources, objective=JointSIR(levels=[2], passes="level"))
     found = gradients(training)
     assert found.keys() == {name for name, _ in cascade.named_parameters()}
     assert {name.split(".")[0] for name, gradient in found.items() if gradient.abs().max() > 0} == {"front", "rear"}

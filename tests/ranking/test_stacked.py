@@ -27,7 +27,7 @@ from ranking.rankers.ranker import Ranker
 from ranking.sources import Sources
 from ranking.stacked import can_stack, stacked_update, step_together
 from ranking.texts import Texts
-from ranking.training import Batch, RankerTraining, Step
+from ranking.training import Batch, RankerTraining, UpdateResult
 
 RANKERS = [FeedForward, MatchPyramid]
 OPTIMIZERS = {
@@ -66,7 +66,7 @@ def draw(trainings: Sequence[RankerTraining], rng: np.random.Generator) -> tuple
 
 def singly(
     trainings: Sequence[RankerTraining], batches: Sequence[Batch], negatives: Sequence[np.ndarray]
-) -> list[Step]:
+) -> list[UpdateResult]:
     return [each.update(*given_ones) for each, *given_ones in zip(trainings, batches, negatives, strict=True)]
 
 
@@ -80,7 +80,9 @@ def assert_close(one: RankerTraining, other: RankerTraining, rtol: float = 1e-7,
         torch.testing.assert_close(tensor, other.ranker.state_dict()[name], rtol=rtol, atol=atol)
 
 
-def assert_same_steps(some: list[Step], others: list[Step], rtol: float = 1e-6, atol: float = 1e-8) -> None:
+def assert_same_steps(
+    some: list[UpdateResult], others: list[UpdateResult], rtol: float = 1e-6, atol: float = 1e-8
+) -> None:
     for one, other in zip(some, others, strict=True):
         assert one.scores.dtype == other.scores.dtype == np.float32
         np.testing.assert_allclose(one.scores, other.scores, rtol=rtol, atol=atol)

@@ -20,7 +20,7 @@ from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.match_pyramid import MatchPyramid
 from ranking.rankers.ranker import Ranker
 from ranking.sources import Sources
-from ranking.training import Batch, RankerTraining, Step
+from ranking.training import Batch, RankerTraining, UpdateResult
 from ranking.vectors import WordVectors
 
 ADAM = partial(torch.optim.Adam, lr=0.01)
@@ -32,12 +32,12 @@ class RandomNegatives:
 
     def __init__(self, seed: int = 1) -> None:
         self.rng = np.random.default_rng(seed)
-        self.steps: list[Step] = []
+        self.steps: list[UpdateResult] = []
 
     def negatives(self, batch: Batch, training: RankerTraining) -> np.ndarray:
         return self.rng.integers(-1, 12, (len(batch), 2)).astype(np.int32)
 
-    def observe(self, negatives: np.ndarray, step: Step) -> None:
+    def observe(self, negatives: np.ndarray, step: UpdateResult) -> None:
         self.steps.append(step)
 
 

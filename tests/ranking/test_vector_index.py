@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ranking import inner_products as products_module
 from ranking.errors import BadInput
 from ranking.index import IndexOptions, VectorIndex, describe_footprint, footprint
-from ranking.inner_products import inner_products, largest, longest
+from ranking.inner_products import exact_topk, inner_products, max_norm
 
 
 def truth(
@@ -78,7 +78,7 @@ def test_candidates_that_rounding_has_misled_are_found_again() -> None:
     vectors = rng.normal(size=(500, 32)).astype(np.float32)
     vectors[:] = vectors[0] + rng.integers(-2, 3, vectors.shape).astype(np.float32) * np.float32(2**-22)
     queries = rng.normal(size=(5, 32)).astype(np.float32)
-    norm = longest(vectors)
+    norm = max_norm(vectors)
     share = 32 * 2.0**-24 / (1 - 32 * 2.0**-24)
     error = share * norm * np.linalg.norm(queries, axis=1)
 
@@ -94,7 +94,7 @@ def test_candidates_that_rounding_has_misled_are_found_again() -> None:
     products = inner_products(queries, vectors, everything)
     expected = np.lexsort((everything, -products), axis=1)[:, :10]
     assert not any(set(row) <= set(got) for row, got in zip(expected, worst(queries, 26)[1], strict=True))
-    assert largest(queries, vectors, 10, norm, worst)[0].tolist() == expected.tolist()
+    assert exact_topk(queries, vectors, 10, norm, worst)[0].tolist() == expected.tolist()
 
 
 def test_products_do_not_depend_on_what_is_computed_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
-from ranking.training import Batch, Step
+from ranking.training import Batch, UpdateResult
 from ranking.vectors import WordVectors, directions
 from rl.compression import compress
 from rl.similarity import similarity_table
@@ -22,8 +22,8 @@ from sampling.retrieval.function import RetrievalFunction
 from tests.rl.trainings import starts, surroundings_of
 
 
-def step(loss: float, norm: float = 0.0) -> Step:
-    return Step(loss, norm, np.zeros((2, 3), np.float32))
+def step(loss: float, norm: float = 0.0) -> UpdateResult:
+    return UpdateResult(loss, norm, np.zeros((2, 3), np.float32))
 
 
 def test_compression_adds_up_the_words_of_a_text(encoded_of) -> None:

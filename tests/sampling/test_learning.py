@@ -11,7 +11,7 @@ import torch
 
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.ranked_lists import stack_lists
-from ranking.training import Batch, RankerTraining, Step
+from ranking.training import Batch, RankerTraining, UpdateResult
 from sampling.policies.curriculum import Curriculum
 from sampling.policies.fixed import Fixed
 from sampling.policies.mixture import Mixture
@@ -151,7 +151,7 @@ class NotingPolicy(Noting, SamplingPolicy):
         self.calls.append("choose")
         return np.arange(len(batch)) % 2
 
-    def observe(self, batch: Batch, negatives: Any, step: Step, training: RankerTraining, rng: Any) -> None:
+    def observe(self, batch: Batch, negatives: Any, step: UpdateResult, training: RankerTraining, rng: Any) -> None:
         self.calls.append(("observe", batch.queries.tolist(), negatives.tolist(), step.loss, training.step))
 
 
@@ -163,7 +163,7 @@ class NotingSelector(Noting, Selector):
         self.calls.append(("select", batch.queries.tolist()))
         return self.offers[-1]
 
-    def observe(self, batch: Batch, offer: Offer, step: Step, training: RankerTraining, rng: Any) -> None:
+    def observe(self, batch: Batch, offer: Offer, step: UpdateResult, training: RankerTraining, rng: Any) -> None:
         place = next(place for place, mine in enumerate(self.offers) if mine is offer)
         self.calls.append(("observe", place, batch.queries.tolist(), step.scores.tolist(), training.step))
 

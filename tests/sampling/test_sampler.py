@@ -14,7 +14,7 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.ranked_lists import stack_lists
 from ranking.sources import Sources
-from ranking.training import Batch, Step
+from ranking.training import Batch, UpdateResult
 from sampling.guard import Guard, negatives_lists
 from sampling.policies.fixed import Fixed
 from sampling.policies.mixture import Mixture
@@ -58,8 +58,8 @@ def batch_of(*queries: int) -> Batch:
     return Batch(np.array(queries), np.zeros(len(queries), np.int32))
 
 
-def step(scores: list[list[float]]) -> Step:
-    return Step(0.0, 0.0, np.array(scores, np.float32))
+def step(scores: list[list[float]]) -> UpdateResult:
+    return UpdateResult(0.0, 0.0, np.array(scores, np.float32))
 
 
 def sampler(policy: SamplingPolicy, count: int = 2, seed: int = 0, **functions: RetrievalFunction) -> Sampler:
@@ -154,7 +154,7 @@ def test_state_saved_and_restored_gives_the_same_draws(
         drawn = []
         for _ in range(times):
             negatives = one.negatives(batch_of(0, 1, 2, 1), Hash())  # type: ignore[arg-type]
-            one.observe(negatives, Step(0, 0, np.ones((4, 4), np.float32) * len(drawn)))
+            one.observe(negatives, UpdateResult(0, 0, np.ones((4, 4), np.float32) * len(drawn)))
             drawn.append(negatives.tolist())
         return drawn
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from ranking.checkpoint import from_bytes, to_bytes
-from ranking.objectives.self_involvement import AtOnce, InTurn
+from ranking.objectives.self_involvement import JointSIR, SequentialSIR
 from ranking.ranked_lists import stack_lists
 from ranking.training import RankerTraining
 from sampling.policies.fixed import Fixed
@@ -44,7 +44,7 @@ def assemble(tiny_training: Callable[..., RankerTraining]) -> Callable[..., Asse
 
 
 def test_what_a_ranker_scores_highest_is_handed_on(assemble: Callable[..., Assemble]) -> None:
-    training, sampler = assemble(InTurn([4, 3]))()
+    training, sampler = assemble(SequentialSIR([4, 3]))()
     function = sampler.functions["bm25"]
     handed = hand_on(function, training, np.arange(4), 6, 3, np.random.default_rng(0), chunk=3)
     for query in range(4):
@@ -58,7 +58,7 @@ def test_what_a_ranker_scores_highest_is_handed_on(assemble: Callable[..., Assem
 
 
 def test_a_pick_at_random_hands_all_on_to_draw_from(assemble: Callable[..., Assemble]) -> None:
-    training, sampler = assemble(InTurn([4, 3]))()
+    training, sampler = assemble(SequentialSIR([4, 3]))()
     function = sampler.functions["bm25"]
     handed = hand_on(function, training, np.arange(4), 6, None, np.random.default_rng(0))
     head = function.top(np.arange(4), 6, np.random.default_rng(0)).documents
@@ -81,7 +81,7 @@ def test_levels_start_from_the_checkpoint_or_from_the_weights_before(
             ends.append(weights(self))
             super()._begin(lists)
 
-    succession = Watched(assemble(InTurn([4, 3], flows=flows)))
+    succession = Watched(assemble(SequentialSIR([4, 3], flows=flows)))
     starts.append(weights(succession))
     fit = RankerTraining.fit
 
@@ -102,7 +102,7 @@ def test_levels_start_from_the_checkpoint_or_from_the_weights_before(
 
 
 def test_later_stages_are_shown_what_was_handed_on(assemble: Callable[..., Assemble]) -> None:
-    succession = Succession(assemble(InTurn([4, 3])))
+    succession = Succession(assemble(SequentialSIR([4, 3])))
     succession.fit(lambda training: None)
     rows = succession.report()
     assert [(row["stage"], row["function"]) for row in rows] == [(0, "bm25"), (1, "bm25"), (2, "bm25")]
@@ -114,18 +114,18 @@ def test_later_stages_are_shown_what_was_handed_on(assemble: Callable[..., Assem
 
 def test_a_stage_whose_work_nobody_takes_is_left_out(assemble: Callable[..., Assemble]) -> None:
     """At random nobody asks the ranker before, and where weights do not flow nobody takes them."""
-    alone = Succession(assemble(InTurn([4, 3], pick="random")))
+    alone = Succession(assemble(SequentialSIR([4, 3], pick="random")))
     alone.fit(lambda training: None)
     assert (alone.steps, alone.training.step) == (0, 6)
-    flowing = Succession(assemble(InTurn([4, 3], pick="random", flows=True)))
+    flowing = Succession(assemble(SequentialSIR([4, 3], pick="random", flows=True)))
     flowing.fit(lambda training: None)
     assert (flowing.steps, flowing.training.step) == (12, 6)
 
 
 def test_one_stage_is_a_plain_training(assemble: Callable[..., Assemble]) -> None:
-    succession = Succession(assemble(AtOnce([4, 3])))
+    succession = Succession(assemble(JointSIR([4, 3])))
     succession.fit(lambda training: None)
-    training, sampler = assemble(AtOnce([4, 3]))()
+    training, sampler = assemble(JointSIR([4, 3]))()
     training.fit(sampler)
     for name, tensor in training.ranker.state_dict().items():
         assert torch.equal(tensor, succession.training.ranker.state_dict()[name])
@@ -137,7 +137,7 @@ class Stopped(Exception):
 
 @pytest.mark.parametrize("at", range(1, 6))
 def test_interrupted_it_goes_on_at_the_level_where_it_was(at: int, assemble: Callable[..., Assemble]) -> None:
-    make = assemble(InTurn([4, 3], pick=["top", "random"], flows=True))
+    make = assemble(SequentialSIR([4, 3], pick=["top", "random"], flows=True))
     whole = Succession(make)
     whole.fit(lambda training: None)
     first = Succession(make)
@@ -161,7 +161,7 @@ def test_interrupted_it_goes_on_at_the_level_where_it_was(at: int, assemble: Cal
 
 
 def test_the_head_that_competes_is_the_functions_own(assemble: Callable[..., Assemble]) -> None:
-    training, sampler = assemble(InTurn([4, 3]))()
+    training, sampler = assemble(SequentialSIR([4, 3]))()
     sampler.selector = Top()
     handed = hand_on(sampler.functions["bm25"], training, np.arange(4), 2, 5, np.random.default_rng(0))
     assert handed.lists.documents.shape[1] == 2  # no more than competed

@@ -300,7 +300,7 @@ def test_it_comes_back_when_it_is_killed_in_the_middle_of_a_build_and_of_a_query
 
 def test_a_trainer_may_go_on_with_what_it_has(asynchronous: RemoteIndex) -> None:
     said: list[str] = []
-    careless = client_of(asynchronous, Refresh("async", every=10, on_loss="continue"), said.append)
+    careless = client_of(asynchronous, Refresh("async", every=10, on_lost_index="continue"), said.append)
     careless.publish(weights_of(0), 0)
     before = careless.search(QUERIES[:6], 5, 0)
     scores = careless.scores(QUERIES[:6], before.documents[:, :2])

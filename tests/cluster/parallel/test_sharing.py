@@ -16,7 +16,7 @@ from cluster.parallel import sharing
 from cluster.parallel.crew import crew
 from cluster.parallel.index import SharedIndex
 from cluster.parallel.sharding import Sharded
-from cluster.parallel.sharing import Together, add_up, share_of
+from cluster.parallel.sharing import AllReduce, add_up, share_of
 from cluster.parallel.validation import SharedEvaluation
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
@@ -84,7 +84,7 @@ def trained(sources: Sources, candidates: Candidates, accumulate: int, together:
         accumulate=accumulate,
     )
     if together:
-        training.sharing = Together()
+        training.gradient_sync = AllReduce()
         training.validation = SharedEvaluation(training.validation)
     source = Drawn(len(sources.encoded.documents))
     shown: list[Any] = []
@@ -151,11 +151,11 @@ def sharded(sources: Sources, candidates: Candidates) -> dict[str, Any]:
     """A sharded training, its state half-way, and the same state taken up by another sharded training."""
     training, source = plain(sources, candidates), Drawn(len(sources.encoded.documents))
     own = Sharded(training)
-    training.sharing = own
+    training.gradient_sync = own
     shown = stepped(training, source, 10)
     state = to_bytes(training.state_dict())
     again = plain(sources, candidates)
-    again.sharing = Sharded(again)
+    again.gradient_sync = Sharded(again)
     again.load_state_dict(from_bytes(state))
     draws = source.rng.bit_generator.state
     shown += stepped(training, source, 10)

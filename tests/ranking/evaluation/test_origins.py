@@ -87,7 +87,7 @@ def test_random_candidates_depend_on_query_and_seed_alone(tiny_sources: Sources)
     assert not np.array_equal(every.documents, other.documents)
     taken = every.take(np.array([1, 6]))
     np.testing.assert_array_equal(taken.documents, some.documents)
-    np.testing.assert_array_equal(taken.bm25.scores, some.bm25.scores)
+    np.testing.assert_array_equal(taken.first_stage.scores, some.first_stage.scores)
     assert taken.queries.tolist() == [1, 6]
 
 
@@ -107,9 +107,9 @@ def test_run_file_candidates(tmp_path: Path, tiny_sources: Sources) -> None:
     found = RunFileCandidates(str(tmp_path / "run"), 3).candidates(tiny_sources, np.array([4, 5]))
     assert found.documents is not None
     assert found.documents.tolist() == [[4, 6, -1], [-1, -1, -1]]
-    assert found.bm25.scores[0, 0] > 0
-    assert found.bm25.scores[0, 1] == 0
-    np.testing.assert_array_equal(found.bm25.documents, found.documents)
+    assert found.first_stage.scores[0, 0] > 0
+    assert found.first_stage.scores[0, 1] == 0
+    np.testing.assert_array_equal(found.first_stage.documents, found.documents)
 
 
 def pytrec(
@@ -166,7 +166,7 @@ def test_bm25s_own_values_are_trec_evals(origin: Origin, tiny_sources: Sources) 
     encoded, ids = tiny_sources.encoded, tiny_sources.collection.documents["id"].to_list()
     candidates = origin.candidates(tiny_sources, QUERIES)
     values = Evaluation(encoded, candidates, list(MEASURES)).of_bm25()
-    expected = pytrec(encoded, ids, QUERIES, candidates.bm25.documents, candidates.bm25.scores)
+    expected = pytrec(encoded, ids, QUERIES, candidates.first_stage.documents, candidates.first_stage.scores)
     for name in MEASURES:
         np.testing.assert_allclose(values[name], expected[name], atol=1e-6, err_msg=name)
 
@@ -322,7 +322,9 @@ def test_bm25s_own_order_within_a_category(tiny_sources: Sources) -> None:
     labels, asked = tiny_sources.encoded.documents.labels, tiny_sources.encoded.queries.labels
     assert labels is not None
     assert asked is not None
-    for row, found, category in zip(whole.documents.tolist(), own.bm25.documents.tolist(), asked[:, 0], strict=True):
+    for row, found, category in zip(
+        whole.documents.tolist(), own.first_stage.documents.tolist(), asked[:, 0], strict=True
+    ):
         expected = [document for document in row if document >= 0 and labels[document, 0] == category][:3]
         assert [document for document in found if document >= 0] == expected
 

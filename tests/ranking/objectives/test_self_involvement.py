@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from ranking.errors import BadInput
 from ranking.objectives.objective import Stage
 from ranking.objectives.self_involvement import (
-    AtOnce,
-    Conditional,
-    InTurn,
-    SelfInvolvement,
+    BlockLoss,
+    ConditionalSIR,
+    JointSIR,
+    SequentialSIR,
     block_loss,
     survivors,
 )
@@ -75,7 +75,7 @@ def test_a_block_by_hand() -> None:
     # P = (1/2, 1/4, 1/4): −log ½ − 2·log ¾.
     scores = tensor([math.log(2), 0, 0])
     expected = math.log(2) - 2 * math.log(0.75)
-    assert SelfInvolvement().loss(scores, all_of(scores)).item() == pytest.approx(expected, rel=1e-6)
+    assert BlockLoss().loss(scores, all_of(scores)).item() == pytest.approx(expected, rel=1e-6)
 
 
 scores_of = st.lists(
@@ -87,18 +87,18 @@ scores_of = st.lists(
 def test_v0_v3_and_v4_are_their_equations(values: list[float]) -> None:
     scores, exact = tensor(values), np.array(values)
     there = all_of(scores)
-    assert SelfInvolvement().loss(scores, there).item() == pytest.approx(plain_block(exact), rel=1e-4, abs=1e-5)
+    assert BlockLoss().loss(scores, there).item() == pytest.approx(plain_block(exact), rel=1e-4, abs=1e-5)
     for levels in ([5, 3], [6, 4, 2], [4]):
-        assert AtOnce(levels).loss(scores, there).item() == pytest.approx(plain_v3(exact, levels), rel=1e-4, abs=1e-5)
+        assert JointSIR(levels).loss(scores, there).item() == pytest.approx(plain_v3(exact, levels), rel=1e-4, abs=1e-5)
         for condition in ("softmax", "product"):
-            found = Conditional(levels, condition=condition).loss(scores, there).item()
+            found = ConditionalSIR(levels, condition=condition).loss(scores, there).item()
             assert found == pytest.approx(plain_v4(exact, levels, condition), rel=1e-4, abs=1e-5)
 
 
 @pytest.mark.parametrize("values", [[-1e4, 1e4, 0.0, 3.0], [1e4, -1e4, -1e4, -1e4], [1e30, 1e30, -1e30, 0.0]])
-@pytest.mark.parametrize("objective", [SelfInvolvement(), AtOnce([3, 2]), Conditional([3, 2]),
-                                       Conditional([3, 2], condition="product")])  # fmt: skip
-def test_extreme_scores_give_finite_losses_and_gradients(objective: SelfInvolvement, values: list[float]) -> None:
+@pytest.mark.parametrize("objective", [BlockLoss(), JointSIR([3, 2]), ConditionalSIR([3, 2]),
+                                       ConditionalSIR([3, 2], condition="product")])  # fmt: skip
+def test_extreme_scores_give_finite_losses_and_gradients(objective: BlockLoss, values: list[float]) -> None:
     scores = tensor(values).requires_grad_()
     loss = objective.loss(scores, all_of(scores))
     loss.backward()
@@ -118,14 +118,14 @@ def test_a_ranker_that_is_sure_and_wrong_still_has_a_gradient() -> None:
 def test_absent_negatives_count_for_nothing() -> None:
     scores = tensor([0.3, 1.0, -0.5, 9.0], [0.1, 0.2, 0.3, 0.4])
     present = torch.tensor([[True, True, True, False], [True, True, True, True]])
-    for objective in (SelfInvolvement(), AtOnce([3, 2]), Conditional([3, 2])):
+    for objective in (BlockLoss(), JointSIR([3, 2]), ConditionalSIR([3, 2])):
         alone = [objective.loss(scores[:1, :3], present[:1, :3]), objective.loss(scores[1:], present[1:])]
         assert objective.loss(scores, present).item() == pytest.approx(torch.stack(alone).mean().item(), rel=1e-6)
 
 
 def test_a_block_without_negatives_costs_nothing() -> None:
     scores = tensor([2.0, 1.0, 0.0]).requires_grad_()
-    loss = AtOnce([2]).loss(scores, torch.tensor([[True, False, False]]))
+    loss = JointSIR([2]).loss(scores, torch.tensor([[True, False, False]]))
     loss.backward()
     assert loss.item() == 0
     assert scores.grad is not None
@@ -163,8 +163,8 @@ class Passes:
         return shifted if columns is None else shifted.gather(1, columns)
 
 
-@pytest.mark.parametrize("kind", [AtOnce, Conditional])
-def test_one_pass_is_the_loop_where_nothing_is_dropped(kind: type[AtOnce]) -> None:
+@pytest.mark.parametrize("kind", [JointSIR, ConditionalSIR])
+def test_one_pass_is_the_loop_where_nothing_is_dropped(kind: type[JointSIR]) -> None:
     scores = torch.randn(3, 12, generator=torch.Generator().manual_seed(4), requires_grad=True)
     found = []
     for passes in ("one", "level"):
@@ -180,13 +180,13 @@ def test_one_pass_is_the_loop_where_nothing_is_dropped(kind: type[AtOnce]) -> No
 
 def test_each_level_is_scored_by_itself_where_asked() -> None:
     scorer = Passes(tensor([0.0, 5, 4, 3, 2, 1]), noise=1.0)
-    AtOnce([4, 2], passes="level").of_passes(scorer, torch.ones(1, 6, dtype=torch.bool), torch.Generator())
+    JointSIR([4, 2], passes="level").of_passes(scorer, torch.ones(1, 6, dtype=torch.bool), torch.Generator())
     assert scorer.asked == [(0, None), (1, [0, 1, 2, 3]), (2, [0, 1])]
 
 
 def test_picks_at_random_differ_and_repeat() -> None:
     scores = torch.randn(2, 40, generator=torch.Generator().manual_seed(0))
-    objective = AtOnce([20, 5], pick=["top", "random"])
+    objective = JointSIR([20, 5], pick=["top", "random"])
 
     def loss(seed: int) -> float:
         generator = torch.Generator().manual_seed(seed)
@@ -197,9 +197,9 @@ def test_picks_at_random_differ_and_repeat() -> None:
 
 
 def test_stages_of_v1_and_v2() -> None:
-    assert SelfInvolvement().stages() == AtOnce([4]).stages() == [Stage()]
-    assert InTurn([48, 16]).stages() == [Stage(), Stage(48, "top", False), Stage(16, "top", False)]
-    flowing = InTurn([48, 16], pick=["random", "top"], flows=True)
+    assert BlockLoss().stages() == JointSIR([4]).stages() == [Stage()]
+    assert SequentialSIR([48, 16]).stages() == [Stage(), Stage(48, "top", False), Stage(16, "top", False)]
+    flowing = SequentialSIR([48, 16], pick=["random", "top"], flows=True)
     assert flowing.stages() == [Stage(), Stage(48, "random", True), Stage(16, "top", True)]
 
 
@@ -217,10 +217,10 @@ def test_stages_of_v1_and_v2() -> None:
 )
 def test_bad_options(options: dict[str, object], what: str) -> None:
     with pytest.raises(BadInput, match=what):
-        Conditional(**options)  # type: ignore[arg-type]
+        ConditionalSIR(**options)  # type: ignore[arg-type]
 
 
 def test_a_block_smaller_than_its_levels_is_refused() -> None:
-    AtOnce([48, 16]).check_block(48)
+    JointSIR([48, 16]).check_block(48)
     with pytest.raises(BadInput, match="can't be compressed to 48"):
-        AtOnce([48, 16]).check_block(47)
+        JointSIR([48, 16]).check_block(47)

@@ -16,7 +16,7 @@ from ranking.errors import BadInput
 from ranking.objectives.pairwise import PairwiseHinge, RankNet
 from ranking.objectives.pointwise import PointwiseCrossEntropy
 from ranking.objectives.softmax import SoftmaxLikelihood
-from ranking.training import Batch, RankerTraining, Step
+from ranking.training import Batch, RankerTraining, UpdateResult
 from sampling.policies.curriculum import Curriculum, loss_now
 
 BATCH = Batch(np.zeros(2, np.int64), np.zeros(2, np.int32))
@@ -36,7 +36,7 @@ def begun(functions: int = 2, **options: Any) -> Curriculum:
 
 
 def gain(policy: Curriculum, value: float, rng: np.random.Generator) -> None:
-    policy.observe(BATCH, NOTHING, Step(value, 0.0, np.zeros((2, 2), np.float32)), FREE, rng)
+    policy.observe(BATCH, NOTHING, UpdateResult(value, 0.0, np.zeros((2, 2), np.float32)), FREE, rng)
 
 
 def test_two_updates_of_two_functions_by_hand() -> None:

@@ -17,7 +17,7 @@ from scipy.stats import chisquare
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
-from ranking.training import Batch, RankerTraining, Step
+from ranking.training import Batch, RankerTraining, UpdateResult
 from sampling.policies.mixture import Mixture
 from sampling.retrieval.category import OtherCategory, SameCategory, SameSubcategory
 from sampling.retrieval.function import RetrievalFunction
@@ -171,7 +171,7 @@ def test_a_querys_negatives_come_from_the_three_regions(
         assert len(set(second)) == 3
         assert set(third) <= OUTSIDE[query]
         assert len(set(third)) == 5
-    step = Step(0.0, 0.0, np.arange(22, dtype=np.float32).reshape(2, 11))
+    step = UpdateResult(0.0, 0.0, np.arange(22, dtype=np.float32).reshape(2, 11))
     one.observe(negatives, step)
     rows = {row["function"]: row for row in one.report()}
     assert [rows[name]["negatives"] for name in NAMES] == [4, 6, 10]
@@ -210,7 +210,7 @@ def test_a_saved_state_goes_on_with_the_same_draws(
         drawn = []
         for _ in range(times):
             negatives = one.negatives(batch, training)
-            one.observe(negatives, Step(0.0, 0.0, np.ones((3, 1 + count), np.float32)))
+            one.observe(negatives, UpdateResult(0.0, 0.0, np.ones((3, 1 + count), np.float32)))
             drawn.append(negatives.tolist())
         return drawn
 

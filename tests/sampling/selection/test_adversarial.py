@@ -17,11 +17,11 @@ from ranking.errors import BadInput
 from ranking.ranked_lists import stack_lists
 from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
-from ranking.training import Batch, RankerTraining, Step
+from ranking.training import Batch, RankerTraining, UpdateResult
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.selection.adversarial import Adversarial, Drawn
 
-STEP = Step(0.0, 0.0, np.zeros((1, 1), np.float32))
+STEP = UpdateResult(0.0, 0.0, np.zeros((1, 1), np.float32))
 LIST = [1, 2, 3, 4]
 PAYS = np.array([0.0, -2.0, 0.5, 3.0, 1.0], np.float32)
 """The discriminator's score of each document."""

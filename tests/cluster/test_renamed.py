@@ -1,0 +1,20 @@
+"""Tests of `cluster.renamed`."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.configuration import compose
+from cluster.renamed import RENAMED, new_name
+from ranking.errors import BadInput
+
+
+def test_an_old_name_is_refused_with_the_new_one() -> None:
+    with pytest.raises(BadInput, match=r"function\.dense\.refresh\.on_lost_index now"):
+        compose(["ranker=bi_encoder", "function=dense", "function.dense.refresh.on_loss=continue"])
+
+
+def test_other_options_of_that_name_are_left_alone() -> None:
+    assert new_name("on_loss") is None
+    assert compose([], "learn")["on_loss"] == "repeat"
+    assert not set(RENAMED) & set(RENAMED.values())
