@@ -19,7 +19,7 @@ from cluster.pools.sources import fingerprint
 from cluster.storage import Storage
 from cluster.studies.sweep import key_of
 from pooling.judging import export, store
-from pooling.judging.documents import keep, kept, pooled
+from pooling.judging.documents import pooled, read_texts, write_texts
 from pooling.judging.opening import Judging, open_judging
 from pooling.judging.options import Options
 from pooling.judging.topics import read_topics, topics_of
@@ -160,10 +160,10 @@ def _open(config: dict[str, Any], console: Console) -> Judging:
     pool = make_pool(runs, None, config["depth"], config["relevant_from"])
     reader = build(config["collection"])
     place = Path(config["out"]) / f"documents-{digest([config['collection'], fingerprint(pool)])}.arrow"
-    texts = kept(place)
+    texts = read_texts(place)
     if texts is None:
         console.print("[dim]reading the documents …[/]")
-        texts = keep(place, pooled(reader.read_documents(faults), pool))
+        texts = write_texts(place, pooled(reader.read_documents(faults), pool))
     if topics is None:
         topics = topics_of(reader.read_queries(faults))
     ((named, node),) = config["method"].items()
@@ -177,7 +177,7 @@ def _open(config: dict[str, Any], console: Console) -> Judging:
     for what, count in (judging.notes | runs.notes | faults.skipped).items():
         if count:
             console.print(f"{what}: {count:,}", markup=False)
-    done = len(judging.session.desk.judgements)
+    done = len(judging.session.state.judgements)
     if done:
         console.print(f"going on after {done:,} judgements")
     return judging

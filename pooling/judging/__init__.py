@@ -1,1 +1,1 @@
-"""Judging by people: `session` decides who gets which document, `store` keeps every event, `server` is the page."""
+"""Lets people judge a pool on a web page: `session` hands out documents, `store` records events, `server` serves."""

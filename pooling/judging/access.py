@@ -1,4 +1,4 @@
-"""Who may use the page: those who have the link with the token, from the page itself."""
+"""Lets in only those who have the link, and only requests that the page itself sends."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def token_of(folder: Path) -> str:
 
 
 class Guard:
-    """Stands before an application and lets nothing in without the token.
+    """Middleware that rejects every request without the token.
 
     - Every request needs the token: as `/?token=…`, which is exchanged for a cookie and leaves the address, or as that
       cookie, which scripts can't read and other sites can't send.
@@ -67,7 +67,7 @@ class Guard:
     - What changes something must be sent by the page itself, by `Origin` or `Sec-Fetch-Site`.
 
     Args:
-        app: what it guards.
+        app: the application behind it.
         token: of this server.
         hosts: names besides localhost under which the server is known.
     """

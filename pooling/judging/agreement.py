@@ -1,4 +1,4 @@
-"""How far two assessors agree beyond chance."""
+"""Measures how far two assessors agree beyond chance."""
 
 from __future__ import annotations
 

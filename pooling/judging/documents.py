@@ -1,4 +1,4 @@
-"""The texts of a pool's documents."""
+"""Reads and writes the texts of pooled documents."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def pooled(frames: Iterable[pl.DataFrame], pool: Pool) -> Iterable[pl.DataFrame]
         yield frame.select(list(_TEXTS)).join(wanted, on="id", how="semi")
 
 
-def keep(path: Path, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+def write_texts(path: Path, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Write texts into a file, whole or not at all, and map it.
 
     Raises:
@@ -69,8 +69,8 @@ def keep(path: Path, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
     return mapped(path)
 
 
-def kept(path: Path) -> pl.DataFrame | None:
-    """The texts in a file that `keep` wrote, None where there is none."""
+def read_texts(path: Path) -> pl.DataFrame | None:
+    """The texts in a file that `write_texts` wrote, None where there is none."""
     try:
         return mapped(path)
     except (OSError, pa.ArrowException):

@@ -1,4 +1,4 @@
-"""What the next documents are likely to yield."""
+"""Estimates how many of the next documents are relevant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Qrels of what was judged."""
+"""Writes judgements as TREC qrels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal
 
 import polars as pl
 
-from pooling.judging.store import Kept
+from pooling.judging.store import Snapshot
 from ranking.errors import BadInput
 
 Rule = Literal["highest", "first", "last"]
@@ -26,22 +26,22 @@ def resolve(grades: Sequence[int], rule: Rule) -> int:
     return RULES[rule](grades)
 
 
-def qrels(kept: Kept, rule: Rule) -> str:
+def qrels(snapshot: Snapshot, rule: Rule) -> str:
     """All judgements in TREC's form, a line a document: topic, 0, document, grade.
 
     Judgements made before stand with the others; where a document was judged before and now, what was judged now.
     Topics and documents are in order, numbers by value.
     """
-    grades = {(topic, document): [grade] for topic, document, grade in kept.known.iter_rows()}
-    grades |= {place: [grade for _, grade in given] for place, given in _by_document(kept.judgements).items()}
+    grades = {(topic, document): [grade] for topic, document, grade in snapshot.known.iter_rows()}
+    grades |= {place: [grade for _, grade in given] for place, given in _by_document(snapshot.judgements).items()}
     ordered = sorted(grades, key=lambda place: (_by_value(place[0]), place[1].encode()))
     return "".join(f"{topic} 0 {document} {resolve(grades[topic, document], rule)}\n" for topic, document in ordered)
 
 
-def disagreements(kept: Kept, rule: Rule) -> str:
+def disagreements(snapshot: Snapshot, rule: Rule) -> str:
     """The documents that got two different grades, as a table with tabs: whose they are, and which one counts."""
     lines = ["topic\tdocument\tgrade\tfirst assessor\tfirst grade\tsecond assessor\tsecond grade\n"]
-    places = _by_document(kept.judgements)
+    places = _by_document(snapshot.judgements)
     for topic, document in sorted(places, key=lambda place: (_by_value(place[0]), place[1].encode())):
         given = places[topic, document]
         if len({grade for _, grade in given}) > 1:
@@ -50,7 +50,7 @@ def disagreements(kept: Kept, rule: Rule) -> str:
     return "".join(lines)
 
 
-def write_qrels(kept: Kept, rule: Rule, path: Path) -> Path | None:
+def write_qrels(snapshot: Snapshot, rule: Rule, path: Path) -> Path | None:
     """Write qrels, each file whole or not at all.
 
     Returns:
@@ -59,11 +59,11 @@ def write_qrels(kept: Kept, rule: Rule, path: Path) -> Path | None:
     Raises:
         BadInput: where a file can't be written.
     """
-    _write(path, qrels(kept, rule))
-    if all(len(given) < 2 for given in _by_document(kept.judgements).values()):
+    _write(path, qrels(snapshot, rule))
+    if all(len(given) < 2 for given in _by_document(snapshot.judgements).values()):
         return None
     beside = path.with_name(f"{path.name}.disagreements.tsv")
-    _write(beside, disagreements(kept, rule))
+    _write(beside, disagreements(snapshot, rule))
     return beside
 
 

@@ -1,4 +1,4 @@
-"""Which words of a text are the query's."""
+"""Finds the words of a text that match the query."""
 
 from __future__ import annotations
 

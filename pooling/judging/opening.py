@@ -1,4 +1,4 @@
-"""From a pool, a method and texts to a page that can be served."""
+"""Opens a folder of judgements and builds the page for it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Judging:
     """A pool that is ready to be judged.
 
     Args:
-        session: of assessors; `session.desk` is its state.
+        session: of assessors; `session.state` is its state.
         store: of what they do. Close it to let another process have the folder.
         app: the page.
         token: that lets one in.

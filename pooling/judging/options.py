@@ -1,4 +1,4 @@
-"""How a pool is judged, and by whom."""
+"""Checks the options of judging a pool."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Options:
 
 
 def assessor_name(name: str) -> str:
-    """A name in the one form in which it is written down.
+    """Normalize an assessor's name.
 
     Raises:
         BadInput: where it is empty, too long or not printable.

@@ -1,4 +1,4 @@
-"""The judging page as a web application."""
+"""Builds the web application of the judging page."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def application(session: Session, view: View, folder: Path, token: str, hosts: I
                 act(name, asked)
                 return state(name)
 
-            if name not in session.desk.assessors:
+            if name not in session.state.assessors:
                 return JSONResponse({"assessors": session.options.assessors}, 401)
             try:
                 return await _answer(run)
@@ -95,7 +95,7 @@ def application(session: Session, view: View, folder: Path, token: str, hosts: I
     def turn(name: str, asked: Asked) -> None:
         session.turn(name, None if asked.get("topic") is None else _text(asked, "topic"))
 
-    def download(name: str, content: Callable[[store.Kept, export.Rule], str]) -> Callable[[Request], Any]:
+    def download(name: str, content: Callable[[store.Snapshot, export.Rule], str]) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
             text = await run_in_threadpool(lambda: content(store.read(folder), session.options.resolve))
             return PlainTextResponse(text, headers={"Content-Disposition": f'attachment; filename="{name}"'})

@@ -1,4 +1,4 @@
-"""Assessors at work: each request of the page is one method, and is on the disk before it returns."""
+"""Serves the requests of assessors: each is one method, and is on disk before it returns."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from pooling.across_topics import AcrossTopics
-from pooling.judging.desk import Desk
-from pooling.judging.hand_outs import HandOuts, Place
 from pooling.judging.options import Options, assessor_name
+from pooling.judging.revocable_order import Place, RevocableOrder
+from pooling.judging.state import JudgingState
 from pooling.judging.store import Event, Kind, Store
 from pooling.pool import Pool
 from pooling.simulation import Method
@@ -59,11 +59,11 @@ class Session:
             [topic.pool.size - len(known) for topic, known in zip(pool.topics, self.known_grades, strict=True)]
         )
         budget = int(sizes.max(initial=0)) if options.budget is None else options.budget
-        self.total = min(int(sizes.sum()), budget * len(sizes))
+        self.limit = min(int(sizes.sum()), budget * len(sizes))
         limits = sizes if self.by_method else np.minimum(sizes, budget)
-        self.desk = Desk(self._hand_outs(method), limits.tolist(), names, options.double)
+        self.state = JudgingState(self._orders(method), limits.tolist(), names, options.double)
         for event in store.events():
-            self.desk.apply(event)
+            self.state.apply(event)
 
     def sign_in(self, name: str) -> str:
         """Let an assessor in, new or known. Returns the name as it is written down.
@@ -78,7 +78,7 @@ class Session:
         if self.options.assessors is not None and name not in map(assessor_name, self.options.assessors):
             raise Refused(f"{name} is not among the assessors of this pool.")
         with self.lock:
-            if name not in self.desk.assessors:
+            if name not in self.state.assessors:
                 start = [] if self.by_method else [self._event("turn", name, (self._emptiest_topic(), None))]
                 self._record(self._event("sign in", name), *start)
         return name
@@ -93,7 +93,7 @@ class Session:
             place = self.on_screen(assessor)
             if place is not None:
                 return place
-            topic = self.desk.assessors[assessor]
+            topic = self.state.assessors[assessor]
             found = self._choose(assessor, topic)
             if found is not None:
                 self._record(replace(self._event("hand out", assessor, found), by_method=topic is None))
@@ -147,11 +147,11 @@ class Session:
                 if (before.kind, before.assessor) != ("withdraw", assessor):
                     raise Refused(MADE_BEFORE)
                 return
-            last = self.desk.last_judgement(assessor)
+            last = self.state.last_judgement(assessor)
             if last is None:
                 raise Refused("There is nothing to undo.")
             events = []
-            turned = self.desk.assessors[assessor]
+            turned = self.state.assessors[assessor]
             shown = self.on_screen(assessor)
             if shown is not None and turned in (None, last.place[0]):
                 events.append(self._event("hand back", assessor, shown))
@@ -177,14 +177,14 @@ class Session:
                 numbers[None] = None
             if topic not in numbers:
                 raise Refused(f"There is no topic {topic}.")
-            if self.desk.assessors[assessor] != numbers[topic]:
+            if self.state.assessors[assessor] != numbers[topic]:
                 self._record(Event("turn", assessor, topic))
 
     def leave(self, assessor: str) -> None:
         """Hand all documents back that this assessor has, so that others may get them."""
         with self.lock:
             self._check_signed_in(assessor)
-            self._record(*(self._event("hand back", assessor, place) for place in self.desk.open[assessor]))
+            self._record(*(self._event("hand back", assessor, place) for place in self.state.open[assessor]))
 
     def on_screen(self, assessor: str) -> Place | None:
         """The document that the assessor has in the topic turned to, None before `next` finds one.
@@ -194,39 +194,39 @@ class Session:
         """
         with self.lock:
             self._check_signed_in(assessor)
-            topic = self.desk.assessors[assessor]
-            held = [place for place in self.desk.open[assessor] if topic is None or place[0] == topic]
+            topic = self.state.assessors[assessor]
+            held = [place for place in self.state.open[assessor] if topic is None or place[0] == topic]
             return held[-1] if held else None
 
     def has_for(self, assessor: str, topic: int) -> bool:
         """Whether this assessor has anything to judge in a topic."""
         with self.lock:
-            held = any(place[0] == topic for place in self.desk.open[assessor])
-            return held or self._may_bring(topic) or self.desk.waiting_for(assessor, topic, soon=True) is not None
+            held = any(place[0] == topic for place in self.state.open[assessor])
+            return held or self._may_bring(topic) or self.state.waiting_for(assessor, topic, soon=True) is not None
 
     def _choose(self, assessor: str, topic: int | None) -> Place | None:
         topics = range(len(self.pool.topics)) if topic is None else [topic]
         for soon in (False, True):
             for each in topics:
-                if (found := self.desk.waiting_for(assessor, each, soon)) is not None:
+                if (found := self.state.waiting_for(assessor, each, soon)) is not None:
                     return found
             if not soon and any(map(self._may_bring, topics)):
-                offered = self.desk.hand_outs[topics[0]].offer(topic)
+                offered = self.state.orders[topics[0]].offer(topic)
                 if offered is not None:
                     return offered
         return None
 
     def _may_bring(self, topic: int) -> bool:
-        out = sum(map(len, self.desk.sheets)) if self.by_method else 0
-        return self.desk.new_left(topic) > 0 and out < self.total
+        out = sum(map(len, self.state.assignments)) if self.by_method else 0
+        return self.state.new_left(topic) > 0 and out < self.limit
 
     def _emptiest_topic(self) -> int:
         """The first of the topics with the fewest assessors that have anything to judge."""
-        there = list(self.desk.assessors.values())
+        there = list(self.state.assessors.values())
         topics = range(len(self.pool.topics))
         return min(topics, key=lambda topic: (not self._may_bring(topic), there.count(topic)))
 
-    def _hand_outs(self, method: Method) -> list[HandOuts]:
+    def _orders(self, method: Method) -> list[RevocableOrder]:
         """An order for all topics where the method chooses among them; otherwise one a topic, quick to make anew."""
         topics, seed = self.pool.topics, self.options.seed
         known = [
@@ -234,9 +234,11 @@ class Session:
             for number, grades in enumerate(self.known_grades)
         ]
         if self.by_method:
-            return [HandOuts(self.pool, method, seed, [each for of_topic in known for each in of_topic])] * len(topics)
+            return [RevocableOrder(self.pool, method, seed, [each for of_topic in known for each in of_topic])] * len(
+                topics
+            )
         return [
-            HandOuts(replace(self.pool, topics=[topic]), method, seed, of_topic, first=number)
+            RevocableOrder(replace(self.pool, topics=[topic]), method, seed, of_topic, first=number)
             for number, (topic, of_topic) in enumerate(zip(topics, known, strict=True))
         ]
 
@@ -248,7 +250,7 @@ class Session:
 
     def _record(self, *events: Event) -> None:
         for event in self._store.append(*events):
-            self.desk.apply(event)
+            self.state.apply(event)
 
     def _repeats(self, event: Event) -> bool:
         """Whether the event is in the store already: its request came twice because the first answer was lost."""
@@ -260,12 +262,12 @@ class Session:
         return True
 
     def _check_signed_in(self, assessor: str) -> None:
-        if assessor not in self.desk.assessors:
+        if assessor not in self.state.assessors:
             raise Refused("Please sign in first.")
 
     def _check_held(self, assessor: str, topic: str, document: str) -> None:
         self._check_signed_in(assessor)
-        held = (self._event("judge", assessor, place) for place in self.desk.open[assessor])
+        held = (self._event("judge", assessor, place) for place in self.state.open[assessor])
         if not any((event.topic, event.document) == (topic, document) for event in held):
             raise Stale("This document is no longer yours to judge; here is what is.")
 

@@ -1,4 +1,4 @@
-"""What was judged, and everything that led to it, in one SQLite file that a power cut doesn't harm."""
+"""Stores every event of judging in one SQLite file that survives a power cut."""
 
 from __future__ import annotations
 
@@ -164,8 +164,8 @@ class Store:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What a folder holds at one moment.
+class Snapshot:
+    """The judgements of a folder at one moment.
 
     Args:
         settings: as given to `Store`.
@@ -178,7 +178,7 @@ class Kept:
     judgements: pl.DataFrame
 
 
-def read(folder: Path) -> Kept:
+def read(folder: Path) -> Snapshot:
     """Read a folder, whether or not a server is writing to it.
 
     Raises:
@@ -190,7 +190,7 @@ def read(folder: Path) -> Kept:
         with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as connection:
             connection.execute("BEGIN")  # one state of the file for all three
             rows = connection.execute("SELECT name, value FROM settings").fetchall()
-            return Kept(
+            return Snapshot(
                 {name: json.loads(value) for name, value in rows},
                 _frame(connection, "SELECT topic, document, grade FROM known", KNOWN),
                 _frame(connection, f"SELECT {', '.join(JUDGEMENTS)} FROM judgements ORDER BY id", JUDGEMENTS),

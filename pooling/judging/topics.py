@@ -1,4 +1,4 @@
-"""What assessors read of a topic: title, description and narrative."""
+"""Reads topics: title, description and narrative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page shows an assessor: plain data, texts as pieces and never as markup."""
+"""Collects what the page shows an assessor, as plain data: texts in pieces, never as markup."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pooling.judging.agreement import cohen_kappa
 from pooling.judging.documents import PooledDocuments
 from pooling.judging.expectation import expected_yield
 from pooling.judging.export import resolve
-from pooling.judging.hand_outs import Place
 from pooling.judging.marking import Marking
+from pooling.judging.revocable_order import Place
 from pooling.judging.session import Session
 from pooling.judging.topics import TopicText
 
@@ -54,7 +54,7 @@ class View:
         """
         session, options = self._session, self._session.options
         with session.lock:
-            turned = session.desk.assessors[assessor]
+            turned = session.state.assessors[assessor]
             topic = place[0] if place is not None else turned
             return {
                 "title": self._title,
@@ -68,11 +68,11 @@ class View:
                 "topics": [self._progress(assessor, number) for number in range(len(session.pool.topics))],
                 "total": {
                     "judged": sum(len(self._relevant(number)) for number in range(len(session.pool.topics))),
-                    "limit": min(session.total, sum(session.desk.limits)),
+                    "limit": min(session.limit, sum(session.state.limits)),
                 },
                 "topic": None if topic is None else self._topic(topic),
                 "document": None if place is None else self._document(place),
-                "undo": session.desk.last_judgement(assessor) is not None,
+                "undo": session.state.last_judgement(assessor) is not None,
                 "pace": self._pace(assessor),
                 "agreement": self._agreement() if options.double else None,
             }
@@ -84,7 +84,7 @@ class View:
         for one in relevant:
             found += one
             curve.append(found)
-        ahead = expected_yield(relevant, session.desk.limits[topic] - len(relevant))
+        ahead = expected_yield(relevant, session.state.limits[topic] - len(relevant))
         known = [grade >= session.pool.relevant_from for grade in session.known_grades[topic].values()]
         return {
             "name": session.pool.topics[topic].name,
@@ -94,7 +94,7 @@ class View:
             "curve": curve,
             "known": {"judged": len(known), "relevant": sum(known)},
             "ahead": None if ahead is None else ahead._asdict(),
-            "waiting": len(session.desk.waiting[topic]),
+            "waiting": len(session.state.waiting[topic]),
         }
 
     def _document(self, place: Place) -> dict[str, Any]:
@@ -110,21 +110,21 @@ class View:
             "title": self._texts[topic].title or self._texts[topic].description,
             "judged": len(relevant),
             "relevant": sum(relevant),
-            "limit": session.desk.limits[topic],
+            "limit": session.state.limits[topic],
             "left": session.has_for(assessor, topic),
         }
 
     def _relevant(self, topic: int) -> list[bool]:
         """Of a topic's documents, in the order in which they were first judged."""
         session = self._session
-        made = session.desk.of_topic[topic]
+        made = session.state.of_topic[topic]
         # Judgements come with ever higher numbers, so that these two say whether any came or went.
         version = len(made), next(reversed(made), 0)
         if topic not in self._seen or self._seen[topic][0] != version:
-            sheets, rule = session.desk.sheets[topic], session.options.resolve
+            assignments, rule = session.state.assignments[topic], session.options.resolve
             places = dict.fromkeys(judgement.place for judgement in made.values())
             grades = (
-                resolve([judgement.grade for judgement in sheets[document].judgements.values()], rule)
+                resolve([judgement.grade for judgement in assignments[document].judgements.values()], rule)
                 for _, document in places
             )
             self._seen[topic] = version, [grade >= session.pool.relevant_from for grade in grades]
@@ -132,7 +132,7 @@ class View:
 
     def _pace(self, assessor: str) -> float | None:
         """Median of the seconds between two judgements, so that a break does not count."""
-        times = [made.at for made in self._session.desk.judgements.values() if made.assessor == assessor]
+        times = [made.at for made in self._session.state.judgements.values() if made.assessor == assessor]
         gaps = [later - earlier for earlier, later in pairwise(times[-PACE - 1 :])]
         return median(gaps) if gaps else None
 
@@ -140,10 +140,10 @@ class View:
         """Of each two assessors who judged some document both."""
         session = self._session
         pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        for sheets in session.desk.sheets:
-            for sheet in sheets.values():
-                for one, other in combinations(sorted(sheet.judgements), 2):
-                    both = sheet.judgements[one].grade, sheet.judgements[other].grade
+        for assignments in session.state.assignments:
+            for assignment in assignments.values():
+                for one, other in combinations(sorted(assignment.judgements), 2):
+                    both = assignment.judgements[one].grade, assignment.judgements[other].grade
                     pairs.setdefault((one, other), []).append(both)
         shown = []
         for (one, other), grades in sorted(pairs.items()):

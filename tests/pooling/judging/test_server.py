@@ -152,7 +152,7 @@ def test_nothing_is_done_without_the_token(serve: Serve, path: str) -> None:
     client = Client(served.port)
     client.cookies = {next(iter(served.client().cookies)): "wrong"}
     assert client.post(path, {"name": "ada"})[0] == 403
-    assert not served.judging.session.desk.assessors
+    assert not served.judging.session.state.assessors
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_judgements_that_lack_something(serve: Serve, wrong: dict[str, Any]) -> 
     status, answer = client.post("/judge", good | wrong)
     assert status == 400
     assert set(answer) == {"message"}
-    assert not served.judging.session.desk.judgements
+    assert not served.judging.session.state.judgements
 
 
 def test_who_has_not_signed_in_is_asked_to(serve: Serve) -> None:
@@ -345,7 +345,7 @@ def test_what_could_not_be_saved_is_not_done(serve: Serve, monkeypatch: pytest.M
         broken.setattr(served.judging.store, "append", full)
         status, answer = client.post("/judge", asked)
     assert (status, "disk full" in answer["message"]) == (503, True)
-    assert not served.judging.session.desk.judgements
+    assert not served.judging.session.state.judgements
     assert client.post("/next")[1]["document"]["name"] == name
     assert client.post("/judge", asked)[1]["topics"][0]["judged"] == 1
 

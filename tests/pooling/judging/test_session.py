@@ -173,17 +173,17 @@ def test_a_request_that_comes_twice_counts_once(room: Room) -> None:
     assert place is not None
     for _ in range(2):
         room.session.judge("ada", *room.names(place), 1, "the same")
-    assert len(room.session.desk.judgements) == 1
+    assert len(room.session.state.judgements) == 1
     room.restart()
     room.session.judge("ada", *room.names(place), 1, "the same")
-    assert len(room.session.desk.judgements) == 1
+    assert len(room.session.state.judgements) == 1
     with pytest.raises(Refused, match="another content"):
         room.session.judge("ada", *room.names(place), 0, "the same")
     with pytest.raises(Refused, match="another content"):
         room.session.undo("ada", "the same")
     for _ in range(2):
         room.session.undo("ada", "undo")
-    assert not room.session.desk.judgements
+    assert not room.session.state.judgements
     assert room.session.next("ada") == place
 
 
@@ -199,7 +199,7 @@ def test_a_stale_page_is_told_so(room: Room) -> None:
         room.session.judge("ada", *room.names(place), 7, room.request())
     with pytest.raises(Refused, match="sign in"):
         room.session.next("grace")
-    assert len(room.session.desk.judgements) == 1
+    assert len(room.session.state.judgements) == 1
 
 
 def test_a_skipped_document_comes_back_after_ten_judgements(room: Room) -> None:
@@ -222,7 +222,7 @@ def test_what_was_skipped_comes_back_when_nothing_else_is_left(tmp_path: Path, p
     room.judge("ada")
     assert room.judge("ada") == skipped
     assert room.session.next("ada") is None
-    assert len(room.session.desk.of_topic[0]) == 3
+    assert len(room.session.state.of_topic[0]) == 3
 
 
 def test_open_documents_wait_for_their_assessor_or_are_handed_back(room: Room) -> None:
@@ -272,8 +272,8 @@ def test_eight_threads_never_get_the_same_document(
         800 if room.session.by_method else min(400, pool.topics[0].pool.size) + min(400, pool.topics[1].pool.size)
     )
     assert len(places) == expected
-    kept = read(tmp_path).judgements
-    assert sorted(kept.select("assessor", "topic", "document").rows()) == sorted(
+    judged = read(tmp_path).judgements
+    assert sorted(judged.select("assessor", "topic", "document").rows()) == sorted(
         (name, *room.names(place)) for name, of_assessor in given.items() for place in of_assessor
     )
 
@@ -294,26 +294,26 @@ def test_whatever_assessors_do_a_restart_finds_the_same_desk(
         place = room.session.next(name)
         if act == "j":
             room.judge(name)
-        elif act == "u" and room.session.desk.last_judgement(name) is not None:
+        elif act == "u" and room.session.state.last_judgement(name) is not None:
             room.session.undo(name, room.request())
         elif act == "s" and place is not None:
             room.session.skip(name, *room.names(place), room.request())
         elif act == "n":
-            room.session.turn(name, "2" if room.session.desk.assessors[name] in (None, 0) else "1")
+            room.session.turn(name, "2" if room.session.state.assessors[name] in (None, 0) else "1")
         elif act == "l":
             room.session.leave(name)
-    before = room.session.desk
+    before = room.session.state
     shown = [room.session.next(name) for name in "abc"]
-    after = room.restart().desk
+    after = room.restart().state
     assert [room.session.on_screen(name) for name in "abc"] == shown
-    assert (after.sheets, after.judgements, after.open, after.assessors, after.waiting) == (
-        before.sheets, before.judgements, before.open, before.assessors, before.waiting,
+    assert (after.assignments, after.judgements, after.open, after.assessors, after.waiting) == (
+        before.assignments, before.judgements, before.open, before.assessors, before.waiting,
     )  # fmt: skip
-    for sheets in after.sheets:
-        for sheet in sheets.values():
-            assert len(sheet.judgements) + len(sheet.holders) <= 1 + sheet.double
-            assert not sheet.holders & sheet.judgements.keys()
-    assert all(len(sheets) <= limit for sheets, limit in zip(after.sheets, after.limits, strict=True))
+    for assignments in after.assignments:
+        for assignment in assignments.values():
+            assert len(assignment.judgements) + len(assignment.holders) <= 1 + assignment.double
+            assert not assignment.holders & assignment.judgements.keys()
+    assert all(len(assignments) <= limit for assignments, limit in zip(after.assignments, after.limits, strict=True))
     room.store.close()
 
 
@@ -326,10 +326,10 @@ def test_as_many_documents_are_judged_twice_as_asked(tmp_path: Path, pool: Pool,
     for _ in range(40):
         for name in ("ada", "grace", "edsger"):
             room.judge(name)
-    sheets = room.session.desk.sheets[0].values()
-    assert sum(len(sheet.judgements) == 2 for sheet in sheets) == expected
-    assert len(sheets) == 9
-    assert len(room.session.desk.judgements) == 9 + expected
+    assignments = room.session.state.assignments[0].values()
+    assert sum(len(assignment.judgements) == 2 for assignment in assignments) == expected
+    assert len(assignments) == 9
+    assert len(room.session.state.judgements) == 9 + expected
 
 
 def test_the_first_assessor_never_gets_the_second_judgement(tmp_path: Path, pool: Pool) -> None:
@@ -352,7 +352,7 @@ def test_the_method_hears_the_first_judgement_that_was_not_withdrawn(tmp_path: P
     assert room.judge("grace", 0) == place
     room.session.undo("ada", room.request())
     room.judge("ada", 1)
-    heard = room.session.desk.hand_outs[0]._current()._topics[0]._state.rewards
+    heard = room.session.state.orders[0]._current()._topics[0]._state.rewards
     assert place is not None
     assert heard[place[1]] == 0
 
@@ -369,7 +369,7 @@ def test_judgements_made_before_are_taken_over(tmp_path: Path, pool: Pool) -> No
     room.open()
     assert room.session.pool.highest == 2
     assert room.session.known_grades[0] == {3: 2, 5: 0}
-    assert room.session.desk.limits[0] == topic.pool.size - 2
+    assert room.session.state.limits[0] == topic.pool.size - 2
     room.session.sign_in("ada")
     judged = room.judge_all("ada")
     assert len(judged) == pool.size - 2

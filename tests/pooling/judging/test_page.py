@@ -273,7 +273,7 @@ SERVER = """
     import sys
     from pathlib import Path
     sys.path.insert(0, sys.argv[1])
-    from test_judge_browser import TOPICS, documents
+    from test_page import TOPICS, documents
     from cluster.judge import listen, run
     from pooling.adjudicators.bandit import Bandit
     from pooling.adjudicators.max_mean import MaxMean
@@ -297,7 +297,7 @@ class Killable:
 
     def start(self) -> str:
         arguments = [sys.executable, "-c", textwrap.dedent(SERVER), str(Path(__file__).parent)]
-        root = str(Path(__file__).resolve().parents[2])
+        root = str(Path(__file__).resolve().parents[3])
         self.process = subprocess.Popen(
             [*arguments, str(self.folder), self.runs, str(self.port)],
             stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": root},

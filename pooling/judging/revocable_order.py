@@ -1,4 +1,4 @@
-"""The order of judging where judgements can be withdrawn: the campaign as if they had never been made."""
+"""Orders documents for judging when judgements can be withdrawn, as if those had never been made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Place = tuple[int, int]
 
 
 class Step(NamedTuple):
-    """What the campaign went through.
+    """A hand-out or a judgement that the campaign has gone through.
 
     Args:
         place: topic and document.
@@ -27,8 +27,8 @@ class Step(NamedTuple):
     by_method: bool = False
 
 
-class HandOuts:
-    """A campaign that can forget.
+class RevocableOrder:
+    """A campaign from which steps can be removed.
 
     A campaign only goes forward. When steps are forgotten, it is made anew and goes through the steps that are left.
     They give the documents of the first time, unless a document was chosen because of what is forgotten; then what

@@ -55,9 +55,9 @@ def test_events_are_written_all_or_none(store: Store) -> None:
 def test_judgements_that_were_withdrawn_are_left_out_and_kept(store: Store, tmp_path: Path) -> None:
     first, *_ = store.append(judgement("d1", 0), judgement("d2"))
     store.append(Event("withdraw", "ada", "1", "d1", withdraws=first.id), judgement("d1", 1))
-    kept = read(tmp_path)  # while the store is open
-    assert kept.judgements.select("document", "grade").rows() == [("d2", 1), ("d1", 1)]
-    assert kept.settings == SETTINGS
+    snapshot = read(tmp_path)  # while the store is open
+    assert snapshot.judgements.select("document", "grade").rows() == [("d2", 1), ("d1", 1)]
+    assert snapshot.settings == SETTINGS
     assert len(store.events()) == 4
 
 
@@ -115,7 +115,7 @@ WRITER = """
 
 @pytest.mark.parametrize("after", [1, 37, 120])
 def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path, after: int) -> None:
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(__file__).resolve().parents[3])
     writer = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(WRITER), str(tmp_path)],
         stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": root},

@@ -8,7 +8,7 @@ import pytest
 from pooling.adjudicators.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
 from pooling.adjudicators.move_to_front import MoveToFront
-from pooling.judging.hand_outs import HandOuts, Place, Step
+from pooling.judging.revocable_order import Place, RevocableOrder, Step
 from pooling.pool import Pool
 
 RANKINGS = [[[0, 1, 2, 3], [4, 5, 6, 7]]]
@@ -25,23 +25,23 @@ def pool(pool_of: Callable[..., Pool]) -> Pool:
 
 
 @pytest.fixture
-def orders(pool: Pool) -> HandOuts:
-    return HandOuts(pool, first_ties(), 0)
+def orders(pool: Pool) -> RevocableOrder:
+    return RevocableOrder(pool, first_ties(), 0)
 
 
-def hand_out(orders: HandOuts, event: int) -> Place:
+def hand_out(orders: RevocableOrder, event: int) -> Place:
     place = orders.offer(0)
     assert place is not None
     orders.add(event, Step(place))
     return place
 
 
-def test_an_offer_stays_until_it_is_handed_out(orders: HandOuts) -> None:
+def test_an_offer_stays_until_it_is_handed_out(orders: RevocableOrder) -> None:
     assert orders.offer(0) == orders.offer(0) == hand_out(orders, 1)
     assert orders.offer(0) == (0, 1)
 
 
-def test_a_judgement_is_forgotten_with_all_it_led_to(orders: HandOuts) -> None:
+def test_a_judgement_is_forgotten_with_all_it_led_to(orders: RevocableOrder) -> None:
     assert hand_out(orders, 1) == (0, 0)
     orders.add(2, Step((0, 0), 0))
     assert orders.offer(0) == (0, 4)  # move to front leaves the first run
@@ -51,7 +51,7 @@ def test_a_judgement_is_forgotten_with_all_it_led_to(orders: HandOuts) -> None:
     assert orders.offer(0) == (0, 1)
 
 
-def test_what_others_have_stays_out_when_a_judgement_is_forgotten(orders: HandOuts) -> None:
+def test_what_others_have_stays_out_when_a_judgement_is_forgotten(orders: RevocableOrder) -> None:
     hand_out(orders, 1)
     orders.add(2, Step((0, 0), 0))
     assert hand_out(orders, 3) == (0, 4)  # to another assessor, because of the judgement
@@ -63,13 +63,13 @@ def test_what_others_have_stays_out_when_a_judgement_is_forgotten(orders: HandOu
     assert orders.offer(0) is None
 
 
-def test_a_document_handed_back_is_on_offer_again(orders: HandOuts) -> None:
+def test_a_document_handed_back_is_on_offer_again(orders: RevocableOrder) -> None:
     place = hand_out(orders, 1)
     orders.forget(1)
     assert orders.offer(0) == place
 
 
-def test_the_first_of_several_judgements_is_heard(orders: HandOuts) -> None:
+def test_the_first_of_several_judgements_is_heard(orders: RevocableOrder) -> None:
     hand_out(orders, 1)
     orders.add(2, Step((0, 0), 1))
     orders.add(3, Step((0, 0), 0))
@@ -79,15 +79,15 @@ def test_the_first_of_several_judgements_is_heard(orders: HandOuts) -> None:
 
 
 def test_known_judgements_are_heard_and_never_offered(pool: Pool) -> None:
-    orders = HandOuts(pool, first_ties(), 0, [((0, 0), 0), ((0, 4), 1)])
+    orders = RevocableOrder(pool, first_ties(), 0, [((0, 0), 0), ((0, 4), 1)])
     assert [hand_out(orders, event) for event in range(6)] == [(0, document) for document in (5, 6, 7, 1, 2, 3)]
 
 
 def test_topics_go_by_their_numbers_in_the_whole_pool(random_pool: Callable[..., Pool]) -> None:
     pool = random_pool(np.random.default_rng(1))
     for number, topic in enumerate(pool.topics):
-        alone = HandOuts(pool.only([topic.name]), Bandit(MaxMean()), 0, first=number)
-        together = HandOuts(pool, Bandit(MaxMean()), 0)
+        alone = RevocableOrder(pool.only([topic.name]), Bandit(MaxMean()), 0, first=number)
+        together = RevocableOrder(pool, Bandit(MaxMean()), 0)
         for event in range(0, 20, 2):
             place = together.offer(number)
             assert alone.offer(number) == place

@@ -1,4 +1,4 @@
-"""Which documents are out, with whom, and what was said of them: what the events of a store add up to."""
+"""Computes the state of judging from the recorded events: which documents are out, with whom, and their grades."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pooling.judging.hand_outs import HandOuts, Place, Step
+from pooling.judging.revocable_order import Place, RevocableOrder, Step
 from pooling.judging.store import Event
 
-LATER = 10
-"""Judgements of the topic after which a skipped document is handed out again."""
+SKIPPED_FOR = 10
+"""A skipped document is handed out again after this many judgements of its topic."""
 
 
 class Judgement(NamedTuple):
-    """One that was not withdrawn.
+    """A grade that an assessor gave and did not withdraw.
 
     Args:
         event: id of its event.
@@ -33,8 +33,8 @@ class Judgement(NamedTuple):
 
 
 @dataclass
-class Sheet:
-    """A document that was handed out.
+class Assignment:
+    """A document that was handed out to one or more assessors.
 
     Args:
         event: id of the hand-out that brought it into play.
@@ -56,11 +56,11 @@ class Sheet:
         return not self.holders and len(self.judgements) < (2 if self.double else 1)
 
 
-class Desk:
+class JudgingState:
     """The state of a judging, which is a function of its events: `apply` is the only way to change it.
 
     Args:
-        hand_outs: the order of each topic, by the topic's number; one object may serve several.
+        orders: the order of each topic, by the topic's number; one object may serve several.
         limits: documents of each topic that are to be judged.
         names: of the topics and of their documents, to numbers: what events call them.
         double: share of a topic's documents that a second assessor judges too, or (as an int) how many of them.
@@ -68,15 +68,15 @@ class Desk:
 
     def __init__(
         self,
-        hand_outs: Sequence[HandOuts],
+        orders: Sequence[RevocableOrder],
         limits: Sequence[int],
         names: Sequence[tuple[str, dict[str, int]]],
         double: int | float = 0,
     ) -> None:
-        self.hand_outs, self.limits = hand_outs, limits
+        self.orders, self.limits = orders, limits
         self.assessors: dict[str, int | None] = {}  # each one's topic
-        self.sheets: list[dict[int, Sheet]] = [{} for _ in names]
-        self.waiting: list[dict[int, Sheet]] = [{} for _ in names]
+        self.assignments: list[dict[int, Assignment]] = [{} for _ in names]
+        self.waiting: list[dict[int, Assignment]] = [{} for _ in names]
         self.judgements: dict[int, Judgement] = {}
         self.of_topic: list[dict[int, Judgement]] = [{} for _ in names]
         self.open: dict[str, dict[Place, None]] = {}
@@ -106,14 +106,14 @@ class Desk:
             soon: one that was skipped need not be due, as nothing else is left.
         """
         judged = len(self.of_topic[topic])
-        for document, sheet in self.waiting[topic].items():
-            if assessor not in sheet.judgements and (soon or sheet.due <= judged):
+        for document, assignment in self.waiting[topic].items():
+            if assessor not in assignment.judgements and (soon or assignment.due <= judged):
                 return topic, document
         return None
 
     def new_left(self, topic: int) -> int:
         """Documents of a topic that may still be brought into play."""
-        return self.limits[topic] - len(self.sheets[topic])
+        return self.limits[topic] - len(self.assignments[topic])
 
     def last_judgement(self, assessor: str) -> Judgement | None:
         """What this assessor would undo."""
@@ -126,14 +126,14 @@ class Desk:
 
     def _hand_out(self, event: Event, place: Place) -> None:
         topic, document = place
-        sheet = self.sheets[topic].get(document)
-        if sheet is None:
+        assignment = self.assignments[topic].get(document)
+        if assignment is None:
             # Every so many-th document: a sample as evenly spread as the share allows, of just the size.
-            turn = len(self.sheets[topic]) + 1
-            sheet = Sheet(event.id, self._doubled(turn, topic) > self._doubled(turn - 1, topic))
-            self.sheets[topic][document] = sheet
-            self.hand_outs[topic].add(event.id, Step(place, None, event.by_method))
-        sheet.holders.add(event.assessor)
+            turn = len(self.assignments[topic]) + 1
+            assignment = Assignment(event.id, self._doubled(turn, topic) > self._doubled(turn - 1, topic))
+            self.assignments[topic][document] = assignment
+            self.orders[topic].add(event.id, Step(place, None, event.by_method))
+        assignment.holders.add(event.assessor)
         self.open[event.assessor][place] = None
 
     def _doubled(self, turn: int, topic: int) -> int:
@@ -144,44 +144,44 @@ class Desk:
     def _judge(self, event: Event, place: Place) -> None:
         self._lay_down(event.assessor, place)
         judgement = Judgement(event.id, event.assessor, place, int(event.grade or 0), event.at)
-        self.sheets[place[0]][place[1]].judgements[event.assessor] = judgement
+        self.assignments[place[0]][place[1]].judgements[event.assessor] = judgement
         self.judgements[event.id] = self.of_topic[place[0]][event.id] = judgement
-        self.hand_outs[place[0]].add(event.id, Step(place, judgement.grade))
+        self.orders[place[0]].add(event.id, Step(place, judgement.grade))
 
     def _skip(self, event: Event, place: Place) -> None:
-        self._lay_down(event.assessor, place).due = len(self.of_topic[place[0]]) + LATER
+        self._lay_down(event.assessor, place).due = len(self.of_topic[place[0]]) + SKIPPED_FOR
 
     def _hand_back(self, event: Event, place: Place) -> None:
-        sheet = self._lay_down(event.assessor, place)
-        if not sheet.holders and not sheet.judgements:
-            del self.sheets[place[0]][place[1]]
-            self.hand_outs[place[0]].forget(sheet.event)
+        assignment = self._lay_down(event.assessor, place)
+        if not assignment.holders and not assignment.judgements:
+            del self.assignments[place[0]][place[1]]
+            self.orders[place[0]].forget(assignment.event)
 
     def _withdraw(self, event: Event) -> None:
         judgement = self.judgements.pop(int(event.withdraws or 0))
         topic, document = judgement.place
-        sheet = self.sheets[topic][document]
-        del self.of_topic[topic][judgement.event], sheet.judgements[judgement.assessor]
-        self.hand_outs[topic].forget(judgement.event)
-        sheet.holders.add(event.assessor)
+        assignment = self.assignments[topic][document]
+        del self.of_topic[topic][judgement.event], assignment.judgements[judgement.assessor]
+        self.orders[topic].forget(judgement.event)
+        assignment.holders.add(event.assessor)
         self.open[event.assessor][judgement.place] = None
         self._settle(judgement.place)
 
     def _settle(self, place: Place) -> None:
-        """Keep `waiting` true."""
+        """Add the document to `waiting`, or remove it, as its assignment now says."""
         topic, document = place
-        sheet = self.sheets[topic].get(document)
-        if sheet is not None and sheet.waits:
-            self.waiting[topic][document] = sheet
+        assignment = self.assignments[topic].get(document)
+        if assignment is not None and assignment.waits:
+            self.waiting[topic][document] = assignment
         else:
             self.waiting[topic].pop(document, None)
 
-    def _lay_down(self, assessor: str, place: Place) -> Sheet:
-        sheet = self.sheets[place[0]][place[1]]
-        sheet.holders.discard(assessor)
+    def _lay_down(self, assessor: str, place: Place) -> Assignment:
+        assignment = self.assignments[place[0]][place[1]]
+        assignment.holders.discard(assessor)
         del self.open[assessor][place]
-        return sheet
+        return assignment
 
-    _on_document: dict[str, Callable[[Desk, Event, Place], None]] = {
+    _on_document: dict[str, Callable[[JudgingState, Event, Place], None]] = {
         "hand out": _hand_out, "judge": _judge, "skip": _skip, "hand back": _hand_back,
     }  # fmt: skip

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pooling.judging.export import disagreements, qrels, resolve, write_qrels
+from pooling.judging.store import Event, Snapshot, Store, read
+from ranking.errors import BadInput
+
+KNOWN = pl.DataFrame(
+    [("10", "d1", 2), ("2", "d9", 0), ("2", "d2", 1)], schema=["topic", "document", "grade"], orient="row"
+)
+
+
+def judged(folder: Path, *judgements: tuple[str, str, str, int]) -> Snapshot:
+    store = Store(folder, {"pool": "a"}, KNOWN)
+    store.append(*(Event("judge", assessor, topic, name, grade) for assessor, topic, name, grade in judgements))
+    store.close()
+    return read(folder)
+
+
+def test_qrels_hold_what_was_judged_before_and_now(tmp_path: Path) -> None:
+    snapshot = judged(
+        tmp_path, ("ada", "2", "d2", 0), ("ada", "2", "d10", 1), ("grace", "2", "d10", 0), ("ada", "a", "d1", 3),
+        ("grace", "a", "d1", 3),
+    )  # fmt: skip
+    for rule, grade in (("highest", 1), ("first", 1), ("last", 0)):
+        assert qrels(snapshot, rule).splitlines() == [  # type: ignore[arg-type]
+            f"2 0 d10 {grade}", "2 0 d2 0", "2 0 d9 0", "10 0 d1 2", "a 0 d1 3",
+        ]  # fmt: skip
+    path = tmp_path / "new" / "qrels.txt"
+    beside = write_qrels(snapshot, "last", path)
+    assert path.read_text() == qrels(snapshot, "last")
+    assert beside == path.with_name("qrels.txt.disagreements.tsv")
+    assert beside.read_text() == disagreements(snapshot, "last")
+    assert beside.read_text().splitlines()[1:] == ["2\td10\t0\tada\t1\tgrace\t0"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["qrels.txt", "qrels.txt.disagreements.tsv"]
+
+
+def test_without_second_judgements_there_is_no_second_file(tmp_path: Path) -> None:
+    assert write_qrels(judged(tmp_path, ("ada", "2", "d2", 0)), "highest", tmp_path / "qrels") is None
+    with pytest.raises(BadInput, match="can't be written"):
+        write_qrels(read(tmp_path), "highest", tmp_path / "qrels" / "below")
+
+
+@given(st.lists(st.integers(-2, 4), min_size=1, max_size=2))
+def test_every_rule_takes_a_grade_that_was_given(grades: list[int]) -> None:
+    assert resolve(grades, "highest") == max(grades)
+    assert resolve(grades, "first") == grades[0]
+    assert resolve(grades, "last") == grades[-1]
