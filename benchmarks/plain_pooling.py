@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pooling.across_topics import NAME, AcrossTopics
 from pooling.adjudicators.adjudicator import Adjudicator, topic_rng
-from pooling.adjudicators.bandit import Bandit
+from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.epsilon_greedy import EpsilonGreedy
 from pooling.adjudicators.fusion import Fusion
 from pooling.adjudicators.hedge import MOST, Hedge
@@ -250,7 +250,7 @@ def upper(arm: Arm, bound: Callable[[float], float]) -> float:
 def fuse(
     fusion: Fusion, rankings: Rankings, depth: int, rewards: Sequence[float], rng: np.random.Generator
 ) -> list[int]:
-    shares, lessons, weight = terms(fusion, np.arange(1.0, depth + 1))
+    rank_weights, evidence_weights, weight = terms(fusion, np.arange(1.0, depth + 1))
     held: dict[int, list[tuple[int, int]]] = {}
     for run, ranking in enumerate(rankings):
         for rank, document in enumerate(ranking):
@@ -260,13 +260,15 @@ def fuse(
     left, order = sorted(held), []
     while left:
         weights = [weight(seen[run], gained[run]) for run in range(len(rankings))]
-        scores = {document: added(weights[run] * shares[rank] for run, rank in held[document]) for document in left}
+        scores = {
+            document: added(weights[run] * rank_weights[rank] for run, rank in held[document]) for document in left
+        }
         document = max(left, key=lambda document: (scores[document], -first[document]))
         left.remove(document)
         order.append(document)
         for run, rank in held[document]:
-            seen[run] += lessons[rank]
-            gained[run] += lessons[rank] * rewards[document]
+            seen[run] += evidence_weights[rank]
+            gained[run] += evidence_weights[rank] * rewards[document]
     return order
 
 

@@ -28,8 +28,9 @@ from cluster.pools.plan import variants
 from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.fusion import Fusion
 from pooling.adjudicators.static import Static
-from pooling.pool import NOTHING, Pool, Topic, make_pool, topic_pool
+from pooling.pool import Pool, Topic, make_pool, topic_pool
 from pooling.runs import Runs, read_runs
+from pooling.sentinels import NO_DOCUMENT
 from pooling.simulation import Method, simulate
 from ranking.trec_files import read_qrels
 
@@ -176,7 +177,7 @@ def made_up(runs: int, depth: int, topics: int) -> Pool:
         ids = pl.Series([], dtype=pl.String)
         grades, known = relevant.astype(np.int32), np.ones(len(held), bool)
         made.append(Topic(str(number), pool, ids, grades, known, int(relevant.sum())))
-    assert all(NOTHING not in topic.pool.ranking for topic in made)
+    assert all(NO_DOCUMENT not in topic.pool.ranking for topic in made)
     names = [f"run{run:04}" for run in range(runs)]
     return Pool(made, names, names, depth)
 

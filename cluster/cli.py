@@ -74,7 +74,8 @@ def _parser() -> argparse.ArgumentParser:
         "  method.NAME.option=…  of a method; lists are swept: method.mm.rate=0,0.5,1\n"
         "  runs=FOLDER qrels=FILE depth=N order=score|rank|file relevant_from=GRADE groups=FILE\n"
         "  pools=FILE.yaml  instead: several pools\n"
-        "  seeds=N 'budgets=[100,300]' baseline=METHOD worth=false reuse=true out=FOLDER_OR_URI concurrent=N\n\n"
+        "  seeds=N 'budgets=[100,300]' baseline=METHOD ranking_quality=false reuse=true\n"
+        "  out=FOLDER_OR_URI concurrent=N\n\n"
         "example:\n  pyrite pool runs=trec8/runs qrels=trec8/qrels.txt.gz method=mtf,mm,mm_ns,posterior_fusion",
     )
     for many, may in ((study, "; may sweep"), (pool, "; may sweep"), (learn, "")):

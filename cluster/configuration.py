@@ -20,6 +20,10 @@ CHOICES = "choices"
 """Key of the composed configuration under which each group's chosen option stands by name."""
 
 
+RENAMED = {"pool": {"worth": "ranking_quality"}}
+"""For each primary file: what was called otherwise until the last release, and what it is called now."""
+
+
 def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
     """The resolved configuration that overrides give, and under `CHOICES` the options they chose.
 
@@ -39,6 +43,7 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
 
     from cluster.schema import check_shape, see
 
+    _refuse_old_names(overrides, config)
     GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
@@ -54,6 +59,14 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
     check_shape({str(key): value for key, value in resolved.items()}, config)
     named = {str(group): option for group, option in choices.items() if not str(group).startswith("hydra")}
     return {str(key): value for key, value in resolved.items()} | {CHOICES: named}
+
+
+def _refuse_old_names(overrides: Sequence[str], config: str) -> None:
+    for text in overrides:
+        key = text.lstrip("+~").partition("=")[0]
+        now = RENAMED.get(config, {}).get(key)
+        if now is not None:
+            raise BadInput(f"{key} is called {now} now", text, f"write {now} in its place")
 
 
 def _reason(error: Exception, overrides: Sequence[str]) -> str:

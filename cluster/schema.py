@@ -233,7 +233,7 @@ class Pooling(PoolSource):
     seeds: Count
     budgets: Annotated[list[Count], Field(min_length=1)] | None
     baseline: str | None
-    worth: bool
+    ranking_quality: bool
     reuse: bool
     out: Annotated[str, Field(min_length=1)] | None
     cpu: Count

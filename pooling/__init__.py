@@ -1,1 +1,1 @@
-"""Who is judged: the order in which to judge a pool of documents. Knows nothing of Ray."""
+"""Orders the judging of document pools: who is judged, when, and what it tells. Knows nothing of Ray."""

@@ -1,4 +1,4 @@
-"""One budget for all topics, spent where it pays."""
+"""Spends one budget of judgements over all topics, where a bandit over them expects most."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pooling.adjudicators.adjudicator import Adjudicator, topic_rng
-from pooling.adjudicators.bandit import Bandit
-from pooling.pool import NOTHING, Pool, TopicPool, topic_pool
+from pooling.adjudicators.bandit.bandit import Bandit
+from pooling.pool import Pool, TopicPool, topic_pool
+from pooling.sentinels import NO_DOCUMENT
 from ranking.errors import BadInput
 
 NAME = "all topics"
@@ -75,7 +76,7 @@ def first_slots(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 def pool_of_topics(sizes: NDArray[np.int64]) -> TopicPool:
     """A pool in which the runs are topics and hold their documents, one topic after another."""
     places = np.arange(sizes.max(initial=0))
-    ranking = np.where(places < sizes[:, None], first_slots(sizes)[:, None] + places, NOTHING)
+    ranking = np.where(places < sizes[:, None], first_slots(sizes)[:, None] + places, NO_DOCUMENT)
     return topic_pool(ranking.astype(np.int32), int(sizes.sum()))
 
 

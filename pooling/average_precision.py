@@ -1,4 +1,4 @@
-"""Average precision of many runs while only part of the pool is judged, as it is and as infAP infers it."""
+"""Computes average precision of many runs while only part of the pool is judged, as it is and as infAP infers it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pooling.judging_order import JudgingOrder
-from pooling.pool import NOTHING, Pool
-
-UNPOOLED, UNJUDGED, NOT_RELEVANT, RELEVANT = -2, -1, 0, 1
-"""What is known of a document. Qrels for trec_eval mark pooled documents without a judgement by -1 as well."""
+from pooling.pool import Pool
+from pooling.sentinels import NO_DOCUMENT, NOT_RELEVANT, RELEVANT, UNJUDGED, UNPOOLED
 
 EPSILON = 1e-5
 """Smooths infAP's share of relevant documents; trec_eval's."""
@@ -35,7 +33,8 @@ class Values(NamedTuple):
 
             That share is right on average where the judged documents are a uniform sample of the pool. Of all orders of
             judging only the random one takes such a sample; the others judge what is likely relevant first, and the
-            share says too much. How far that goes is a finding (`pooling.worth` reports it), not a fault to mend here.
+            share says too much. How far that goes is a finding (`pooling.ranking_quality` reports it), not a fault to
+            mend here.
     """
 
     ap: NDArray[np.float64]
@@ -48,7 +47,7 @@ class Evaluation:
     Args:
         pool: whose documents are judged, and whose grades are the truth.
         rankings: for each topic int32 [runs, depth], other runs than the pool's, or the same further down: documents
-            by their numbers in the pool, `NOTHING` for all others. None takes the pool's runs to the pool's depth.
+            by their numbers in the pool, `NO_DOCUMENT` for all others. None takes the pool's runs to the pool's depth.
 
     Raises:
         ValueError: the rankings are not of the pool's topics.
@@ -62,11 +61,11 @@ class Evaluation:
         self.pool = pool
         self.offsets = np.cumsum([0, *(topic.pool.size for topic in pool.topics)])
         self._relevant = np.concatenate([pool.is_relevant(topic) for topic in pool.topics]).astype(np.int8)
-        # The last place stands for all documents outside the pool: where a run has NOTHING.
+        # The last place stands for all documents outside the pool: where a run has NO_DOCUMENT.
         outside = self.offsets[-1]
         self._cells = np.stack(
             [
-                np.where(ranked == NOTHING, outside, ranked + first)
+                np.where(ranked == NO_DOCUMENT, outside, ranked + first)
                 for ranked, first in zip(rankings, self.offsets[:-1], strict=True)
             ]
         ).astype(np.int32)

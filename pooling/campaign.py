@@ -1,4 +1,4 @@
-"""Judging a whole pool for real: several topics, several assessors, one method."""
+"""Runs the judging of a whole pool by people: several topics, several assessors, one method."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 from pooling.across_topics import NAME, AcrossTopics, first_slots, pool_of_topics, sizes_of
 from pooling.adjudicators.adjudicator import Adjudication, topic_rng
 from pooling.pool import Pool
+from pooling.sentinels import NO_SLOT
 from pooling.simulation import Method
-
-NONE = -1
 
 
 class Campaign:
@@ -47,7 +46,7 @@ class Campaign:
             limits = (pool.relevant_from, pool.highest)
             self._shared = Adjudication(method.topics, over_topics, rng, names, *limits)
             # Which slot of its topic each document took when it was handed out.
-            self._slots = np.full(int(self._sizes.sum()), NONE, np.int64)
+            self._slots = np.full(int(self._sizes.sum()), NO_SLOT, np.int64)
 
     def next(self, topic: int | None = None) -> tuple[int, int] | None:
         """A topic and a document that was not handed out yet.

@@ -1,4 +1,4 @@
-"""How far two evaluations order the same runs alike."""
+"""Measures how far two evaluations rank the same runs alike."""
 
 from __future__ import annotations
 

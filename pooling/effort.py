@@ -1,4 +1,4 @@
-"""How early relevant documents come, over all topics of a pool."""
+"""Measures how early relevant documents come, over all topics of a pool."""
 
 from __future__ import annotations
 

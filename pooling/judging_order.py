@@ -1,4 +1,4 @@
-"""In which order a pool was judged: what a simulation yields, and what everything else is computed from."""
+"""Holds the order in which a pool was judged: what a simulation yields, and what all figures are computed from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pool: what the runs offer for judging, a topic at a time."""
+"""Pools runs: what they offer for judging, a topic at a time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pooling.runs import Runs
+from pooling.sentinels import NO_DOCUMENT
 from ranking.errors import BadInput
 
-NOTHING = -1
-"""In place of a document: beyond the end of a run."""
-UNJUDGED = "pooled documents without a judgement (taken as not relevant)"
+UNJUDGED_NOTE = "pooled documents without a judgement (taken as not relevant)"
 """Name of a note."""
 
 
@@ -25,7 +24,7 @@ class TopicPool(NamedTuple):
     The arrays can't be written to, here as in Ray's object store: Numba compiles anew for arrays that can.
 
     Args:
-        ranking: int32 [runs, depth], the document at each rank, `NOTHING` beyond the end of a run.
+        ranking: int32 [runs, depth], the document at each rank, `NO_DOCUMENT` beyond the end of a run.
         lengths: int32 [runs], documents that each run has.
         offsets: int32 [documents + 1]; what follows holds document d's from offsets[d] to offsets[d + 1].
         holders: int32 [cells], the runs that hold the document, ascending.
@@ -50,18 +49,18 @@ def topic_pool(ranking: NDArray[np.int32], size: int, teams: NDArray[np.int32] |
     """A topic's pool from its rankings.
 
     Args:
-        ranking: int32 [runs, depth], documents from 0 to size - 1, `NOTHING` after the last one of a run; a run holds
-            a document once.
+        ranking: int32 [runs, depth], documents from 0 to size - 1, `NO_DOCUMENT` after the last one of a run; a run
+            holds a document once.
         size: number of documents.
         teams: int32 [runs]; None makes each run a team.
     """
-    run, rank = np.nonzero(ranking != NOTHING)
+    run, rank = np.nonzero(ranking != NO_DOCUMENT)
     document = ranking[run, rank]
     by_document = np.argsort(document, kind="stable")  # within a document by run: nonzero gives rows in order
     offsets = np.concatenate([[0], np.cumsum(np.bincount(document, minlength=size))])
     pool = TopicPool(
         np.array(ranking, np.int32, order="C"),
-        (ranking != NOTHING).sum(1, dtype=np.int32),
+        (ranking != NO_DOCUMENT).sum(1, dtype=np.int32),
         offsets.astype(np.int32),
         run[by_document].astype(np.int32),
         rank[by_document].astype(np.int32),
@@ -179,7 +178,7 @@ def make_pool(
     notes = {
         **runs.notes,
         "judgements given again (the last counts)": given - (0 if qrels is None else len(qrels)),
-        UNJUDGED: unjudged,
+        UNJUDGED_NOTE: unjudged,
         "relevant documents outside the pool": sum(
             topic.relevant - int((topic.grades >= relevant_from).sum()) for topic in topics
         ),
@@ -199,7 +198,7 @@ def _topic(
 ) -> Topic:
     documents = lines["document"].unique().sort()
     numbered = pl.DataFrame({"document": documents}).with_row_index("number")
-    ranking = np.full((len(teams), depth), NOTHING, np.int32)
+    ranking = np.full((len(teams), depth), NO_DOCUMENT, np.int32)
     number = lines.join(numbered, on="document", how="left", maintain_order="left")["number"].to_numpy()
     ranking[lines["run"].to_numpy(), lines["place"].to_numpy()] = number
     grades, judged, relevant = np.zeros(len(documents), np.int32), np.zeros(len(documents), bool), 0

@@ -1,5 +1,5 @@
-"""What is believed of each run before anything is judged: a Beta distribution of its chance to supply a relevant
-document."""
+"""Gives what is believed of each run before anything is judged: a Beta distribution of its chance to supply a
+relevant document."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from pooling.pool import TopicPool
 from ranking.errors import BadInput
 
+_RENAMED = {"Same": "CommonPrior", "Agreement": "AgreementPrior", "Table": "PriorFile"}
+
 Parameters = tuple[NDArray[np.float64], NDArray[np.float64]]
 """α and β, float64 [runs] each."""
 
@@ -25,7 +27,7 @@ class Prior(ABC):
         """α and β of the runs over a topic, both above 0."""
 
 
-class Same(Prior):
+class CommonPrior(Prior):
     """One prior for all runs. Beta(1, 1), the uniform distribution, is Losada et al.'s (2016, section 2.1.4).
 
     Args:
@@ -44,7 +46,7 @@ class Same(Prior):
         return np.full(len(runs), self.alpha), np.full(len(runs), self.beta)
 
 
-class Agreement(Prior):
+class AgreementPrior(Prior):
     """A run's mean is how many of the others hold its documents, on average: what many runs found may be relevant.
 
     An answer to the paper's section 6, which asks for priors from what is known before judging.
@@ -70,7 +72,7 @@ class Agreement(Prior):
         return self.strength * mean, self.strength * (1 - mean)
 
 
-class Table(Prior):
+class PriorFile(Prior):
     """A prior for each run, from a file.
 
     Args:
@@ -107,3 +109,15 @@ class Table(Prior):
             raise BadInput(f"no prior for the run {missing!r}", self.path, "give each run a line")
         alpha, beta = np.array([self.parameters[run] for run in runs]).T
         return alpha.copy(), beta.copy()
+
+
+def __getattr__(name: str) -> None:
+    """Refuses the names that configurations of an earlier release have.
+
+    Raises:
+        BadInput: says the new name.
+    """
+    if name in _RENAMED:
+        now = _RENAMED[name]
+        raise BadInput(f"{name} is called {now} now", f"{__name__}.{name}", f"write {__name__}.{now}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Whether judgements serve runs that took no part: leave out a team, judge without its runs, evaluate them then.
+"""Tests whether judgements serve runs that took no part: leave out a team, judge without its runs, evaluate them.
 
 The test is Zobel's (1998, "How reliable are the results of large-scale information retrieval experiments?", section 4),
 by teams instead of runs, as a team's runs find much the same documents.
@@ -12,10 +12,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pooling.average_precision import UNPOOLED, Evaluation
+from pooling.average_precision import Evaluation
 from pooling.correlation import ranks
 from pooling.judging_order import JudgingOrder
-from pooling.pool import NOTHING, Pool, Topic, topic_pool
+from pooling.pool import Pool, Topic, topic_pool
+from pooling.sentinels import NO_DOCUMENT, UNPOOLED
 from ranking.errors import BadInput
 
 
@@ -108,7 +109,7 @@ def _kept(topic: Topic, stay: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Documents of a topic that one of the runs that stay holds: bool [documents]."""
     held = topic.pool.ranking[stay]
     kept = np.zeros(topic.pool.size, bool)
-    kept[held[held != NOTHING]] = True
+    kept[held[held != NO_DOCUMENT]] = True
     return kept
 
 
@@ -120,8 +121,8 @@ def _kept_of_all(pool: Pool, team: str) -> NDArray[np.int64]:
 
 def _reduced(topic: Topic, stay: NDArray[np.bool_], teams: NDArray[np.int32]) -> Topic:
     kept = _kept(topic, stay)
-    # One place more, which NOTHING (-1) points at.
-    renumbered = np.append(np.cumsum(kept, dtype=np.int32) - 1, np.int32(NOTHING)).astype(np.int32)
+    # One place more, which NO_DOCUMENT (-1) points at.
+    renumbered = np.append(np.cumsum(kept, dtype=np.int32) - 1, np.int32(NO_DOCUMENT)).astype(np.int32)
     pool = topic_pool(renumbered[topic.pool.ranking[stay]], int(kept.sum()), teams)
     documents = topic.documents.filter(pl.Series(kept))
     return Topic(topic.name, pool, documents, topic.grades[kept], topic.judged[kept], topic.relevant)

@@ -1,4 +1,4 @@
-"""What an adjudicator hears of a judgement: a reward between 0 and 1."""
+"""Turns grades into what an adjudicator hears of a judgement: a reward between 0 and 1."""
 
 from __future__ import annotations
 

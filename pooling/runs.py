@@ -1,4 +1,4 @@
-"""The runs that a pool is made of."""
+"""Reads the runs that a pool is made of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging a pool whose judgements are known, in whatever order a method says: what would have been found, and when."""
+"""Simulates judging a pool whose judgements are known: what would have been found, and when."""
 
 from __future__ import annotations
 

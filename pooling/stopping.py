@@ -1,4 +1,4 @@
-"""When to stop judging, by what an assessor knows at that point, and what stopping there saves and costs."""
+"""Decides when to stop judging, by what an assessor knows then, and measures what that saves and costs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pooling.average_precision import Evaluation
 from pooling.correlation import kendall_tau
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
-from pooling.worth import RUNS, Row, Worth
+from pooling.ranking_quality import RUNS, RankingQuality, Row
 from pooling.yield_curves import YieldCurve, exponential, power
 from ranking.errors import BadInput
 
@@ -162,12 +162,13 @@ def savings(pool: Pool, order: JudgingOrder, rules: Sequence[StoppingRule]) -> p
         rules: to compare.
 
     Returns:
-        A row a rule: rule (its name), saved (share of the pool that is not judged), then the columns of `Worth.at`.
+        A row a rule: rule (its name), saved (share of the pool that is not judged), then the columns of
+        `RankingQuality.at`.
     """
-    worth = Worth(pool)
+    quality = RankingQuality(pool)
     rows: list[Row] = []
     for rule in rules:
         spent = rule.stops(pool, order)
         row: Row = {"rule": str(rule), "saved": 1 - float(spent.sum()) / max(pool.size, 1)}
-        rows.append(row | worth.at(order, spent))
+        rows.append(row | quality.at(order, spent))
     return pl.DataFrame(rows, schema_overrides=RUNS)

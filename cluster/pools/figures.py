@@ -1,4 +1,4 @@
-"""The figures of a pooling study: what is found when, and what it is worth."""
+"""Draws the figures of a pooling study: what is found when, how well judgements rank the runs, when to stop."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def gained(totals: pl.DataFrame, baseline: str) -> Figure | None:
     return figure
 
 
-def worth(table: pl.DataFrame) -> Figure:
+def ranking_quality(table: pl.DataFrame) -> Figure:
     """Draw how well the judgements so far rank the runs: τ and τ_AP against the budget, by AP and by infAP.
 
     Args:

@@ -43,8 +43,12 @@ def render(
     body = [tag("h1", title), *_what_was_run(config, trials, pools), tag("h2", "Relevant documents found")]
     body += [*_found(summary, pools, config["options"]["baseline"]), *_show(shown, "found", "gained")]
     body += [tag("h2", "Effort"), *_effort(tables["effort"], pools)]
-    if "worth" in tables:
-        body += [tag("h2", "What the judgements are worth"), *_worth(tables["worth"], pools), *_show(shown, "worth")]
+    if "ranking_quality" in tables:
+        body += [
+            tag("h2", "How well the judgements rank the runs"),
+            *_ranking_quality(tables["ranking_quality"], pools),
+            *_show(shown, "ranking_quality"),
+        ]
     if "stopping" in tables:
         body += [tag("h2", "When to stop"), *_stopping(tables["stopping"], pools), *_show(shown, "stopping")]
     if "reuse" in tables:
@@ -71,9 +75,9 @@ def _figures(tables: dict[str, pl.DataFrame], baseline: str | None) -> dict[str,
             f"The same, as the difference to {baseline}; judgements on a log scale. A line may leave the panel.",
         ),
     }
-    if "worth" in tables:
-        made["worth"] = (
-            figures.worth(tables["worth"]),
+    if "ranking_quality" in tables:
+        made["ranking_quality"] = (
+            figures.ranking_quality(tables["ranking_quality"]),
             "Correlation of the ranking of the runs by the judgements so far with their ranking by all judgements. The "
             "worst tenth of the lines may leave a panel.",
         )
@@ -158,7 +162,7 @@ def _effort(effort: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
         yield table(["method", "area", *(f"to {share}%" for share in SHARES)], rows, caption=pool)
 
 
-def _worth(worth: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
+def _ranking_quality(quality: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
     yield tag(
         "p",
         "The runs are ranked by mean AP (and by mean infAP) with the judgements of a budget, and compared with their "
@@ -166,7 +170,7 @@ def _worth(worth: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
         "loses. infAP supposes a uniform sample of the pool, which only a random order gives; its bias is "
         "part of what is shown.",
     )
-    means = over_seeds(worth, "budget")
+    means = over_seeds(quality, "budget")
     head = ["budget", "method", "judged", "recall", "τ", "τ_AP", "drop", "bias", "τ infAP", "τ_AP infAP", "drop infAP"]
     names = ("recall", "tau", "tau_ap", "drop", "bias", "inf_tau", "inf_tau_ap", "inf_drop")
     for pool in pools:

@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from cluster.schema import PoolSource, refusal
-from pooling.pool import UNJUDGED, Pool, make_pool
+from pooling.pool import UNJUDGED_NOTE, Pool, make_pool
 from pooling.runs import read_runs
 from ranking.collections.faults import Faults
 from ranking.errors import BadInput
@@ -107,7 +107,7 @@ def _systems(source: dict[str, Any], cache: str | None, on_system: Callable[[str
     made = pydocs_systems(cache, on_system)
     named = _named("pydocs", {**source, "runs": str(made.runs), "qrels": str(made.qrels)})
     # A topic is a class or module and its members are the relevant documents: there is nothing left to judge.
-    del named.pool.notes[UNJUDGED]
+    del named.pool.notes[UNJUDGED_NOTE]
     return named
 
 

@@ -25,7 +25,7 @@ from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 from pooling.simulation import Method, found_at, found_curves, simulate
 
-TABLES = ("curves", "totals", "budgets", "effort", "worth", "stopping", "reuse")
+TABLES = ("curves", "totals", "budgets", "effort", "ranking_quality", "stopping", "reuse")
 LOSADA = [100, 300, 500, 700, 900, 1100, 2000]
 """Budgets of Losada et al. 2016, tables 2 and 3."""
 POINTS = 250
@@ -40,7 +40,7 @@ class Trial:
         name: short, unique and stable.
         pool, fingerprint: name and digest of the pool.
         label, node: of the method.
-        options: seeds, budgets, worth, reuse and stopping of conf/pool.yaml, and cpu.
+        options: seeds, budgets, ranking_quality, reuse and stopping of conf/pool.yaml, and cpu.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Trial:
 
 def plan_trial(pool: NamedPool, variant: Variant, config: dict[str, Any]) -> Trial:
     """The trial of a method over a pool."""
-    options = {key: config[key] for key in ("seeds", "worth", "reuse")}
+    options = {key: config[key] for key in ("seeds", "ranking_quality", "reuse")}
     options["stopping"] = config.get("stopping", {})  # stopping=[] leaves nothing of the group
     options["budgets"] = sorted(set(config["budgets"] or usual_budgets(pool.pool)))
     identity = digest([pool.fingerprint, variant.identity, options])
@@ -120,13 +120,13 @@ def measure(
         "totals": pl.concat(_total_rows(pool, order, seed) for seed, order in enumerate(orders)),
         "effort": pl.DataFrame([{"seed": seed, **effort(pool, order)} for seed, order in enumerate(orders)]),
     }
-    if options["worth"] and len(pool.runs) > 1:
+    if options["ranking_quality"] and len(pool.runs) > 1:
+        from pooling.ranking_quality import RankingQuality
         from pooling.stopping import savings
-        from pooling.worth import Worth
 
-        worth = Worth(pool)
+        quality = RankingQuality(pool)
         every = [*budgets, max(topic.pool.size for topic in pool.topics)]
-        tables["worth"] = _by_seed(worth.table(order, list(dict.fromkeys(every))) for order in orders)
+        tables["ranking_quality"] = _by_seed(quality.table(order, list(dict.fromkeys(every))) for order in orders)
         rules = [build(node) for node in options["stopping"].values()]
         if rules:
             tables["stopping"] = _by_seed(savings(pool, order, rules) for order in orders)

@@ -1,4 +1,4 @@
-"""What every order of judging is: it says which document to judge next and hears the answer."""
+"""Defines what every order of judging does: say which document to judge next, and hear the answer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ from numpy.typing import NDArray
 from pooling.adjudicators.compiled import compiled, kernel
 from pooling.pool import TopicPool
 from pooling.rewards import Binary, Reward
-
-OPEN = -1
-"""In `taken`: a document that was not handed out yet."""
-OUTSIDE = -2
-"""In `taken`: a document that was judged without having been handed out; no run supplied it."""
+from pooling.sentinels import OPEN, OUTSIDE
 
 
 class Adjudicator(ABC):
@@ -27,7 +23,7 @@ class Adjudicator(ABC):
     [documents], `OPEN`, or who supplied the document), `rewards` (float64 [documents], NaN until judged).
     The functions are compiled, so that a simulation runs them in one loop and `Adjudication` one at a time:
 
-    - `choose(pool, state, options, rng)` picks a document that is `OPEN`, takes it and returns it, `NOTHING` when
+    - `choose(pool, state, options, rng)` picks a document that is `OPEN`, takes it and returns it, `NO_DOCUMENT` when
       there is none left;
     - `take(pool, state, options, document, supplier)` marks a document as handed out;
     - `learn(pool, state, options, document, reward)` hears the judgement of a document that was taken.

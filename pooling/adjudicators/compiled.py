@@ -47,8 +47,9 @@ def _source(used: Any) -> str | None:
 
 @cache
 def _digest(sources: frozenset[str]) -> str:
-    """Of what a loop may be compiled from: this folder, the pool, and the files of the method's own functions."""
+    """Digests what a loop is compiled from: this folder, pool, sentinels, and the files of the method's functions."""
     digest = hashlib.sha256()
-    for file in sorted({*map(str, HERE.glob("*.py")), str(HERE.parent / "pool.py"), *sources}):
+    shared = [*HERE.rglob("*.py"), HERE.parent / "pool.py", HERE.parent / "sentinels.py"]
+    for file in sorted({*map(str, shared), *sources}):
         digest.update(Path(file).read_bytes())
     return digest.hexdigest()[:12]

@@ -1,6 +1,6 @@
-"""The best run so far, and now and then any."""
+"""Chooses the best run so far, and now and then any."""
 
-from pooling.adjudicators.arms import ArmIndex
+from pooling.adjudicators.bandit.index import ArmIndex
 from pooling.adjudicators.compiled import kernel
 from ranking.errors import BadInput
 

@@ -1,4 +1,4 @@
-"""Choosing the document and not the run: all runs' ranks are fused, each run weighted by what judging has shown."""
+"""Chooses a document, not a run: fuses all runs' ranks, each run weighted by what judging has shown of it."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import OPEN, Adjudicator, mark
+from pooling.adjudicators.adjudicator import Adjudicator, mark
 from pooling.adjudicators.compiled import compiled, kernel
-from pooling.pool import NOTHING, TopicPool
+from pooling.pool import TopicPool
 from pooling.rewards import Reward
+from pooling.sentinels import NO_DOCUMENT, OPEN
 from ranking.errors import BadInput
 
 HEAPED, JUDGED = 0, 1
 
 
-class Options(NamedTuple):
+class FusionOptions(NamedTuple):
     """Of `Fusion`, for compiled functions."""
 
     parameters: tuple[float, ...]
 
 
-class State(NamedTuple):
+class FusionState(NamedTuple):
     """Of one topic.
 
     Args:
-        share, lesson: float64 [depth], what a run adds to a document at each rank, and how much it is concerned when
-            that document is judged.
-        seen, gained: float64 [runs], sum of the lessons of its judged documents, and of these times their rewards.
+        rank_weights: float64 [depth], what a run adds to a document at each rank.
+        evidence_weights: float64 [depth], how much it counts for the run that a document there is judged.
+        seen, gained: float64 [runs], sum of the evidence weights of its judged documents, and of these times their
+            rewards.
         weights: float64 [runs].
         priority: int32 [documents], who goes first among those tied: the lowest.
         taken, rewards: as every adjudicator has them.
@@ -42,8 +44,8 @@ class State(NamedTuple):
         counts: int64 [2], documents in the heap, and judgements.
     """
 
-    share: NDArray[np.float64]
-    lesson: NDArray[np.float64]
+    rank_weights: NDArray[np.float64]
+    evidence_weights: NDArray[np.float64]
     seen: NDArray[np.float64]
     gained: NDArray[np.float64]
     weights: NDArray[np.float64]
@@ -59,17 +61,17 @@ class State(NamedTuple):
 
 
 class Fusion(Adjudicator):
-    """Judges the document with the highest Σ_s weight_s · share(rank_s(d)), over the runs s that hold it.
+    """Judges the document with the highest Σ_s weight_s · rank_weight(rank_s(d)), over the runs s that hold it.
 
-    A method says what a run adds at a rank (`share`), how much a judgement at a rank concerns the run that holds the
-    document there (`lesson`), and in a compiled function `weight(seen, gained, parameters)` what weight follows
-    from Σ lesson and Σ lesson · reward over the run's judged documents.
+    A method says what a run adds at a rank (`rank_weight`), how much a judgement at a rank counts for the run
+    that holds the document there (`evidence_weight`), and in a compiled function `weight(seen, gained, parameters)`
+    what weight follows from Σ evidence_weight and Σ evidence_weight · reward over the run's judged documents.
 
     Most judgements only lower weights: nothing relevant was found. A score is computed anew when its document comes up,
     for until then the old one is an upper bound; only where a weight rises, the run's documents are seen to at once.
     Rounding keeps this order too, as it is monotonic and the terms are always added in the same one; so the document
-    chosen is exactly the one that computing all scores before each choice would give. That takes shares that are not
-    negative.
+    chosen is exactly the one that computing all scores before each choice would give. That takes rank weights
+    that are not negative.
 
     Args:
         ties: between documents: `random`, or `first` in the order of their ids.
@@ -84,10 +86,10 @@ class Fusion(Adjudicator):
         self.choose, self.take, self.learn = _choose, mark, _learn_of(self.weight)
 
     @abstractmethod
-    def share(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rank_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
         """What a run adds to a document at each rank (1, 2, …)."""
 
-    def lesson(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    def evidence_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
         """How much a judgement at each rank (1, 2, …) concerns the run."""
         return np.ones_like(ranks)
 
@@ -95,27 +97,27 @@ class Fusion(Adjudicator):
         """What `weight` needs of the options."""
         return (0.0,)
 
-    def options(self) -> Options:
-        return Options(self.parameters())
+    def options(self) -> FusionOptions:
+        return FusionOptions(self.parameters())
 
-    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> State:
+    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> FusionState:
         ranks = np.arange(1.0, pool.ranking.shape[1] + 1)
         size = pool.size
-        state = State(
-            self.share(ranks),
-            self.lesson(ranks),
-            np.zeros(len(runs)),
-            np.zeros(len(runs)),
-            np.full(len(runs), float(self.weight(0.0, 0.0, self.parameters()))),
-            (rng.permutation(size) if self.random_ties else np.arange(size)).astype(np.int32),
-            np.full(size, OPEN, np.int32),
-            np.full(size, np.nan),
-            np.empty(size, np.int32),
-            np.empty(size),
-            np.empty(size, np.int32),
-            np.zeros(len(runs), bool),
-            np.zeros(size, np.int64),
-            np.array([size, 0], np.int64),
+        state = FusionState(
+            rank_weights=self.rank_weight(ranks),
+            evidence_weights=self.evidence_weight(ranks),
+            seen=np.zeros(len(runs)),
+            gained=np.zeros(len(runs)),
+            weights=np.full(len(runs), float(self.weight(0.0, 0.0, self.parameters()))),
+            priority=(rng.permutation(size) if self.random_ties else np.arange(size)).astype(np.int32),
+            taken=np.full(size, OPEN, np.int32),
+            rewards=np.full(size, np.nan),
+            heap=np.empty(size, np.int32),
+            scores=np.empty(size),
+            slot=np.empty(size, np.int32),
+            rose=np.zeros(len(runs), bool),
+            fresh=np.zeros(size, np.int64),
+            counts=np.array([size, 0], np.int64),
         )
         _fill(pool, state)
         return state
@@ -131,7 +133,7 @@ def _score(pool, state, document):  # type: ignore[no-untyped-def]
     # Summed anew each time: what is added and taken away again would leave its rounding behind, and break ties.
     score = 0.0
     for cell in range(pool.offsets[document], pool.offsets[document + 1]):
-        score += state.weights[pool.holders[cell]] * state.share[pool.ranks[cell]]
+        score += state.weights[pool.holders[cell]] * state.rank_weights[pool.ranks[cell]]
     state.fresh[document] = state.counts[JUDGED]
     return score
 
@@ -154,7 +156,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
             return document
         else:
             _sink(state, document, _score(pool, state, document), 0)
-    return NOTHING
+    return NO_DOCUMENT
 
 
 def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
@@ -162,10 +164,10 @@ def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-d
     state.counts[JUDGED] += 1
     first, end = pool.offsets[document], pool.offsets[document + 1]
     for cell in range(first, end):
-        run, lesson = pool.holders[cell], state.lesson[pool.ranks[cell]]
+        run, weighs = pool.holders[cell], state.evidence_weights[pool.ranks[cell]]
         before = state.weights[run]
-        state.seen[run] += lesson
-        state.gained[run] += lesson * reward
+        state.seen[run] += weighs
+        state.gained[run] += weighs * reward
         state.weights[run] = weight(state.seen[run], state.gained[run], options.parameters)  # type: ignore[name-defined]  # noqa: F821
         state.rose[run] = state.weights[run] > before
     for cell in range(first, end):

@@ -1,4 +1,4 @@
-"""Runs as experts whose losses are counted (Aslam, Pavlu and Savell 2003)."""
+"""Treats runs as experts whose losses are counted (Aslam, Pavlu and Savell 2003)."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Hedge(Fusion):
         super().__init__(ties, reward)
         self.beta = check_between("beta", beta, 0, 1)
 
-    def share(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rank_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
         return 0.5 * np.log(len(ranks) / ranks)
 
-    def lesson(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.share(ranks)
+    def evidence_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.rank_weight(ranks)
 
     def parameters(self) -> tuple[float, ...]:
         return (float(np.log10(self.beta)),)

@@ -1,6 +1,6 @@
-"""The mean of what is believed of the run."""
+"""Chooses the run with the highest posterior mean."""
 
-from pooling.adjudicators.arms import BayesianIndex
+from pooling.adjudicators.bandit.index import BayesianIndex
 from pooling.adjudicators.compiled import kernel
 
 

@@ -1,4 +1,4 @@
-"""What a document can add to the runs' rank-biased precision (Moffat, Webber and Zobel 2007)."""
+"""Weighs what a document can add to the runs' rank-biased precision (Moffat, Webber and Zobel 2007)."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class MoffatA(Fusion):
         super().__init__(ties, reward)
         self.p = check_between("p", p, 0, 1)
 
-    def share(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rank_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
         return (1 - self.p) * self.p ** (ranks - 1)
 
-    def lesson(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.share(ranks)
+    def evidence_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.rank_weight(ranks)
 
 
 class MoffatB(MoffatA):

@@ -1,6 +1,6 @@
-"""A run is left when it supplies something that is not relevant."""
+"""Leaves a run when it supplies a document that is not relevant."""
 
-from pooling.adjudicators.arms import ArmIndex
+from pooling.adjudicators.bandit.index import ArmIndex
 from pooling.adjudicators.compiled import kernel
 
 

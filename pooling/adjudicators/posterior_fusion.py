@@ -1,4 +1,4 @@
-"""Our own: the document on which the runs that proved good agree most."""
+"""Chooses the document on which the runs that proved good agree most: our own method."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class PosteriorFusion(Fusion):
         self.constant = float(constant)
         self._parameters = (float(alpha), float(beta), float(power))
 
-    def share(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rank_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
         return 1.0 / (self.constant + ranks)
 
     def parameters(self) -> tuple[float, ...]:

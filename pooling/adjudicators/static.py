@@ -1,4 +1,4 @@
-"""Orders that no answer changes."""
+"""Orders documents ahead of all judging: no answer changes it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import OPEN, Adjudicator, mark
+from pooling.adjudicators.adjudicator import Adjudicator, mark
 from pooling.adjudicators.compiled import kernel
-from pooling.pool import NOTHING, TopicPool
+from pooling.pool import TopicPool
+from pooling.sentinels import NO_DOCUMENT, OPEN
 
 
-class Options(NamedTuple):
+class StaticOptions(NamedTuple):
     """None."""
 
     nothing: float = 0.0
 
 
-class State(NamedTuple):
+class StaticState(NamedTuple):
     """Of one topic.
 
     Args:
@@ -45,13 +46,18 @@ class Static(Adjudicator):
     def order(self, pool: TopicPool) -> NDArray[Any]:
         """All documents of a pool, int [documents], the first to be judged first."""
 
-    def options(self) -> Options:
-        return Options()
+    def options(self) -> StaticOptions:
+        return StaticOptions()
 
-    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> State:
+    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> StaticState:
         size = pool.size
         order = self.order(pool).astype(np.int32)
-        return State(order, np.zeros(1, np.int64), np.full(size, OPEN, np.int32), np.full(size, np.nan))
+        return StaticState(
+            order=order,
+            place=np.zeros(1, np.int64),
+            taken=np.full(size, OPEN, np.int32),
+            rewards=np.full(size, np.nan),
+        )
 
 
 @kernel
@@ -62,7 +68,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
         if state.taken[document] == OPEN:
             mark(pool, state, options, document, 0)
             return document
-    return NOTHING
+    return NO_DOCUMENT
 
 
 @kernel

@@ -1,6 +1,6 @@
-"""A draw from what is believed of the run."""
+"""Chooses by a draw from each run's posterior."""
 
-from pooling.adjudicators.arms import BayesianIndex
+from pooling.adjudicators.bandit.index import BayesianIndex
 from pooling.adjudicators.compiled import kernel
 
 

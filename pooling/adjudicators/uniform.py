@@ -1,6 +1,6 @@
-"""Any run."""
+"""Chooses any run, with equal chances."""
 
-from pooling.adjudicators.arms import ArmIndex
+from pooling.adjudicators.bandit.index import ArmIndex
 from pooling.adjudicators.compiled import kernel
 
 

@@ -1,8 +1,8 @@
-"""How good a run may be, at best."""
+"""Chooses the run that may be best: upper confidence bounds."""
 
 import math
 
-from pooling.adjudicators.arms import ArmIndex
+from pooling.adjudicators.bandit.index import ArmIndex
 from pooling.adjudicators.compiled import kernel
 from ranking.errors import BadInput
 

@@ -80,12 +80,14 @@ def test_every_option_of_a_pool_is_built_and_says_what_its_class_does_by_default
 
 
 def test_parts_within_parts_are_built_and_held_against_their_class() -> None:
-    config = compose(["method=mm", "method.mm.arm.prior={_target_: pooling.priors.Agreement, strength: 3.0}"], "pool")
+    config = compose(
+        ["method=mm", "method.mm.arm.prior={_target_: pooling.priors.AgreementPrior, strength: 3.0}"], "pool"
+    )
     assert build(config["method"]["mm"]).arm._prior.strength == 3.0
     config["method"]["mm"]["arm"]["prior"]["strength"] = "much"
-    with pytest.raises(BadInput, match="strength of Agreement is 'much'"):
+    with pytest.raises(BadInput, match="strength of AgreementPrior is 'much'"):
         build(config["method"]["mm"])
-    config["method"]["mm"]["arm"] = {"_target_": "pooling.priors.Same"}
+    config["method"]["mm"]["arm"] = {"_target_": "pooling.priors.CommonPrior"}
     with pytest.raises(BadInput, match="arm of Bandit"):
         build(config["method"]["mm"])
 

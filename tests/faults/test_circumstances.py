@@ -284,7 +284,13 @@ def test_damaged_results_of_a_pool_are_made_again(
     ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place, out = write_runs(tmp_path / "of"), tmp_path / "out"
-    given = [f"runs={place / 'runs'}", f"qrels={place / 'qrels.txt'}", "method=rank,docid", "seeds=1", "worth=false"]
+    given = [
+        f"runs={place / 'runs'}",
+        f"qrels={place / 'qrels.txt'}",
+        "method=rank,docid",
+        "seeds=1",
+        "ranking_quality=false",
+    ]
     assert command("pool", *given, f"out={out}") == 0
     before = (out / "summary.csv").read_bytes()
     trials: list[Any] = [SimpleNamespace(name=file.stem) for file in (out / "runs").glob("*.json")]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pooling.across_topics import AcrossTopics, first_slots, pool_of_topics, sizes_of
-from pooling.adjudicators.bandit import Bandit
+from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
 from pooling.adjudicators.static import Rank
 from pooling.campaign import Campaign

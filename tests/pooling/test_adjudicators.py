@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pooling.across_topics import AcrossTopics
 from pooling.adjudicators import compiled as compiling
 from pooling.adjudicators.adjudicator import Adjudicator
-from pooling.adjudicators.bandit import Bandit
+from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.epsilon_greedy import EpsilonGreedy
 from pooling.adjudicators.hedge import Hedge
 from pooling.adjudicators.max_mean import MaxMean
@@ -309,6 +309,7 @@ def test_a_changed_source_gives_a_loop_another_name(tmp_path, monkeypatch) -> No
     here.mkdir()
     (here / "a.py").write_text("one = 1\n")
     (tmp_path / "pool.py").write_text("zero = 0\n")
+    (tmp_path / "sentinels.py").write_text("none = -1\n")
     monkeypatch.setattr(compiling, "HERE", here)
     digest = compiling._digest.__wrapped__
     before = digest(frozenset())

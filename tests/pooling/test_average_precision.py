@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import pytrec_eval
 
-from pooling.average_precision import UNPOOLED, Evaluation
+from pooling.average_precision import Evaluation
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, make_pool
 from pooling.runs import read_runs
+from pooling.sentinels import UNPOOLED
 from ranking.trec_files import read_qrels
 
 EPSILON = 1e-5

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pooling.pool import NOTHING, make_pool, topic_pool
+from pooling.pool import make_pool, topic_pool
 from pooling.runs import Runs, read_runs
+from pooling.sentinels import NO_DOCUMENT
 from ranking.errors import BadInput
 from ranking.trec_files import read_qrels
 
@@ -43,13 +44,13 @@ def test_a_pool() -> None:
     assert pool.teams == ["a", "a", "b"]
     first, second = pool.topics
     assert first.documents.to_list() == ["a", "b", "c", "d", "e"]
-    assert first.pool.ranking.tolist() == [[2, 0], [1, 3], [4, NOTHING]]
+    assert first.pool.ranking.tolist() == [[2, 0], [1, 3], [4, NO_DOCUMENT]]
     assert first.pool.lengths.tolist() == [2, 2, 1]
     assert first.pool.teams.tolist() == [0, 0, 1]
     assert first.grades.tolist() == [1, 0, 0, 0, 2]
     assert first.judged.tolist() == [True, False, False, True, True]
     assert first.relevant == 3
-    assert second.pool.ranking.tolist() == [[0, NOTHING], [NOTHING, NOTHING], [1, 0]]
+    assert second.pool.ranking.tolist() == [[0, NO_DOCUMENT], [NO_DOCUMENT, NO_DOCUMENT], [1, 0]]
     assert second.pool.lengths.tolist() == [1, 0, 2]
     assert pool.size == 7
     assert pool.depth == 2
@@ -124,7 +125,7 @@ def test_nothing_in_common() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=6, unique=True), min_size=1, max_size=6).filter(any))
 def test_a_topics_arrays_say_the_same(lists: list[list[int]]) -> None:
-    ranking = np.full((len(lists), 6), NOTHING, np.int32)
+    ranking = np.full((len(lists), 6), NO_DOCUMENT, np.int32)
     for run, documents in enumerate(lists):
         ranking[run, : len(documents)] = documents
     pool = topic_pool(ranking, 10)

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pooling.adjudicators.bandit import Bandit
+from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
 from pooling.pool import Pool, topic_pool
-from pooling.priors import Agreement, Same, Table
+from pooling.priors import AgreementPrior, CommonPrior, PriorFile
 from pooling.simulation import simulate
 from ranking.errors import BadInput
 
@@ -17,17 +17,17 @@ RUNS = ["a", "b", "c"]
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Callable[[str], Table]:
-    def make(text: str) -> Table:
+def table(tmp_path: Path) -> Callable[[str], PriorFile]:
+    def make(text: str) -> PriorFile:
         (tmp_path / "priors.tsv").write_text(text)
-        return Table(str(tmp_path / "priors.tsv"))
+        return PriorFile(str(tmp_path / "priors.tsv"))
 
     return make
 
 
 def test_the_same_for_all() -> None:
     pool = topic_pool(np.array([[0], [1], [2]], np.int32), 3)
-    alpha, beta = Same(0.5, 2)(pool, RUNS)
+    alpha, beta = CommonPrior(0.5, 2)(pool, RUNS)
     assert alpha.tolist() == [0.5, 0.5, 0.5]
     assert beta.tolist() == [2, 2, 2]
 
@@ -36,11 +36,11 @@ def test_agreement() -> None:
     # 0 is held by both others, 1 by one other, 2 and 3 by none: the runs' means are 1/2 (of 1/1, 1/2, 0/1), 3/4 and
     # 1/2; drawn to 1/2 by one more document of which half the others think well: (mean · 3 + 1/2) / 4.
     pool = topic_pool(np.array([[0, 1, 2], [1, 0, -1], [0, 3, -1]], np.int32), 4)
-    alpha, beta = Agreement(strength=4, depth=3)(pool, RUNS)
+    alpha, beta = AgreementPrior(strength=4, depth=3)(pool, RUNS)
     assert alpha == pytest.approx([2.0, 2.75, 2.0])
     assert beta == pytest.approx([2.0, 1.25, 2.0])
     # The first document of each alone: 1, 1/2 and 1; (mean + 1/2) / 2.
-    alpha, beta = Agreement(strength=1, depth=1)(pool, RUNS)
+    alpha, beta = AgreementPrior(strength=1, depth=1)(pool, RUNS)
     assert alpha == pytest.approx([0.75, 0.5, 0.75])
     assert alpha + beta == pytest.approx([1, 1, 1])
 
@@ -49,7 +49,7 @@ def test_agreement_of_one_run_or_none() -> None:
     alone = topic_pool(np.array([[0, 1]], np.int32), 2)
     missing = topic_pool(np.array([[0, 1], [-1, -1]], np.int32), 2)
     for pool, runs in ((alone, ["a"]), (missing, ["a", "b"])):
-        alpha, beta = Agreement()(pool, runs)
+        alpha, beta = AgreementPrior()(pool, runs)
         assert (alpha > 0).all()
         assert (beta > 0).all()
 
@@ -72,19 +72,19 @@ def test_a_broken_table(table, line: str) -> None:
 
 def test_no_table(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="can't be read"):
-        Table(str(tmp_path / "absent"))
+        PriorFile(str(tmp_path / "absent"))
     (tmp_path / "binary").write_bytes(b"a 1 \xff\n")
     with pytest.raises(BadInput, match="can't be read"):
-        Table(str(tmp_path / "binary"))
+        PriorFile(str(tmp_path / "binary"))
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: Same(alpha=0),
-        lambda: Same(beta=float("nan")),
-        lambda: Agreement(strength=0),
-        lambda: Agreement(depth=0),
+        lambda: CommonPrior(alpha=0),
+        lambda: CommonPrior(beta=float("nan")),
+        lambda: AgreementPrior(strength=0),
+        lambda: AgreementPrior(depth=0),
     ],
 )
 def test_options_out_of_range(wrong: Callable[[], object]) -> None:
@@ -96,7 +96,7 @@ def test_the_prior_decides_who_is_first(pool_of: Callable[..., Pool], tmp_path: 
     (tmp_path / "priors").write_text("run0 1 3\nrun1 1 1\nrun2 1 2\n")
     pool = pool_of([[[0, 1], [2, 3], [4, 5]]], [[0] * 6])
     # Means 1/4, 1/2, 1/3; each document that is not relevant adds one to β: 1/3 (stays), 1/4, 1/3, 1/4.
-    [order] = simulate(Bandit(MaxMean(Table(str(tmp_path / "priors"))), ties="first"), pool, [0])
+    [order] = simulate(Bandit(MaxMean(PriorFile(str(tmp_path / "priors"))), ties="first"), pool, [0])
     assert order.documents[0].tolist() == [2, 3, 4, 5, 0, 1]
 
 
@@ -105,5 +105,5 @@ def test_a_team_has_the_mean_of_its_runs_priors(pool_of: Callable[..., Pool], tm
     pool = pool_of([[[0, -1], [1, 2], [3, 4]]], [[0] * 5], teams="aab")
     # Team a begins at 3/4, b at 2/3. In a the second run is first: 1 takes a to 3/5. b has 3: 2/4. 2 takes a to 3/6 and
     # it stays: 0, which takes it to 3/7. 4 is left.
-    [order] = simulate(Bandit(MaxMean(Table(str(tmp_path / "priors"))), ties="first", teams=True), pool, [0])
+    [order] = simulate(Bandit(MaxMean(PriorFile(str(tmp_path / "priors"))), ties="first", teams=True), pool, [0])
     assert order.documents[0].tolist() == [1, 3, 2, 0, 4]

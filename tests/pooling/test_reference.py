@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from benchmarks.plain_pooling import plain_simulation
 from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.adjudicator import Adjudicator
-from pooling.adjudicators.bandit import Bandit
+from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.epsilon_greedy import EpsilonGreedy
 from pooling.adjudicators.hedge import Hedge
 from pooling.adjudicators.max_mean import MaxMean
@@ -25,7 +25,7 @@ from pooling.adjudicators.thompson import Thompson
 from pooling.adjudicators.uniform import Random
 from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
 from pooling.pool import Pool, Topic, make_pool, topic_pool
-from pooling.priors import Agreement, Same
+from pooling.priors import AgreementPrior, CommonPrior
 from pooling.rewards import Binary, Graded
 from pooling.runs import read_runs
 from pooling.simulation import Method, simulate
@@ -39,9 +39,9 @@ ARMS = {
     "ucb1 that explores less": UCB1(0.5),
     "ucb1_tuned": UCB1Tuned(),
     "thompson": Thompson(),
-    "thompson with a prior": Thompson(Same(0.5, 3.0)),
+    "thompson with a prior": Thompson(CommonPrior(0.5, 3.0)),
     "max_mean": MaxMean(),
-    "max_mean with a prior": MaxMean(Agreement(strength=4)),
+    "max_mean with a prior": MaxMean(AgreementPrior(strength=4)),
     "move_to_front": MoveToFront(),
 }
 TIES = ("random", "first")
@@ -147,7 +147,9 @@ def test_static(static: Adjudicator, pool: Pool) -> None:
 @given(data=st.data(), pool=pools(), seed=st.integers(0, 99), least=st.integers(0, 4))
 @settings(max_examples=25)
 def test_shared_budgets(arm: str, data, pool: Pool, seed: int, least: int) -> None:
-    topics = data.draw(bandits(ARMS[arm]).filter(lambda bandit: not bandit.options()[3] and not bandit.options()[9]))
+    topics = data.draw(
+        bandits(ARMS[arm]).filter(lambda bandit: not (bandit.options().replays or bandit.options().in_teams))
+    )
     assert_same(AcrossTopics(data.draw(bandits(ARMS["max_mean"])), topics, least), pool, seed)
 
 

@@ -4,11 +4,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pooling.average_precision import UNPOOLED, Evaluation
+from pooling.average_precision import Evaluation
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, make_pool
 from pooling.reusability import leave_out_teams, without_team
 from pooling.runs import Runs
+from pooling.sentinels import UNPOOLED
 from ranking.errors import BadInput
 
 

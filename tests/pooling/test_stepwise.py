@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.adjudicator import Adjudication, Adjudicator, topic_rng
-from pooling.adjudicators.bandit import Bandit
+from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
 from pooling.adjudicators.moffat import MoffatC
 from pooling.adjudicators.move_to_front import MoveToFront

@@ -5,7 +5,7 @@ import pytest
 from cluster.configuration import group_options
 from cluster.pools.plan import split, variants
 from cluster.pools.study import DEFAULT, read_arguments
-from pooling.adjudicators.bandit import Bandit
+from pooling.adjudicators.bandit.bandit import Bandit
 from ranking.errors import BadInput
 
 
@@ -54,6 +54,11 @@ def test_a_preset_is_for_the_methods_that_are_there_and_the_user_has_the_last_wo
         (["method=mm", "baseline=mtf"], "baseline 'mtf' is none of the methods"),
         (["preset=nobody2030"], "no preset 'nobody2030'"),
         (["colour=red"], "no option colour"),
+        (["worth=false"], "worth is called ranking_quality now"),
+        (
+            ["method=mm", "method.mm.arm.prior={_target_: pooling.priors.Same}"],
+            "Same is called CommonPrior now; write pooling.priors.CommonPrior",
+        ),
     ],
 )  # fmt: skip
 def test_what_can_not_be_is_refused_in_one_line(arguments: list[str], says: str) -> None:

@@ -16,7 +16,7 @@ from tests.cluster.commands import command, kill_when, this_ray
 
 FILES = {
     "config.yaml", "trials.parquet", "curves.parquet", "totals.parquet", "budgets.parquet", "effort.parquet",
-    "worth.parquet", "stopping.parquet", "reuse.parquet", "summary.csv", "report.html",
+    "ranking_quality.parquet", "stopping.parquet", "reuse.parquet", "summary.csv", "report.html",
 }  # fmt: skip
 METHODS = "method=docid,mtf,mm,bla,posterior_fusion,shared"
 
@@ -31,7 +31,13 @@ def study(of_small_pool: list[str], ray_session: None, tmp_path_factory: pytest.
 
 def test_a_pooling_study_leaves_its_files(study: Path) -> None:
     assert {path.name for path in study.iterdir() if path.is_file()} >= FILES
-    assert {path.stem for path in (study / "figures").iterdir()} == {"found", "gained", "worth", "stopping", "reuse"}
+    assert {path.stem for path in (study / "figures").iterdir()} == {
+        "found",
+        "gained",
+        "ranking_quality",
+        "stopping",
+        "reuse",
+    }
     assert not list(study.rglob("*.part"))
     assert (pl.read_parquet(study / "trials.parquet")["status"] == "done").all()
 
@@ -99,7 +105,7 @@ def test_a_killed_study_goes_on_to_the_same_tables_on_other_cores(
     assert not (killed / "summary.csv").exists()
     assert command("pool", "--resume", str(killed), "cpu=2") == 0
     assert (killed / "summary.csv").read_bytes() == (study / "summary.csv").read_bytes()
-    for name in ("curves", "worth", "reuse"):
+    for name in ("curves", "ranking_quality", "reuse"):
         assert pl.read_parquet(killed / f"{name}.parquet").equals(pl.read_parquet(study / f"{name}.parquet"))
 
 
@@ -160,10 +166,18 @@ def test_a_prior_from_a_file_beside_the_user_and_another_baseline(
     of_small_pool: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    prior = "method.mm.arm.prior={_target_: pooling.priors.Table, path: prior.txt}"
+    prior = "method.mm.arm.prior={_target_: pooling.priors.PriorFile, path: prior.txt}"
     names = ["a0", "a1", "b2", "b3", "c4", "c5"]
     Path("prior.txt").write_text("".join(f"{name} {place + 1} 2\n" for place, name in enumerate(names)))
-    asked = [*of_small_pool, "method=mm,rank", prior, "seeds=1", "worth=false", "stopping=[]", "budgets=[5,5,3]"]
+    asked = [
+        *of_small_pool,
+        "method=mm,rank",
+        prior,
+        "seeds=1",
+        "ranking_quality=false",
+        "stopping=[]",
+        "budgets=[5,5,3]",
+    ]
     assert command("pool", *asked, "out=first") == 0
     summary = pl.read_csv("first/summary.csv")
     assert summary.filter(method="mm")["judgements"].to_list() == ["3", "5", "all"]

@@ -21,7 +21,7 @@ import polars as pl
 import pytest
 import uvicorn
 
-from pooling.adjudicators.bandit import Bandit
+from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
 from pooling.judging import store
 from pooling.judging.export import qrels
@@ -275,7 +275,7 @@ SERVER = """
     sys.path.insert(0, sys.argv[1])
     from test_page import TOPICS, documents
     from cluster.judge import listen, run
-    from pooling.adjudicators.bandit import Bandit
+    from pooling.adjudicators.bandit.bandit import Bandit
     from pooling.adjudicators.max_mean import MaxMean
     from pooling.judging.opening import open_judging
     from pooling.pool import make_pool

@@ -18,7 +18,7 @@ import pytest
 import uvicorn
 
 from pooling.across_topics import AcrossTopics
-from pooling.adjudicators.bandit import Bandit
+from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
 from pooling.judging.access import LONGEST_BODY, token_of
 from pooling.judging.opening import Judging, open_judging

@@ -8,8 +8,8 @@ import pytest
 
 from pooling.judging_order import JudgingOrder
 from pooling.pool import make_pool
+from pooling.ranking_quality import RankingQuality, ranking_quality
 from pooling.runs import read_runs
-from pooling.worth import Worth, worth
 from ranking.errors import BadInput
 from ranking.trec_files import read_qrels
 
@@ -22,7 +22,7 @@ def test_by_hand(pool_of) -> None:
     pool = pool_of(RANKINGS, GRADES, outside=1)
     # First two that are not relevant, so all runs have 0; then those that are.
     order = JudgingOrder([np.array([2, 3, 0, 1, 4], np.int32)] * 2)
-    table = worth(pool, order, [2, 3, 100])
+    table = ranking_quality(pool, order, [2, 3, 100])
     assert table["budget"].to_list() == [2, 3, 100]
     assert table["judged"].to_list() == [2, 3, 5]
     assert table["found"].to_list() == [0, 1, 2]
@@ -41,7 +41,7 @@ def test_by_hand(pool_of) -> None:
 def test_topics_differ_in_what_is_judged(pool_of) -> None:
     pool = pool_of(RANKINGS, [[1, 1, 0, 0, 0], [0, 0, 0, 0, 0]])
     order = JudgingOrder([np.array([0, 1, 2, 3, 4], np.int32)] * 2)
-    row = Worth(pool).at(order, np.array([1, 4]))
+    row = RankingQuality(pool).at(order, np.array([1, 4]))
     assert (row["judged"], row["found"]) == (2.5, 0.5)
     assert row["recall"] == row["lowest_recall"] == 0.5  # the second topic has nothing to recall
 
@@ -50,14 +50,14 @@ def test_a_shared_budget_is_counted_by_its_turns(pool_of) -> None:
     pool = pool_of(RANKINGS, GRADES)
     documents = [np.array([0, 1, 2, 3, 4], np.int32)] * 2
     turns = np.array([0, 0, 0, 1, 0, 0, 1, 1, 1, 1], np.int32)
-    table = worth(pool, JudgingOrder(documents, turns), [2])
+    table = ranking_quality(pool, JudgingOrder(documents, turns), [2])
     assert table["judged"].to_list() == [2]
     assert table["recall"].to_list() == [(1 + 1 / 2) / 2]
 
 
 def test_no_relevant_document_at_all(pool_of) -> None:
     pool = pool_of(RANKINGS, [[0] * 5] * 2)
-    table = worth(pool, JudgingOrder([np.arange(5, dtype=np.int32)] * 2), [1, 5])
+    table = ranking_quality(pool, JudgingOrder([np.arange(5, dtype=np.int32)] * 2), [1, 5])
     assert table["recall"].is_nan().all()
     assert table["tau"].is_nan().all()
     assert table["dropped"].dtype == pl.String
@@ -67,13 +67,13 @@ def test_no_relevant_document_at_all(pool_of) -> None:
 def test_budgets_below_one_are_refused(pool_of) -> None:
     pool = pool_of(RANKINGS, GRADES)
     with pytest.raises(BadInput, match="budget of 0"):
-        worth(pool, JudgingOrder([np.arange(5, dtype=np.int32)] * 2), [5, 0])
+        ranking_quality(pool, JudgingOrder([np.arange(5, dtype=np.int32)] * 2), [5, 0])
 
 
 def test_everything_judged_is_the_truth(random_pool) -> None:
     pool = random_pool(np.random.default_rng(2), topics=6, runs=12)
     order = JudgingOrder([np.arange(topic.pool.size, dtype=np.int32) for topic in pool.topics])
-    first, again = worth(pool, order, [1, 5, 10, 1000]), worth(pool, order, [1, 5, 10, 1000])
+    first, again = ranking_quality(pool, order, [1, 5, 10, 1000]), ranking_quality(pool, order, [1, 5, 10, 1000])
     assert first.equals(again)
     last = first.row(-1, named=True)
     assert last["recall"] == 1
@@ -87,7 +87,7 @@ def test_trec8(shared_data: Path) -> None:
     pool = make_pool(
         read_runs(str(shared_data / "trec8" / "runs"), "file"), read_qrels(shared_data / "trec8" / "qrels.txt.gz")
     )
-    of_pool, rng = Worth(pool), np.random.default_rng(0)
+    of_pool, rng = RankingQuality(pool), np.random.default_rng(0)
     chance = JudgingOrder([rng.permutation(topic.pool.size).astype(np.int32) for topic in pool.topics])
     oracle = JudgingOrder(
         [np.argsort(~pool.is_relevant(topic), kind="stable").astype(np.int32) for topic in pool.topics]

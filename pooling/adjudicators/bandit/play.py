@@ -1,4 +1,4 @@
-"""What a play of a bandit over runs does, compiled: choose a run, take its next document, learn what it is worth."""
+"""Plays a bandit over runs, compiled: choose a run, take its next document, hear the judgement."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import OPEN
-from pooling.adjudicators.arms import Arm, ArmIndex, Arms
+from pooling.adjudicators.bandit.index import Arm, ArmIndex, Arms
 from pooling.adjudicators.compiled import compiled, kernel
-from pooling.pool import NOTHING
+from pooling.sentinels import NO_ARM, NO_DOCUMENT, OPEN
 
 ROUND, CURRENT, JUDGED = 0, 1, 2
 
 
-class Options(NamedTuple):
+class BanditOptions(NamedTuple):
     """Of `Bandit`, for compiled functions."""
 
     parameters: tuple[float, ...]
@@ -31,7 +30,7 @@ class Options(NamedTuple):
     in_teams: bool
 
 
-class State(NamedTuple):
+class BanditState(NamedTuple):
     """Of one topic.
 
     Args:
@@ -81,7 +80,7 @@ def _best(arms, left, team_of, team, current, turn, options, tied, rng):  # type
             tied[count] = arm
             count += 1
     if count == 0:
-        return NOTHING
+        return NO_ARM
     if options.stays:
         for arm in tied[:count]:
             if arm == current:
@@ -99,15 +98,15 @@ def _arm(arms, arm):  # type: ignore[no-untyped-def]
 def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
     counts, tied = state.counts, state.tied
     while True:
-        current, team, turn = counts[CURRENT], NOTHING, counts[ROUND]
+        current, team, turn = counts[CURRENT], NO_ARM, counts[ROUND]
         if options.in_teams:
-            home = NOTHING if current < 0 else pool.teams[current]
-            team = best(state.teams, state.team_left, pool.teams, NOTHING, home, turn, options, tied, rng)  # type: ignore[name-defined]  # noqa: F821
+            home = NO_ARM if current < 0 else pool.teams[current]
+            team = best(state.teams, state.team_left, pool.teams, NO_ARM, home, turn, options, tied, rng)  # type: ignore[name-defined]  # noqa: F821
             if team < 0:
-                return NOTHING
+                return NO_DOCUMENT
         run = best(state.runs, state.left, pool.teams, team, current, turn, options, tied, rng)  # type: ignore[name-defined]  # noqa: F821
         if run < 0:
-            return NOTHING
+            return NO_DOCUMENT
         if options.forgets and current >= 0 and current != run:
             _keep(state.runs, current, 0.0)
         counts[CURRENT] = run

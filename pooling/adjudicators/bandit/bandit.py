@@ -1,4 +1,4 @@
-"""Runs as the arms of a bandit: a play takes the run's next document (Losada et al. 2016, section 2)."""
+"""Chooses runs as the arms of a bandit: a play takes the run's next document (Losada et al. 2016, section 2)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import OPEN, Adjudicator
-from pooling.adjudicators.arms import ArmIndex, Arms
-from pooling.adjudicators.plays import Options, State, choose_of, learn, take
-from pooling.pool import NOTHING, TopicPool
+from pooling.adjudicators.adjudicator import Adjudicator
+from pooling.adjudicators.bandit.index import ArmIndex, Arms
+from pooling.adjudicators.bandit.play import BanditOptions, BanditState, choose_of, learn, take
+from pooling.pool import TopicPool
 from pooling.rewards import Reward
+from pooling.sentinels import NO_ARM, OPEN
 from ranking.errors import BadInput
 
 
@@ -69,34 +70,43 @@ class Bandit(Adjudicator):
                 remedy="with window, leave rate=1, discount=1, forget=false and judged=skip",
             )
         self.arm, self._teams = arm, teams
-        self._options = Options(
-            arm.parameters(), arm.stays, evidence == "holders", judged == "replay", ties == "random",
-            float(rate), float(discount), int(window), forget, teams,
-        )  # fmt: skip
+        self._options = BanditOptions(
+            parameters=arm.parameters(),
+            stays=arm.stays,
+            holders=evidence == "holders",
+            replays=judged == "replay",
+            random_ties=ties == "random",
+            rate=float(rate),
+            discount=float(discount),
+            window=int(window),
+            forgets=forget,
+            in_teams=teams,
+        )
         self.choose, self.take, self.learn = choose_of(type(arm)), take, learn
 
-    def options(self) -> Options:
+    def options(self) -> BanditOptions:
         return self._options
 
-    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> State:
+    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> BanditState:
         alpha, beta = self.arm.prior(pool, runs)
         count, teams = len(pool.lengths), int(pool.teams.max(initial=-1)) + 1
         members = np.bincount(pool.teams, minlength=teams)
         of_team = (np.bincount(pool.teams, prior, teams) / members for prior in (alpha, beta))
-        return State(
-            _nothing_known(alpha, beta),
-            _nothing_known(*of_team),
-            np.zeros(count, np.int32),
-            pool.lengths.copy(),
-            np.bincount(pool.teams[pool.lengths > 0], minlength=teams).astype(np.int32),
-            np.full(teams, -1, np.int64),
-            np.full(pool.size, OPEN, np.int32),
-            np.full(pool.size, np.nan),
-            np.empty(pool.size, np.int32),
-            np.array([0, NOTHING, 0], np.int64),
-            np.empty(max(count, teams), np.int32),
+        return BanditState(
+            runs=_nothing_known(alpha, beta),
+            teams=_nothing_known(*of_team),
+            place=np.zeros(count, np.int32),
+            left=pool.lengths.copy(),
+            team_left=np.bincount(pool.teams[pool.lengths > 0], minlength=teams).astype(np.int32),
+            heard=np.full(teams, -1, np.int64),
+            taken=np.full(pool.size, OPEN, np.int32),
+            rewards=np.full(pool.size, np.nan),
+            history=np.empty(pool.size, np.int32),
+            counts=np.array([0, NO_ARM, 0], np.int64),
+            tied=np.empty(max(count, teams), np.int32),
         )
 
 
 def _nothing_known(alpha: NDArray[np.float64], beta: NDArray[np.float64]) -> Arms:
-    return Arms(np.zeros(len(alpha)), np.zeros(len(alpha)), np.zeros(len(alpha)), alpha, beta)
+    size = len(alpha)
+    return Arms(plays=np.zeros(size), wins=np.zeros(size), squares=np.zeros(size), alpha=alpha, beta=beta)

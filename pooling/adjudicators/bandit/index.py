@@ -1,4 +1,4 @@
-"""How good an arm looks: the indices by which a bandit chooses what to play."""
+"""Defines the indices by which a bandit chooses a run: how good an arm looks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pooling.adjudicators.compiled import kernel
 from pooling.pool import TopicPool
-from pooling.priors import Parameters, Prior, Same
+from pooling.priors import CommonPrior, Parameters, Prior
 
 
 class Arms(NamedTuple):
@@ -69,7 +69,7 @@ class ArmIndex(ABC):
 
     def prior(self, pool: TopicPool, runs: list[str]) -> Parameters:
         """α and β of each run."""
-        return Same()(pool, runs)
+        return CommonPrior()(pool, runs)
 
 
 class BayesianIndex(ArmIndex):
@@ -80,7 +80,7 @@ class BayesianIndex(ArmIndex):
     """
 
     def __init__(self, prior: Prior | None = None) -> None:
-        self._prior = prior or Same()
+        self._prior = prior or CommonPrior()
 
     def prior(self, pool: TopicPool, runs: list[str]) -> Parameters:
         return self._prior(pool, runs)

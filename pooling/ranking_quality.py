@@ -1,4 +1,4 @@
-"""What judgements are worth: not how many relevant documents they found, but whether they rank the runs rightly."""
+"""Measures how well partial judgements rank the runs, beside the ranking that all judgements give."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ranking.errors import BadInput
 Row = dict[str, int | float | str | None]
 
 RUNS = {"dropped": pl.String, "inf_dropped": pl.String}
-"""Columns that name a run, null where none fell."""
+"""Measures how well partial judgements rank the runs, beside the ranking that all judgements give."""
 
 
-class Worth:
+class RankingQuality:
     """Measures judging orders of one pool against its full judgements; what does not depend on an order is ready.
 
     Args:
@@ -34,7 +34,7 @@ class Worth:
         self._relevant = np.array([topic.relevant for topic in pool.topics])
 
     def at(self, order: JudgingOrder, spent: NDArray[np.int64]) -> Row:
-        """What the first `spent[topic]` judgements of each topic are worth.
+        """How well the first `spent[topic]` judgements of each topic rank the runs.
 
         Means over topics are over all of them. A topic of which nothing relevant is known yet gives each run 0.
 
@@ -88,8 +88,8 @@ class Worth:
         return {prefix + name: value for name, value in row.items()}
 
 
-def worth(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.DataFrame:
-    """What one judging order is worth at each budget; for several orders of a pool keep a `Worth`.
+def ranking_quality(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.DataFrame:
+    """How well the judgements of one order rank the runs at each budget; for several orders keep a `RankingQuality`.
 
     Args:
         pool: with its judgements.
@@ -97,9 +97,9 @@ def worth(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.DataFra
         budgets: judgements a topic.
 
     Returns:
-        A row a budget: budget, then the columns of `Worth.at`.
+        A row a budget: budget, then the columns of `RankingQuality.at`.
 
     Raises:
         BadInput: a budget below 1.
     """
-    return Worth(pool).table(order, budgets)
+    return RankingQuality(pool).table(order, budgets)
