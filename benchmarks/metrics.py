@@ -51,10 +51,10 @@ def main() -> None:
     config = compose([*overrides, "selector=uniform"])
     training, sampler = assemble(config, Preparation().parts(config), 0)
     training.validations.append(0.5)  # something to tell of
-    succession: Any = SimpleNamespace(training=training)
+    staged: Any = SimpleNamespace(training=training)
     steps(training, sampler, 5)
     with session(dashboard=False):
-        look = TrainingMetrics(succession, run_tags("benchmark", config), config["validation"]["measure"])
+        look = TrainingMetrics(staged, run_tags("benchmark", config), config["validation"]["measure"])
         ratios, bare = [], []
         for turn in range(chosen.turns):
             sides = {}

@@ -155,7 +155,7 @@ def attach_indexes(
             {"run": name, "function": each}, apart=config["resources"]["workers"] > 1,
         )  # fmt: skip
         index = RemoteIndex(service, function.refresh, note, partial(getattr, function, "guarded"))
-        function.serve(index)
+        function.attach_index(index)
         found[each] = index
     return LiveIndexes(found)
 

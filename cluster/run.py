@@ -39,7 +39,7 @@ from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.dense import Dense
 from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
-from sampling.succession import Succession
+from sampling.staged_training import StagedTraining
 
 
 class StateStore(Protocol):
@@ -63,7 +63,7 @@ class Outcome:
         queries: by origin, int64 [q], indices of the evaluated queries.
         values: by origin and measure, float64 [q], of the ranker.
         bm25: the same of BM25's own order of the same candidates.
-        sampler: a row a fold, stage and function (`Succession.report`).
+        sampler: a row a fold, stage and function (`StagedTraining.report`).
         traces: a fold's `Sampler.traced`, of its last ranker.
         clusters: how embeddings agree with categories (`ranking.evaluation.clusters`), a list of each figure by fold.
         embeddings: some test queries of the last fold (`queries`, int64) and their vectors (`vectors`, float32).
@@ -170,25 +170,25 @@ def run(
     for fold in range(len(outcome.losses), len(splits)):
         with ExitStack() as started:
             attach = partial(_attached, config, parts, fold, started, name, note, share)
-            succession = Succession(attach)
-            if state and state["succession"]:
-                succession.load_state_dict(state["succession"])
+            staged = StagedTraining(attach)
+            if state and state["staged"]:
+                staged.load_state_dict(state["staged"])
             clock = _Clock(state["seconds"] if state else 0.0)
             state = None
 
             def after_epoch(
-                training: RankerTraining, fold: int = fold, succession: Succession = succession, clock: _Clock = clock
+                training: RankerTraining, fold: int = fold, staged: StagedTraining = staged, clock: _Clock = clock
             ) -> None:
                 last = (training.losses[-1], training.validations[-1])
-                epochs, limit = succession.epochs + training.epoch, training.max_epochs * len(succession.stages)
+                epochs, limit = staged.epochs + training.epoch, training.max_epochs * len(staged.stages)
                 on_epoch(Progress(fold, len(splits), epochs, limit, *last))
                 if store and clock.due(save_every):
-                    _keep(store, outcome, succession.state_dict(), clock.seconds)
+                    _keep(store, outcome, staged.state_dict(), clock.seconds)
 
-            with watched(succession, watch, config["validation"]["measure"]):
-                succession.fit(after_epoch)
+            with watched(staged, watch, config["validation"]["measure"]):
+                staged.fit(after_epoch)
         outcome.seconds += clock.seconds
-        _measure(config, parts, fold, succession, outcome)
+        _measure(config, parts, fold, staged, outcome)
         if store and fold + 1 < len(splits):
             _keep(store, outcome, None, 0.0)
     return outcome
@@ -247,7 +247,7 @@ def assemble(
         functions[name] = build(node)
         if isinstance(functions[name], Dense):
             functions[name].guard = build(config["sampling"]["guard"])
-        functions[name].ready(base.encoded, parts[f"function:{name}"].lists)
+        functions[name].prepare(base.encoded, parts[f"function:{name}"].lists)
     selector = build(config["selector"])
     policy = policy or build(config["policy"])
     if "agent" in parts:
@@ -269,7 +269,7 @@ def _held_out(config: dict[str, Any], encoded: EncodedCollection, split: Split) 
     if count is None:
         return None
     function = RandomFunction()
-    function.ready(encoded, None)
+    function.prepare(encoded, None)
     negatives = function.sample(split.dev, count, np.random.default_rng(0)).documents
     relevant = encoded.judgements.relevant()
     positives = relevant.documents[relevant.offsets[split.dev]]
@@ -293,19 +293,19 @@ def _measure(
     config: dict[str, Any],
     parts: dict[str, Any],
     fold: int,
-    succession: Succession,
+    staged: StagedTraining,
     outcome: Outcome,
 ) -> None:
     """Add a finished fold to the outcome."""
-    training = succession.training
+    training = staged.training
     outcome.losses.append(training.losses)
     outcome.validations.append(training.validations)
     outcome.dev_losses.append(training.dev_losses)
     outcome.epochs = max(outcome.epochs, training.epoch)
     outcome.best_epoch = max(outcome.best_epoch, training.best_epoch)
-    outcome.steps += succession.steps + training.step
-    outcome.sampler += [{"fold": fold, **row} for row in succession.report()]
-    outcome.traces.append(succession.sampler.traced())
+    outcome.steps += staged.steps + training.step
+    outcome.sampler += [{"fold": fold, **row} for row in staged.report()]
+    outcome.traces.append(staged.sampler.traced())
     if config["weights"]:
         outcome.weights = kept_weights(training.ranker)
     queries, encoded = parts["base"].splits[fold].test, read_encoded(parts)
@@ -340,8 +340,8 @@ def kept_weights(ranker: Ranker) -> dict[str, Any]:
         return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
 
 
-def _keep(store: StateStore, outcome: Outcome, succession: Any, seconds: float) -> None:
-    state = {"outcome": vars(outcome), "succession": succession, "seconds": seconds}
+def _keep(store: StateStore, outcome: Outcome, staged: Any, seconds: float) -> None:
+    state = {"outcome": vars(outcome), "staged": staged, "seconds": seconds}
     store.save(to_bytes(state))
 
 
@@ -354,7 +354,7 @@ def check(config: dict[str, Any]) -> None:
     for key in ("objective", "policy", "selector", "vectors", "encoding", "ranker", "training"):
         made = build(config[key])
         if key == "policy":
-            made.ready(list(config["function"]))
+            made.set_functions(list(config["function"]))
         if key == "objective":
             made.check_block(config["sampling"]["negatives"])
             passes = getattr(made, "passes", "one")

@@ -13,7 +13,7 @@ from ranking.training import Batch, RankerTraining, UpdateResult
 from rl.draws import draw_places, logits_of
 from rl.state import State, Surroundings
 from rl.trained import TrainedAgent
-from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector
 
 
@@ -37,7 +37,7 @@ class Picks(Selector):
         count: int,
         training: RankerTraining,
         rng: np.random.Generator,
-    ) -> Offer:
+    ) -> CandidateBatch:
         candidates = function.top(batch.queries, self.documents, rng)
         places = self.places[: len(batch), :count]
         before = np.tri(places.shape[1], k=-1, dtype=bool)
@@ -45,7 +45,7 @@ class Picks(Selector):
         documents = np.take_along_axis(candidates.documents, places, 1)
         kept = ~again & (documents >= 0)
         scores = np.take_along_axis(candidates.scores, places, 1)
-        return Offer(np.where(kept, documents, -1), np.where(kept, scores, -np.inf).astype(np.float32))
+        return CandidateBatch(np.where(kept, documents, -1), np.where(kept, scores, -np.inf).astype(np.float32))
 
 
 class LearnedSelector(Selector):
@@ -84,7 +84,7 @@ class LearnedSelector(Selector):
         count: int,
         training: RankerTraining,
         rng: np.random.Generator,
-    ) -> Offer:
+    ) -> CandidateBatch:
         chances = logits_of(self.actor, self.state.observe(batch, training))
         # Query by query, and every pick of a query has the same logits.
         logits = chances.reshape(-1, self.actor.picks, self.documents)[: len(batch), 0]
@@ -95,7 +95,12 @@ class LearnedSelector(Selector):
         return Picks(places, self.documents).select(batch, function, count, training, rng)
 
     def observe(
-        self, batch: Batch, offer: Offer, step: UpdateResult, training: RankerTraining, rng: np.random.Generator
+        self,
+        batch: Batch,
+        selected: CandidateBatch,
+        step: UpdateResult,
+        training: RankerTraining,
+        rng: np.random.Generator,
     ) -> None:
         self.state.note(step, first=training.step == 1)
 

@@ -46,7 +46,7 @@ class LearnedPolicy(SamplingPolicy):
         self.names, self.hold, self.actor = agent.functions, agent.hold, agent.actor()
         self.state = State(surroundings)
 
-    def begin(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
+    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         self.places = [list(functions).index(name) for name in self.names]
 
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -1,1 +1,1 @@
-"""What a ranker is shown: policies, retrieval functions and selectors. Knows nothing of Ray."""
+"""Chooses the documents that a ranker learns from as negatives. Knows nothing of Ray."""

@@ -1,4 +1,4 @@
-"""Keeping probable false negatives out of the lists."""
+"""Drops probable false negatives from the lists of retrieval functions."""
 
 from __future__ import annotations
 

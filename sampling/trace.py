@@ -1,4 +1,4 @@
-"""What a ranker was shown, update by update."""
+"""Records, update by update, what a ranker was shown and how it scored it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Trace:
     def add(
         self,
         functions: Sequence[RetrievalFunction],
-        origins: NDArray[np.int64],
+        assigned: NDArray[np.int64],
         negatives: NDArray[np.int32],
         scores: NDArray[np.float32],
     ) -> None:
@@ -40,13 +40,13 @@ class Trace:
 
         Args:
             functions: all there are.
-            origins: int64 [b, n], the place of each negative's.
+            assigned: int64 [b, n], the place of each negative's.
             negatives: int32 [b, n], −1 for none.
             scores: float32 [b, 1 + n], the positive's first.
         """
         present = negatives >= 0
         positives, shown = scores[:, 0], scores[:, 1:]
-        found, some = np.unique(origins), present.any()
+        found, some = np.unique(assigned), present.any()
         versioned = [functions[place] for place in found if functions[place].version >= 0]
         self.steps.append((
             float(positives.mean(dtype=np.float64)) if len(positives) else math.nan,

@@ -12,7 +12,7 @@ from cluster.metrics.instruments import EVERY, connected, looking, tell
 
 if TYPE_CHECKING:
     from ranking.training import RankerTraining
-    from sampling.succession import Succession
+    from sampling.staged_training import StagedTraining
 
 
 def study_of(place: str) -> str:
@@ -38,12 +38,12 @@ def run_tags(place: str, config: Mapping[str, Any]) -> dict[str, str]:
 
 @contextmanager
 def watched(
-    succession: Succession, tags: Mapping[str, str] | None, measure: str, every: float = EVERY
+    staged: StagedTraining, tags: Mapping[str, str] | None, measure: str, every: float = EVERY
 ) -> Iterator[None]:
     """Tell how a training goes while it does.
 
     Args:
-        succession: that trains.
+        staged: that trains.
         tags: of the run; None tells nothing.
         measure: the validation measure's name.
         every: seconds between two looks.
@@ -51,7 +51,7 @@ def watched(
     if tags is None or not connected():
         yield
         return
-    with looking(TrainingMetrics(succession, tags, measure), every):
+    with looking(TrainingMetrics(staged, tags, measure), every):
         yield
 
 
@@ -59,21 +59,21 @@ class TrainingMetrics:
     """Looks at a training from outside: it counts no step itself, and sees what was done since the last look.
 
     Args:
-        succession: that trains. Steps that it has made already, before an interrupt, are not counted.
+        staged: that trains. Steps that it has made already, before an interrupt, are not counted.
         tags: of the run.
         measure: the validation measure's name.
     """
 
-    def __init__(self, succession: Succession, tags: Mapping[str, str], measure: str) -> None:
-        self.succession, self.tags, self.measure = succession, tags, measure
-        self._training = succession.training
+    def __init__(self, staged: StagedTraining, tags: Mapping[str, str], measure: str) -> None:
+        self.staged, self.tags, self.measure = staged, tags, measure
+        self._training = staged.training
         self._step = self._training.step
 
     def __call__(self) -> None:
         """Look, and tell."""
         self._count()
-        if self.succession.training is not self._training:  # the next stage has begun
-            self._training, self._step = self.succession.training, 0
+        if self.staged.training is not self._training:  # the next stage has begun
+            self._training, self._step = self.staged.training, 0
             self._count()
         training = self._training
         tell("pyrite_training_loss_value", training.running_loss, self.tags)

@@ -31,7 +31,7 @@ def crew(config: dict[str, Any]) -> Callable[[RankerTraining, Sampler], None]:
             training.validation = SharedEvaluation(training.validation)
         for function in sampler.functions.values():
             if isinstance(function, Dense) and function._served is not None:
-                function.serve(SharedIndex(function._served))
+                function.attach_index(SharedIndex(function._served))
 
     return join
 

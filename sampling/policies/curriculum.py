@@ -1,4 +1,4 @@
-"""A bandit over the functions that is paid by what the ranker learns."""
+"""Chooses retrieval functions by a bandit that is paid by what the ranker learns."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Curriculum(SamplingPolicy):
             raise BadInput(f"history is {history}", "policy.history", "choose a whole number from 1 up")
         self.eta, self.beta, self.epsilon, self.history = eta, beta, epsilon, history
 
-    def begin(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
+    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         self.weights = np.zeros(len(functions))
         self.chosen = 0
         self.updates = 0

@@ -1,4 +1,4 @@
-"""One function for all batches."""
+"""Chooses the same retrieval function for all batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions in given proportions."""
+"""Chooses retrieval functions in given proportions."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Mixture(SamplingPolicy):
             raise BadInput(f"no unit {per!r}", "policy.per", "choose batch, query or negative")
         self.weights, self.per = weights, per
 
-    def ready(self, functions: list[str]) -> None:
-        super().ready(functions)
+    def set_functions(self, functions: list[str]) -> None:
+        super().set_functions(functions)
         weights = np.ones(len(functions)) if self.weights is None else np.array(self.weights, float)
         if len(weights) != len(functions):
             raise BadInput(
@@ -45,11 +45,9 @@ class Mixture(SamplingPolicy):
             )
         self.edges = np.cumsum(weights / weights.sum())[:-1]
 
-    def origins(
-        self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
+    def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         if self.per != "negative":
-            return super().origins(batch, count, training, rng)
+            return super().assign(batch, count, training, rng)
         # Systematic sampling: marks one apart over the weights laid end to end, so that a function of weight w gets
         # the whole number below or above w · count, and w · count on average.
         marks = np.arange(count) + rng.random((len(batch), 1))

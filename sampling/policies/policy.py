@@ -1,4 +1,4 @@
-"""The base of every sampling policy."""
+"""Defines what every sampling policy does: choose a retrieval function for each batch."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class SamplingPolicy(ABC):
     """Chooses, for every batch, the retrieval function that supplies its negatives (π in Cohen et al. 2019).
 
-    A subclass writes `choose`. One that learns while the ranker does also writes `begin`, `observe` and its state;
-    the sampler calls them in the order ready, begin, then choose and observe for each batch.
+    A subclass writes `choose`. One that learns while the ranker does also writes `start_run`, `observe` and its state;
+    the sampler calls `set_functions`, `start_run`, and for each batch `choose` and `observe`.
 
     Args:
         chooses: whether it needs several functions to choose among.
@@ -27,8 +27,8 @@ class SamplingPolicy(ABC):
 
     chooses: ClassVar[bool] = True
 
-    def ready(self, functions: list[str]) -> None:
-        """Learn the names of the functions, in the order in which `choose` indexes them."""
+    def set_functions(self, functions: list[str]) -> None:
+        """Take the names of the functions, in the order in which `choose` indexes them."""
         name = type(self).__name__
         if self.chooses and len(functions) < 2:
             raise BadInput(
@@ -40,13 +40,13 @@ class SamplingPolicy(ABC):
             raise BadInput(f"{name} takes one function and has {functions}", "function", "give one: function=bm25")
         self.functions = functions
 
-    def begin(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:  # noqa: B027
+    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:  # noqa: B027
         """Start afresh for a ranker that is about to be trained.
 
         Called once before the first `choose`, and again after a state was loaded: the state is put back behind it.
 
         Args:
-            functions: by name, in the order of `ready`.
+            functions: by name, in the order of `set_functions`.
             training: of the ranker; in mid-training where a run goes on.
         """
 
@@ -54,9 +54,7 @@ class SamplingPolicy(ABC):
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         """An index into the functions for each query of the batch (the same for all in most policies)."""
 
-    def origins(
-        self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
+    def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         """The function of each negative [b, count], ascending in a row: what `choose` says, for all of a query's."""
         return np.repeat(self.choose(batch, training, rng)[:, None], count, 1)
 
@@ -75,7 +73,7 @@ class SamplingPolicy(ABC):
             negatives: int32 [b, n], −1 for none.
             step: of the update with them.
             training: after that update.
-            rng: all its chance.
+            rng: every random draw comes from it.
         """
 
     def state_dict(self) -> dict[str, Any]:
@@ -83,4 +81,4 @@ class SamplingPolicy(ABC):
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027
-        """Continue from `state_dict`, after `begin`."""
+        """Continue from `state_dict`, after `start_run`."""

@@ -1,4 +1,4 @@
-"""A function by chance for each batch."""
+"""Chooses a retrieval function at random for each batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From easy to hard by a fixed schedule."""
+"""Moves from easy to hard retrieval functions by a fixed schedule."""
 
 from __future__ import annotations
 

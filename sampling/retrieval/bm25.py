@@ -1,4 +1,4 @@
-"""BM25's top documents."""
+"""Ranks documents by BM25."""
 
 from __future__ import annotations
 

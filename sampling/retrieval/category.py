@@ -1,4 +1,4 @@
-"""Documents by where they stand in the categories, seen from the query."""
+"""Draws documents from the query's subcategory, its category, or outside of both."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ranking.encoding import EncodedCollection
 from ranking.labels import labels_of
 from ranking.ranked_lists import RankedLists
-from sampling.retrieval.function import Offer, RetrievalFunction
-from sampling.retrieval.ranked import draw_places, moved_past
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from sampling.retrieval.ranked import draw_positions, skip_excluded
 
 Places = NDArray[np.int64]
 SUBCATEGORY, CATEGORY, OUTSIDE = "same subcategory", "same category", "other categories"
@@ -33,7 +33,7 @@ class CategoryFunction(RetrievalFunction):
 
     regions: tuple[str, str, str]
 
-    def ready(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
+    def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         self.fallback = 0
         documents = labels_of(encoded.documents, "function").astype(np.int64)
         queries = encoded.queries.labels
@@ -64,7 +64,7 @@ class CategoryFunction(RetrievalFunction):
         }
         self._regions = [_Region(relevant, *bounds[name]) for name in self.regions]
 
-    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
         queries = np.asarray(queries)
         documents = np.full((len(queries), count), -1, np.int32)
         missing = np.full(len(queries), count)
@@ -79,9 +79,9 @@ class CategoryFunction(RetrievalFunction):
                 given = there.sum(1)
                 missing[rows] -= given
                 self.fallback += int(given.sum()) if step else 0
-        return Offer(documents, np.full(documents.shape, np.nan, np.float32))
+        return CandidateBatch(documents, np.full(documents.shape, np.nan, np.float32))
 
-    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
         return self.sample(queries, count, rng)  # a region has no order
 
     def state_dict(self) -> dict[str, Any]:
@@ -136,8 +136,8 @@ class _Region:
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """`count` distinct places of each query [q, count], and which of them there are."""
         counts = self.counts[queries]
-        drawn = draw_places(counts, count, rng)
-        steps = moved_past(drawn, self.before, self.offsets, queries)
+        drawn = draw_positions(counts, count, rng)
+        steps = skip_excluded(drawn, self.before, self.offsets, queries)
         start, hole = self.start[queries][:, None], self.hole[queries][:, None]
         places = start + steps
         return places + np.where(places >= hole, self.width[queries][:, None], 0), np.arange(count) < counts[:, None]

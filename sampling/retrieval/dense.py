@@ -1,4 +1,4 @@
-"""Documents near the query by the vectors of the ranker that is being trained."""
+"""Finds the documents nearest to a query by the vectors of the ranker that is being trained."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ranking.index import IndexOptions
 from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
 from sampling.guard import Guard
-from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.retrieval.negative_index import LocalIndex, NegativeIndex
-from sampling.retrieval.ranked import draw_places
+from sampling.retrieval.ranked import draw_positions
 
 if TYPE_CHECKING:
     from ranking.training import RankerTraining
 
 MODES = ("never", "sync", "async", "lagged")
-LOSSES = ("wait", "continue")
+ON_LOST_INDEX = ("wait", "continue")
 WIDEST = 8
 """How many times the depth the index is asked for, at most, where the guard takes most of what it finds."""
 
@@ -42,8 +42,8 @@ class Refresh:
         every: steps between two publications.
         lag: of `lagged`; `every` when None.
         max_staleness: of `async`: steps by which a version may be older than the trainer, who waits otherwise.
-        on_lost_index: what a trainer does that has lost an index which is not in its process: `wait` for it to come
-            back, or `continue` with what it has.
+        on_lost_index: what a trainer does when an index in another process is lost: `wait` until it is back, or
+            `continue` with the answers that it has.
 
     Raises:
         BadInput: where a value is out of its range, or belongs to another mode.
@@ -56,7 +56,7 @@ class Refresh:
     on_lost_index: Literal["wait", "continue"] = "wait"
 
     def __post_init__(self) -> None:
-        for name, value, known in (("mode", self.mode, MODES), ("on_lost_index", self.on_lost_index, LOSSES)):
+        for name, value, known in (("mode", self.mode, MODES), ("on_lost_index", self.on_lost_index, ON_LOST_INDEX)):
             if value not in known:
                 raise BadInput(f"{name} is {value!r}", f"refresh.{name}", f"choose one of {', '.join(known)}")
         if self.every < 1:
@@ -118,15 +118,15 @@ class Dense(RetrievalFunction):
         self._served: NegativeIndex | None = None
         self._loaded: dict[str, Any] | None = None
 
-    def ready(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
+    def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         self.encoded = encoded
         self.relevant = encoded.judgements.relevant()
 
-    def serve(self, index: NegativeIndex) -> None:
+    def attach_index(self, index: NegativeIndex) -> None:
         """Use this index instead of one in this process."""
         self._served = index
 
-    def begin(self, training: RankerTraining) -> None:
+    def start_run(self, training: RankerTraining) -> None:
         ranker = training.ranker
         if not isinstance(ranker, DenseRanker):
             raise BadInput(
@@ -150,15 +150,15 @@ class Dense(RetrievalFunction):
         else:
             self.service.publish(ranker.state_dict(), training.step)
 
-    def follow(self, training: RankerTraining) -> None:
+    def after_update(self, training: RankerTraining) -> None:
         if self.refresh.mode != "never" and training.step % self.refresh.every == 0 and not training.diverged:
             self.service.publish(self.ranker.state_dict(), training.step)
 
-    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
         lists = self._lists(np.asarray(queries))
-        return _offer(lists, draw_places(lists.counts, count, rng))
+        return _offer(lists, draw_positions(lists.counts, count, rng))
 
-    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
         lists = self._lists(np.asarray(queries))
         return _offer(lists, np.broadcast_to(np.arange(count), (len(queries), count)))
 
@@ -208,10 +208,10 @@ def _among(documents: NDArray[np.int32], positives: NDArray[np.int32], size: int
     return np.isin(rows + documents, (rows + positives)[positives >= 0])
 
 
-def _offer(lists: RankedLists, places: NDArray[np.integer]) -> Offer:
+def _offer(lists: RankedLists, places: NDArray[np.integer]) -> CandidateBatch:
     """The documents at the first so many places [q, count] of each list as its length allows."""
     count = places.shape[1]
     there = (np.arange(count) < lists.counts[:, None]) & bool(lists.documents.shape[1])
     places = np.where(there, places, 0)
     documents = np.where(there, np.take_along_axis(lists.documents, places, 1), -1)
-    return Offer(documents, np.where(there, np.take_along_axis(lists.scores, places, 1), -np.inf))
+    return CandidateBatch(documents, np.where(there, np.take_along_axis(lists.scores, places, 1), -np.inf))

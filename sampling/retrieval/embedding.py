@@ -1,4 +1,4 @@
-"""Documents near the query by a fixed bi-encoder."""
+"""Finds the documents nearest to a query by the vectors of a fixed bi-encoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of every retrieval function."""
+"""Defines what every retrieval function does: offer documents as negatives for queries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Offer:
+class CandidateBatch:
     """Documents that a retrieval function offers as negatives, none of them judged relevant.
 
     Args:
@@ -35,9 +35,9 @@ class RetrievalFunction(ABC):
     """f: Q × C → C_r, an action of the agent (Cohen et al. 2019, section 3.1.1): ranks documents for a query.
 
     A function lives in two places. Where a study starts, `rank` does the work that needs text, once
-    for all runs; its lists travel to the runs as arrays. In a run, `ready` takes them, and `sample`
+    for all runs; its lists travel to the runs as arrays. In a run, `prepare` takes them, and `sample`
     and `top` serve each batch. A function that ranks by itself leaves `rank` as it is. One that follows
-    the ranker has `begin` and `follow` too.
+    the ranker has `start_run` and `after_update` too.
 
     Args:
         guarded: documents that it dropped by itself as probable false negatives, so far.
@@ -62,7 +62,7 @@ class RetrievalFunction(ABC):
         return None
 
     @abstractmethod
-    def ready(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
+    def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         """Prepare for a run.
 
         Args:
@@ -71,17 +71,17 @@ class RetrievalFunction(ABC):
         """
 
     @abstractmethod
-    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
         """`count` distinct documents drawn uniformly from each query's list."""
 
     @abstractmethod
-    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
         """The first `count` documents of each query's list."""
 
-    def begin(self, training: RankerTraining) -> None:  # noqa: B027  (most functions do nothing)
+    def start_run(self, training: RankerTraining) -> None:  # noqa: B027  (most functions do nothing)
         """Called before the first batch, and after `load_state_dict`."""
 
-    def follow(self, training: RankerTraining) -> None:  # noqa: B027
+    def after_update(self, training: RankerTraining) -> None:  # noqa: B027
         """Called after each update of the ranker."""
 
     def state_dict(self) -> dict[str, Any]:
@@ -89,4 +89,4 @@ class RetrievalFunction(ABC):
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: B027
-        """Continue from `state_dict` at the next `begin`."""
+        """Continue from `state_dict` at the next `start_run`."""

@@ -1,4 +1,4 @@
-"""What a dense function asks of an index that follows the ranker, and one that lives in this process."""
+"""Defines the index that dense negatives are searched in, and one that lives in the trainer's process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents from anywhere in the collection."""
+"""Draws documents from the whole collection."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from ranking.encoding import EncodedCollection
 from ranking.ranked_lists import RankedLists
-from sampling.retrieval.function import Offer, RetrievalFunction
-from sampling.retrieval.ranked import draw_places, moved_past
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from sampling.retrieval.ranked import draw_positions, skip_excluded
 
 
 class RandomFunction(RetrievalFunction):
     """d ~ U(C) (Cohen et al. 2019, section 3.1.1): every document but the relevant ones, in random order."""
 
-    def ready(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
+    def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         relevant = encoded.judgements.relevant()
         self.size = len(encoded.documents)
         self.offsets = relevant.offsets
@@ -23,11 +23,11 @@ class RandomFunction(RetrievalFunction):
         rank = np.arange(len(relevant.documents)) - np.repeat(relevant.offsets[:-1], np.diff(relevant.offsets))
         self.before = relevant.documents - rank
 
-    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
         counts = self.size - (self.offsets[np.asarray(queries) + 1] - self.offsets[queries])
-        moved = moved_past(draw_places(counts, count, rng), self.before, self.offsets, queries)
+        moved = skip_excluded(draw_positions(counts, count, rng), self.before, self.offsets, queries)
         documents = np.where(np.arange(count) < counts[:, None], moved, -1).astype(np.int32)
-        return Offer(documents, np.full(documents.shape, np.nan, np.float32))
+        return CandidateBatch(documents, np.full(documents.shape, np.nan, np.float32))
 
-    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
         return self.sample(queries, count, rng)  # any order is as random as another

@@ -1,4 +1,4 @@
-"""Retrieval functions that rank ahead of time."""
+"""Serves retrieval functions whose lists are ranked before training."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
-from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 
 class Ranked(RetrievalFunction):
@@ -26,28 +26,30 @@ class Ranked(RetrievalFunction):
             raise BadInput(f"depth is {depth}", "function", "choose a whole number from 1 up")
         self.depth = depth
 
-    def ready(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
+    def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         if lists is None:
             raise ValueError(f"{type(self).__name__} ranks ahead of time and got no lists")
         self.lists = lists
         self.counts = lists.counts
 
-    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
         counts = self.counts[queries]
-        places = draw_places(counts, count, rng)
+        places = draw_positions(counts, count, rng)
         return self._offer(queries, places, np.arange(count) < counts[:, None])
 
-    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> Offer:
+    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
         places = np.broadcast_to(np.arange(count), (len(queries), count))
         return self._offer(queries, places, places < self.counts[queries][:, None])
 
-    def _offer(self, queries: NDArray[np.integer], places: NDArray[np.integer], there: NDArray[np.bool_]) -> Offer:
+    def _offer(
+        self, queries: NDArray[np.integer], places: NDArray[np.integer], there: NDArray[np.bool_]
+    ) -> CandidateBatch:
         rows, places = np.asarray(queries)[:, None], np.where(there, places, 0)
         documents = np.where(there, self.lists.documents[rows, places], -1)
-        return Offer(documents, np.where(there, self.lists.scores[rows, places], -np.inf))
+        return CandidateBatch(documents, np.where(there, self.lists.scores[rows, places], -np.inf))
 
 
-def draw_places(counts: NDArray[np.integer], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def draw_positions(counts: NDArray[np.integer], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """`count` distinct places below each row's `counts`, uniformly, as far as there are so many.
 
     Floyd's algorithm (Bentley and Floyd 1987), for all rows at once: its cost depends on how many are
@@ -67,7 +69,7 @@ def draw_places(counts: NDArray[np.integer], count: int, rng: np.random.Generato
     return places
 
 
-def moved_past(
+def skip_excluded(
     steps: NDArray[np.int64], before: NDArray[np.integer], offsets: NDArray[np.int64], queries: NDArray[np.integer]
 ) -> NDArray[np.int64]:
     """Steps that leave out some of each query's: moved past as many of these as have no more others before them.

@@ -1,4 +1,4 @@
-"""Candidates from any system's run."""
+"""Reads candidates from the TREC run of any system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents near the query in a space of word vectors."""
+"""Finds the documents nearest to a query by tf·idf-weighted mean word vectors."""
 
 from __future__ import annotations
 

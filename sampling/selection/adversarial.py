@@ -1,4 +1,4 @@
-"""Negatives from a generator that learns what deceives the ranker."""
+"""Picks negatives by a generator that learns to deceive the ranker (IRGAN)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ranking.errors import BadInput
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
 from ranking.training import gradient_norm
-from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector, pick
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Drawn(Offer):
+class Drawn(CandidateBatch):
     """What the generator drew, and what it drew from.
 
     Args:
@@ -72,7 +72,7 @@ class Adversarial(Selector):
             raise BadInput(f"no reward {reward!r}", "selector.reward", "choose softplus or sigmoid")
         self.candidates, self.temperature, self.lr, self.reward = candidates, temperature, lr, reward
 
-    def begin(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
+    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         self.generator: Ranker = copy.deepcopy(training.ranker)
         # Fused: one pass over all weights, as for the ranker.
         self.optimizer = torch.optim.Adam(self.generator.parameters(), self.lr, fused=True)
@@ -85,39 +85,46 @@ class Adversarial(Selector):
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> Drawn:
-        offer = function.sample(batch.queries, max(self.candidates, count), rng)
-        logits = score_candidates(self.generator, training.encoded, batch.queries, offer.documents) / self.temperature
+        candidates = function.sample(batch.queries, max(self.candidates, count), rng)
+        logits = (
+            score_candidates(self.generator, training.encoded, batch.queries, candidates.documents) / self.temperature
+        )
         # The largest of logits plus Gumbel noise are draws one after the other without replacement (Gumbel-top-k).
-        drawn = pick(offer, logits + rng.gumbel(size=logits.shape), count)
-        return Drawn(drawn.documents, drawn.scores, offer.documents)
+        drawn = pick(candidates, logits + rng.gumbel(size=logits.shape), count)
+        return Drawn(drawn.documents, drawn.scores, candidates.documents)
 
     def observe(
-        self, batch: Batch, offer: Offer, step: UpdateResult, training: RankerTraining, rng: np.random.Generator
+        self,
+        batch: Batch,
+        selected: CandidateBatch,
+        step: UpdateResult,
+        training: RankerTraining,
+        rng: np.random.Generator,
     ) -> None:
-        if not isinstance(offer, Drawn):
-            raise TypeError(f"{type(offer).__name__} is not what select returned")
+        if not isinstance(selected, Drawn):
+            raise TypeError(f"{type(selected).__name__} is not what select returned")
         self.optimizer.zero_grad(set_to_none=True)
-        self.surrogate(batch, offer, training).backward()
+        self.surrogate(batch, selected, training).backward()
         # Where ranker or generator has diverged, its weights stay.
         if math.isfinite(gradient_norm(self.generator.parameters())):
             self.optimizer.step()
 
-    def surrogate(self, batch: Batch, offer: Drawn, training: RankerTraining) -> Tensor:
+    def surrogate(self, batch: Batch, drawn: Drawn, training: RankerTraining) -> Tensor:
         """A scalar whose gradient is −1 times the REINFORCE estimate of ∇_φ J.
 
         Args:
             batch: whose negatives were drawn.
-            offer: the draws.
+            drawn: the draws.
             training: of the ranker that pays for them.
         """
-        documents = training.encoded.documents.take(np.maximum(offer.candidates, 0).ravel())
+        documents = training.encoded.documents.take(np.maximum(drawn.candidates, 0).ravel())
         logits = self.generator(training.encoded.queries.take(batch.queries), documents) / self.temperature
-        rewards = self._rewards(torch.from_numpy(training.score(batch.queries, offer.candidates)).to(logits))
-        left = torch.from_numpy(offer.candidates >= 0).to(logits.device)
-        places = torch.from_numpy((offer.candidates[:, None] == offer.documents[:, :, None]).argmax(-1))
+        rewards = self._rewards(torch.from_numpy(training.score(batch.queries, drawn.candidates)).to(logits))
+        left = torch.from_numpy(drawn.candidates >= 0).to(logits.device)
+        places = torch.from_numpy((drawn.candidates[:, None] == drawn.documents[:, :, None]).argmax(-1))
         gains = []
         for draw, place in enumerate(places.to(logits.device).T):
-            rows = torch.from_numpy(np.flatnonzero(offer.documents[:, draw] >= 0)).to(logits.device)
+            rows = torch.from_numpy(np.flatnonzero(drawn.documents[:, draw] >= 0)).to(logits.device)
             log_shares = torch.log_softmax(logits[rows].masked_fill(~left[rows], -torch.inf), 1)
             expected = (log_shares.detach().exp() * rewards[rows]).sum(1)
             chosen = place[rows, None]

@@ -1,4 +1,4 @@
-"""Dynamic-λ: negatives that the ranker itself scores high."""
+"""Picks negatives that the ranker itself scores high (Dynamic-λ)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranking.errors import BadInput
-from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector, pick
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ class Dynamic(Selector):
         count: int,
         training: RankerTraining,
         rng: np.random.Generator,
-    ) -> Offer:
-        offer = function.sample(batch.queries, max(self.candidates, count), rng)
-        scores = training.score(batch.queries, offer.documents)
-        ordered = pick(offer, scores, offer.documents.shape[1])
+    ) -> CandidateBatch:
+        candidates = function.sample(batch.queries, max(self.candidates, count), rng)
+        scores = training.score(batch.queries, candidates.documents)
+        ordered = pick(candidates, scores, candidates.documents.shape[1])
         # The largest of log λ^k plus Gumbel noise are a draw without replacement (Gumbel-top-k).
         ranks = np.arange(ordered.documents.shape[1])
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""EER: negatives that the ranker is least sure about."""
+"""Picks the negatives that the ranker is least sure about (EER)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranking.errors import BadInput
-from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector, pick
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ class ErrorReduction(Selector):
         count: int,
         training: RankerTraining,
         rng: np.random.Generator,
-    ) -> Offer:
-        offer = function.sample(batch.queries, max(self.candidates, count), rng)
+    ) -> CandidateBatch:
+        candidates = function.sample(batch.queries, max(self.candidates, count), rng)
         # The positive stands first: a softmax shares out probability among it and the candidates.
-        together = np.concatenate([batch.positives[:, None], offer.documents], axis=1)
+        together = np.concatenate([batch.positives[:, None], candidates.documents], axis=1)
         probability = training.probabilities(batch.queries, together)[:, 1:].astype(np.float64)
         keys = self.sign * probability * np.log(np.maximum(probability, np.finfo(np.float64).tiny))
-        return pick(offer, keys, count)
+        return pick(candidates, keys, count)

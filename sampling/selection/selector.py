@@ -1,4 +1,4 @@
-"""The base of every selector."""
+"""Defines what every selector does: pick negatives from what a retrieval function offers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining, UpdateResult
@@ -18,10 +18,10 @@ class Selector(ABC):
     """Picks negatives from what a retrieval function offers.
 
     It sees the ranker's training, so it can ask for the ranker's scores of now. A subclass writes `select`; one that
-    learns while the ranker does also writes `begin`, `observe` and its state.
+    learns while the ranker does also writes `start_run`, `observe` and its state.
     """
 
-    def begin(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:  # noqa: B027
+    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:  # noqa: B027
         """Start afresh for a ranker that is about to be trained.
 
         Called once before the first `select`, and again after a state was loaded: the state is put back behind it.
@@ -39,20 +39,26 @@ class Selector(ABC):
         count: int,
         training: RankerTraining,
         rng: np.random.Generator,
-    ) -> Offer:
+    ) -> CandidateBatch:
         """`count` negatives for each query of the batch, fewer where the function offers fewer."""
 
     def observe(  # noqa: B027
-        self, batch: Batch, offer: Offer, step: UpdateResult, training: RankerTraining, rng: np.random.Generator
+        self,
+        batch: Batch,
+        selected: CandidateBatch,
+        step: UpdateResult,
+        training: RankerTraining,
+        rng: np.random.Generator,
     ) -> None:
         """Learn what a selection led to. Called once for each `select` of a batch, in their order, after the update.
 
         Args:
             batch: that `select` was given.
-            offer: that `select` returned, itself: a subclass of `Offer` can carry what learning needs.
-            step: of the update, with the scores of this batch's rows alone; columns 1 … belong to the offer.
+            selected: what `select` returned, itself: a subclass of `CandidateBatch` may carry
+                what learning needs.
+            step: of the update, with the scores of this batch's rows alone; columns 1 … are those of `selected`.
             training: after the update.
-            rng: all its chance.
+            rng: every random draw comes from it.
         """
 
     def state_dict(self) -> dict[str, Any]:
@@ -60,14 +66,16 @@ class Selector(ABC):
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027
-        """Continue from `state_dict`, after `begin`."""
+        """Continue from `state_dict`, after `start_run`."""
 
 
-def pick(offer: Offer, keys: NDArray[np.floating], count: int) -> Offer:
-    """The `count` documents of each row with the highest keys; what is not there (−1) comes last.
+def pick(candidates: CandidateBatch, keys: NDArray[np.floating], count: int) -> CandidateBatch:
+    """The `count` documents of each row with the highest keys; missing ones (−1) come last.
 
-    Equal keys stand in the offer's order.
+    Equal keys keep the order of the candidates.
     """
-    keys = np.where(offer.documents >= 0, keys, -np.inf)
+    keys = np.where(candidates.documents >= 0, keys, -np.inf)
     best = np.argsort(-keys, axis=1, kind="stable")[:, :count]
-    return Offer(np.take_along_axis(offer.documents, best, 1), np.take_along_axis(offer.scores, best, 1))
+    return CandidateBatch(
+        np.take_along_axis(candidates.documents, best, 1), np.take_along_axis(candidates.scores, best, 1)
+    )

@@ -1,4 +1,4 @@
-"""One set of negatives for a whole batch."""
+"""Picks one set of negatives for a whole batch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Shared(Selector):
         count: int,
         training: RankerTraining,
         rng: np.random.Generator,
-    ) -> Offer:
+    ) -> CandidateBatch:
         drawn = np.zeros(0, np.int32)
         for _ in range(DRAWS):
             more = function.sample(batch.queries, -(-count // len(batch)), rng).documents
@@ -40,4 +40,4 @@ class Shared(Selector):
                 break
         documents = np.broadcast_to(drawn, (len(batch), len(drawn)))
         grades = training.encoded.judgements.lookup(batch.queries, documents)
-        return Offer(np.where(grades > 0, -1, documents), np.full(documents.shape, np.nan, np.float32))
+        return CandidateBatch(np.where(grades > 0, -1, documents), np.full(documents.shape, np.nan, np.float32))

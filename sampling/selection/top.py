@@ -1,4 +1,4 @@
-"""The first of the offered documents."""
+"""Picks the first of the offered documents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector
 
 if TYPE_CHECKING:
@@ -23,5 +23,5 @@ class Top(Selector):
         count: int,
         training: RankerTraining,
         rng: np.random.Generator,
-    ) -> Offer:
+    ) -> CandidateBatch:
         return function.top(batch.queries, count, rng)

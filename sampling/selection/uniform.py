@@ -1,4 +1,4 @@
-"""Any of the offered documents."""
+"""Picks any of the offered documents at random."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector
 
 if TYPE_CHECKING:
@@ -23,5 +23,5 @@ class Uniform(Selector):
         count: int,
         training: RankerTraining,
         rng: np.random.Generator,
-    ) -> Offer:
+    ) -> CandidateBatch:
         return function.sample(batch.queries, count, rng)

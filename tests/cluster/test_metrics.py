@@ -166,12 +166,12 @@ def test_what_was_done_before_an_interrupt_is_not_counted_again_and_stages_are(t
             step=step, steps_per_epoch=3, examples=range(24), batch_size=8, running_loss=0.5, validations=[]
         )
 
-    succession: Any = SimpleNamespace(training=at(7))
-    look = TrainingMetrics(succession, {"study": "s", "method": "m"}, "AP@10")
+    staged: Any = SimpleNamespace(training=at(7))
+    look = TrainingMetrics(staged, {"study": "s", "method": "m"}, "AP@10")
     look()
     assert total(told, "pyrite_training_steps_total") == 0
-    succession.training.step = 9
-    before, succession.training = succession.training, at(4)
+    staged.training.step = 9
+    before, staged.training = staged.training, at(4)
     before.step = 12
     look()
     assert total(told, "pyrite_training_steps_total") == 5 + 4

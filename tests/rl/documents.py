@@ -29,7 +29,7 @@ DOCUMENTS, PAIRS, PICKS = 4, 2, 2
 def nearest(sources: Sources) -> TfIdf:
     """tf·idf, ready: six documents of each query, less those that are relevant."""
     function = TfIdf(depth=6)
-    function.ready(sources.encoded, function.rank(sources).without_relevant(sources.encoded.judgements))
+    function.prepare(sources.encoded, function.rank(sources).without_relevant(sources.encoded.judgements))
     return function
 
 

@@ -161,14 +161,14 @@ def picked(documents: list[list[int]], places: list[list[int]], cut: int, count:
 
 
 def test_a_document_picked_twice_and_one_behind_the_end_are_no_negatives() -> None:
-    offer = picked([[7, 5, 3, 1], [4, 2, -1, -1]], [[2, 0, 2], [3, 1, 1]], 4, 3)
-    assert offer.documents.tolist() == [[3, 7, -1], [-1, 2, -1]]
-    assert np.isneginf(offer.scores).tolist() == [[False, False, True], [True, False, True]]
+    candidates = picked([[7, 5, 3, 1], [4, 2, -1, -1]], [[2, 0, 2], [3, 1, 1]], 4, 3)
+    assert candidates.documents.tolist() == [[3, 7, -1], [-1, 2, -1]]
+    assert np.isneginf(candidates.scores).tolist() == [[False, False, True], [True, False, True]]
 
 
 def test_picks_may_be_more_than_the_batch_has() -> None:
-    offer = picked([[7, 5]], [[1, 0], [0, 0]], 2, 1)
-    assert offer.documents.tolist() == [[5]]
+    candidates = picked([[7, 5]], [[1, 0], [0, 0]], 2, 1)
+    assert candidates.documents.tolist() == [[5]]
 
 
 def test_no_pick_is_relevant(tiny_sources: Sources) -> None:
@@ -176,9 +176,9 @@ def test_no_pick_is_relevant(tiny_sources: Sources) -> None:
     examples, function = training.examples, nearest(tiny_sources)
     for place in range(DOCUMENTS):
         places = np.full((len(examples), 1), place)
-        offer = Picks(places, DOCUMENTS).select(examples, function, 1, training, np.random.default_rng(0))
-        assert (offer.documents >= 0).any()
-        assert not (tiny_sources.encoded.judgements.lookup(examples.queries, offer.documents) > 0).any()
+        candidates = Picks(places, DOCUMENTS).select(examples, function, 1, training, np.random.default_rng(0))
+        assert (candidates.documents >= 0).any()
+        assert not (tiny_sources.encoded.judgements.lookup(examples.queries, candidates.documents) > 0).any()
 
 
 def test_shares_say_how_many_picks_are_bm25s() -> None:

@@ -99,7 +99,7 @@ def test_the_functions_are_found_by_name(tiny_sources: Sources) -> None:
     policy.equip(agent, surroundings_of(tiny_sources))
     training, sampler = starts(tiny_sources, lambda: policy)(np.random.SeedSequence(7))
     turned = dict(reversed(sampler.functions.items()))
-    policy.begin(turned, training)
+    policy.start_run(turned, training)
     assert policy.places == [1, 0]
 
 

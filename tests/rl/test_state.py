@@ -58,10 +58,10 @@ class Scored(RetrievalFunction):
     def own_scores(self, sources, queries, documents):  # type: ignore[no-untyped-def]
         return documents.astype(np.float32)
 
-    def ready(self, encoded, lists) -> None:  # type: ignore[no-untyped-def]
+    def prepare(self, encoded, lists) -> None:  # type: ignore[no-untyped-def]
         pass
 
-    sample = top = ready  # type: ignore[assignment]
+    sample = top = prepare  # type: ignore[assignment]
 
 
 def test_similarity_is_that_of_the_lists(encoded_of, tiny) -> None:

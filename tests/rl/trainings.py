@@ -31,8 +31,8 @@ from sampling.selection.uniform import Uniform
 def functions_of(sources: Sources) -> dict[str, RetrievalFunction]:
     """BM25 and random, ready."""
     bm25, random = Bm25Function(depth=4), RandomFunction()
-    bm25.ready(sources.encoded, bm25.rank(sources).without_relevant(sources.encoded.judgements))
-    random.ready(sources.encoded, None)
+    bm25.prepare(sources.encoded, bm25.rank(sources).without_relevant(sources.encoded.judgements))
+    random.prepare(sources.encoded, None)
     return {"bm25": bm25, "random": random}
 
 

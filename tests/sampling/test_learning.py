@@ -18,7 +18,7 @@ from sampling.policies.mixture import Mixture
 from sampling.policies.policy import SamplingPolicy
 from sampling.policies.schedule import Schedule
 from sampling.retrieval.bm25 import Bm25Function
-from sampling.retrieval.function import Offer, RetrievalFunction
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
 from sampling.selection.adversarial import Adversarial
@@ -39,10 +39,10 @@ def sampler(training: RankerTraining, policy: SamplingPolicy, selector: Selector
     lists = [
         (np.array([10, 11, 3, 4, 6][: 5 - query % 3]), -np.arange(5 - query % 3, dtype=float)) for query in range(8)
     ]
-    functions["bm25"].ready(training.encoded, stack_lists(lists, 5))
+    functions["bm25"].prepare(training.encoded, stack_lists(lists, 5))
     if policy.chooses:
         functions = {"random": RandomFunction(), **functions}
-        functions["random"].ready(training.encoded, None)
+        functions["random"].prepare(training.encoded, None)
     return Sampler(policy, functions, selector, 2, np.random.default_rng(seed))
 
 
@@ -123,7 +123,7 @@ def test_a_state_without_what_was_learned_still_loads(way: str, tiny_training: C
     training = tiny_training()
     source = sampler(training, *WAYS[way]())
     advance(training, source, 2)
-    state = {key: value for key, value in source.state_dict().items() if key in ("rng", "tallies")}
+    state = {key: value for key, value in source.state_dict().items() if key in ("rng", "stats")}
     again = sampler(training, *WAYS[way]())
     again.load_state_dict(from_bytes(to_bytes(state)))
     assert again.report() == source.report()
@@ -136,8 +136,8 @@ class Noting:
     def __init__(self) -> None:
         self.calls: list[Any] = []
 
-    def begin(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
-        self.calls.append(("begin", list(functions), training.step))
+    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
+        self.calls.append(("start_run", list(functions), training.step))
 
     def state_dict(self) -> dict[str, Any]:
         return {"calls": len(self.calls)}
@@ -158,13 +158,15 @@ class NotingPolicy(Noting, SamplingPolicy):
 class NotingSelector(Noting, Selector):
     def select(
         self, batch: Batch, function: RetrievalFunction, count: int, training: RankerTraining, rng: np.random.Generator
-    ) -> Offer:
+    ) -> CandidateBatch:
         self.offers = [*getattr(self, "offers", []), function.top(batch.queries, 1, rng)]
         self.calls.append(("select", batch.queries.tolist()))
         return self.offers[-1]
 
-    def observe(self, batch: Batch, offer: Offer, step: UpdateResult, training: RankerTraining, rng: Any) -> None:
-        place = next(place for place, mine in enumerate(self.offers) if mine is offer)
+    def observe(
+        self, batch: Batch, selected: CandidateBatch, step: UpdateResult, training: RankerTraining, rng: Any
+    ) -> None:
+        place = next(place for place, mine in enumerate(self.offers) if mine is selected)
         self.calls.append(("observe", place, batch.queries.tolist(), step.scores.tolist(), training.step))
 
 
@@ -178,20 +180,20 @@ def test_policy_and_selector_begin_once_and_hear_of_each_update(tiny_training: C
     source.observe(negatives, step)
     source.observe(negatives, step)  # what was learned from already is not learned from again
     assert policy.calls == [
-        ("begin", ["random", "bm25"], 0),
+        ("start_run", ["random", "bm25"], 0),
         "choose",
         ("observe", [one, other], negatives.tolist(), step.loss, 1),
     ]
     scores = step.scores.tolist()
     assert selector.calls == [
-        ("begin", ["random", "bm25"], 0),
+        ("start_run", ["random", "bm25"], 0),
         ("select", [one]),
         ("select", [other]),
         ("observe", 0, [one], [scores[0]], 1),
         ("observe", 1, [other], [scores[1]], 1),
     ]
     source.negatives(training.next_batch(), training)
-    assert [call[0] for call in policy.calls].count("begin") == 1
+    assert [call[0] for call in policy.calls].count("start_run") == 1
 
 
 def test_a_loaded_state_is_put_back_behind_begin(tiny_training: Callable[..., RankerTraining]) -> None:
@@ -202,5 +204,5 @@ def test_a_loaded_state_is_put_back_behind_begin(tiny_training: Callable[..., Ra
     assert (state["policy"], state["selector"]) == ({"calls": 3}, {"calls": 5})
     source.load_state_dict(state)
     source.negatives(training.next_batch(), training)
-    assert policy.calls[3:] == [("begin", ["random", "bm25"], 1), ("load", {"calls": 3}), "choose"]
-    assert selector.calls[5:7] == [("begin", ["random", "bm25"], 1), ("load", {"calls": 5})]
+    assert policy.calls[3:] == [("start_run", ["random", "bm25"], 1), ("load", {"calls": 3}), "choose"]
+    assert selector.calls[5:7] == [("start_run", ["random", "bm25"], 1), ("load", {"calls": 5})]

@@ -50,7 +50,7 @@ class Alternating(SamplingPolicy):
 def listed(lists: list[list[int]]) -> RetrievalFunction:
     function = Bm25Function()
     pairs = [(np.array(documents, int), -np.arange(len(documents), dtype=float)) for documents in lists]
-    function.ready(None, stack_lists(pairs, 4))  # type: ignore[arg-type]
+    function.prepare(None, stack_lists(pairs, 4))  # type: ignore[arg-type]
     return function
 
 
@@ -121,8 +121,8 @@ def test_a_selector_learns_of_its_own_part_of_the_batch() -> None:
         def __init__(self) -> None:
             self.seen: list[tuple[list[int], list[list[int]], list[list[float]]]] = []
 
-        def observe(self, batch: Any, offer: Any, step: Any, *rest: Any) -> None:
-            self.seen.append((batch.queries.tolist(), offer.documents.tolist(), step.scores.tolist()))
+        def observe(self, batch: Any, selected: Any, step: Any, *rest: Any) -> None:
+            self.seen.append((batch.queries.tolist(), selected.documents.tolist(), step.scores.tolist()))
 
     functions = {"a": listed([[1, 2], [3, 4]]), "b": listed([[5], [6]])}
     watching = Watching()
@@ -147,7 +147,7 @@ def test_state_saved_and_restored_gives_the_same_draws(
             "random": RandomFunction(),
             "list": listed([[1, 2, 3, 4], [5, 6], [7]]),
         }
-        functions["random"].ready(encoded, None)
+        functions["random"].prepare(encoded, None)
         return Sampler(Mixture(per="query"), functions, selector, 3, np.random.default_rng(seed))
 
     def draw(one: Sampler, times: int) -> list[list[list[int]]]:
@@ -207,7 +207,7 @@ def test_a_judged_relevant_document_is_never_a_negative_nor_one_shown_twice(
     sources = Sources(None, encoded, None)  # type: ignore[arg-type]
     functions: dict[str, RetrievalFunction] = {"random": RandomFunction(), "list": Everything(depth=7)}
     for function in functions.values():
-        function.ready(encoded, negatives_lists(function, sources, Guard())[0])
+        function.prepare(encoded, negatives_lists(function, sources, Guard())[0])
     one = Sampler(Mixture(per=per), functions, selector, count, np.random.default_rng(seed))
     for queries in ([0, 1, 2], [2], [1, 1, 0, 0, 2]):
         batch = batch_of(*queries)
@@ -217,7 +217,7 @@ def test_a_judged_relevant_document_is_never_a_negative_nor_one_shown_twice(
         for query, row in zip(queries, negatives.tolist(), strict=True):
             there = [document for document in row if document >= 0]
             relevant = {document for document, grade in judged[query].items() if grade > 0}
-            if per != "negative":  # two functions may offer the same one
+            if per != "negative":  # two functions may candidates the same one
                 assert len(set(there)) == len(there)
             assert not set(there) & relevant
             assert max(there, default=0) < size

@@ -30,8 +30,8 @@ FREE: Any = SimpleNamespace(
 
 def begun(functions: int = 2, **options: Any) -> Curriculum:
     policy = Curriculum(**options)
-    policy.ready([str(name) for name in range(functions)])
-    policy.begin(dict.fromkeys(policy.functions), FREE)  # type: ignore[arg-type]
+    policy.set_functions([str(name) for name in range(functions)])
+    policy.start_run(dict.fromkeys(policy.functions), FREE)  # type: ignore[arg-type]
     return policy
 
 
@@ -195,7 +195,7 @@ def test_saved_and_restored_between_choice_and_gain_it_goes_on_to_the_bit() -> N
 def test_begin_starts_afresh() -> None:
     policy = begun()
     shares(policy, np.random.default_rng(0), 1, 50)
-    policy.begin(dict.fromkeys(policy.functions), FREE)  # type: ignore[arg-type]
+    policy.start_run(dict.fromkeys(policy.functions), FREE)  # type: ignore[arg-type]
     assert (policy.weights.tolist(), len(policy.gains), policy.updates) == ([0, 0], 0, 0)
 
 
@@ -217,4 +217,4 @@ def test_options_out_of_range_are_bad_input(options: dict[str, Any], says: str) 
 
 def test_it_needs_several_functions() -> None:
     with pytest.raises(BadInput, match="chooses among functions"):
-        Curriculum().ready(["bm25"])
+        Curriculum().set_functions(["bm25"])

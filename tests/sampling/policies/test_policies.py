@@ -15,7 +15,7 @@ BATCH = Batch(np.arange(6), np.arange(6, dtype=np.int32))
 
 
 def chosen(policy: SamplingPolicy, names: list[str], times: int) -> np.ndarray:
-    policy.ready(names)
+    policy.set_functions(names)
     rng = np.random.default_rng(0)
     return np.array([policy.choose(BATCH, None, rng) for _ in range(times)])  # type: ignore[arg-type]
 
@@ -23,13 +23,13 @@ def chosen(policy: SamplingPolicy, names: list[str], times: int) -> np.ndarray:
 def test_fixed_takes_the_one_function() -> None:
     assert not chosen(Fixed(), ["bm25"], 3).any()
     with pytest.raises(BadInput, match="Fixed takes one function"):
-        Fixed().ready(["random", "bm25"])
+        Fixed().set_functions(["random", "bm25"])
 
 
 @pytest.mark.parametrize("policy", [RandomPolicy(), Mixture()])
 def test_choosing_needs_several_functions(policy: SamplingPolicy) -> None:
     with pytest.raises(BadInput, match="chooses among functions"):
-        policy.ready(["bm25"])
+        policy.set_functions(["bm25"])
 
 
 @pytest.mark.parametrize("policy", [RandomPolicy(), Mixture()])
@@ -60,7 +60,7 @@ def test_weights_at_the_edges_are_never_drawn() -> None:
             return np.array([0.0, np.nextafter(1, 0)])[:size]
 
     policy = Mixture([0, 1, 0], "query")
-    policy.ready(["a", "b", "c"])
+    policy.set_functions(["a", "b", "c"])
     two = BATCH.take(np.arange(2))
     assert policy.choose(two, None, Edge()).tolist() == [1, 1]  # type: ignore[arg-type]
 
@@ -73,6 +73,6 @@ def test_wrong_weights_are_bad_input(weights: list[float]) -> None:
 
 def test_as_many_weights_as_functions_and_a_known_unit() -> None:
     with pytest.raises(BadInput, match="2 weights"):
-        Mixture([1, 2]).ready(["a", "b", "c"])
+        Mixture([1, 2]).set_functions(["a", "b", "c"])
     with pytest.raises(BadInput, match="'epoch'"):
         Mixture(per="epoch")

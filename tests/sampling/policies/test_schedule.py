@@ -18,7 +18,7 @@ BATCH = Batch(np.arange(6), np.arange(6, dtype=np.int32))
 
 def chosen(policy: Schedule, names: list[str], steps: int, times: int = 1) -> np.ndarray:
     """The choices at each step [steps, times, queries], of epochs of 10 batches."""
-    policy.ready(names)
+    policy.set_functions(names)
     rng = np.random.default_rng(0)
     trainings: list[Any] = [SimpleNamespace(step=step, steps_per_epoch=10) for step in range(steps)]
     return np.array([[policy.choose(BATCH, training, rng) for _ in range(times)] for training in trainings])
@@ -94,4 +94,4 @@ def test_options_out_of_range_are_bad_input(options: dict[str, Any], says: str) 
 
 def test_it_needs_an_easy_and_a_hard_function() -> None:
     with pytest.raises(BadInput, match="chooses among functions"):
-        Schedule().ready(["bm25"])
+        Schedule().set_functions(["bm25"])

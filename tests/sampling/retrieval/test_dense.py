@@ -73,15 +73,15 @@ def bag_training(tiny_sources: Sources) -> Callable[..., RankerTraining]:
 
 def started(training: RankerTraining, guard: Guard | None = None, **options: Any) -> Dense:
     function = Dense(**options)
-    function.ready(training.encoded, None)
+    function.prepare(training.encoded, None)
     if guard:
         function.guard = guard
-    function.begin(training)
+    function.start_run(training)
     return function
 
 
 def sampler(function: Dense, training: RankerTraining) -> Sampler:
-    function.ready(training.encoded, None)
+    function.prepare(training.encoded, None)
     return Sampler(Fixed(), {"dense": function}, Uniform(), 2, np.random.default_rng(0))
 
 
@@ -113,14 +113,14 @@ def test_top_is_the_order_of_the_products_without_the_relevant(bag_training: Cal
     training = bag_training()
     function = started(training, depth=6)
     queries = np.array([2, 0, 2])
-    offer = function.top(queries, 4, np.random.default_rng(0))
+    candidates = function.top(queries, 4, np.random.default_rng(0))
     of_queries = products(training, queries)
     for row, query in enumerate(queries):
         order = sorted(range(12), key=lambda d: (-of_queries[row, d], d))
         expected = [d for d in order if d not in relevant_to(training, query)][:4]
-        assert offer.documents[row].tolist() == expected
-        assert offer.scores[row] == pytest.approx(of_queries[row, expected], rel=1e-5)
-    assert offer.documents.dtype == np.int32
+        assert candidates.documents[row].tolist() == expected
+        assert candidates.scores[row] == pytest.approx(of_queries[row, expected], rel=1e-5)
+    assert candidates.documents.dtype == np.int32
     assert (function.version, function.age) == (0, 0)
 
 
@@ -148,7 +148,7 @@ def test_neither_relevant_nor_guarded_documents_are_served(
     function = started(training, guard, depth=12)
     queries = np.arange(8)
     of_queries = products(training, queries)
-    offer, dropped = function.top(queries, 12, np.random.default_rng(0)), 0
+    candidates, dropped = function.top(queries, 12, np.random.default_rng(0)), 0
     for query in queries:
         relevant = relevant_to(training, query)
         best = max(of_queries[query, list(relevant)])
@@ -156,7 +156,7 @@ def test_neither_relevant_nor_guarded_documents_are_served(
         rest = [d for d in range(12) if d not in relevant]
         allowed = {d for d in rest if of_queries[query, d] <= limit}
         dropped += len(rest) - len(allowed)
-        assert set(offer.documents[query][offer.documents[query] >= 0].tolist()) == allowed
+        assert set(candidates.documents[query][candidates.documents[query] >= 0].tolist()) == allowed
     assert 0 < dropped < 8 * 12
     assert function.guarded == dropped
 
@@ -187,8 +187,8 @@ def test_a_guard_that_takes_the_head_looks_further_down(encoded_of: Callable[...
 
     training: Any = Training()
     function = started(training, Guard(absolute=2), depth=6)
-    offer = function.top(np.array([0]), 6, np.random.default_rng(0))
-    assert offer.documents.tolist() == [[32, 33, 34, 35, 36, 37]]
+    candidates = function.top(np.array([0]), 6, np.random.default_rng(0))
+    assert candidates.documents.tolist() == [[32, 33, 34, 35, 36, 37]]
     shallow = started(training, Guard(absolute=2), depth=3)  # 8 × 3 = 24 is as far as it looks
     assert shallow.top(np.array([0]), 2, np.random.default_rng(0)).documents.tolist() == [[-1, -1]]
 
@@ -224,7 +224,7 @@ def test_weights_are_published_at_the_start_and_every_so_many_steps(
 ) -> None:
     training, service = bag_training(), ByHand()
     function = Dense(depth=4, refresh=Refresh("async", every=2))
-    function.serve(service)
+    function.attach_index(service)
     source = sampler(function, training)
     before = float(training.ranker.table.detach().sum())  # type: ignore[union-attr]
     steps(source, training, 5)
@@ -243,23 +243,23 @@ def test_a_loaded_state_is_the_service_s_and_nothing_is_published_over_it(
 ) -> None:
     training, service = bag_training(), ByHand()
     function = Dense(refresh=Refresh("async"))
-    function.serve(service)
-    function.ready(training.encoded, None)
+    function.attach_index(service)
+    function.prepare(training.encoded, None)
     function.load_state_dict({"guarded": 9, "index": {"mine": 6}})
-    function.begin(training)
+    function.start_run(training)
     assert (service.loaded, service.published, function.guarded) == ({"mine": 6}, [], 9)
-    function.begin(training)  # another training of the same function starts afresh
+    function.start_run(training)  # another training of the same function starts afresh
     assert (len(service.published), function.guarded) == (1, 0)
 
 
 def test_a_training_that_diverged_publishes_nothing(bag_training: Callable[..., RankerTraining]) -> None:
     training, service = bag_training(), ByHand()
     function = Dense(refresh=Refresh("async", every=1))
-    function.serve(service)
-    function.ready(training.encoded, None)
-    function.begin(training)
+    function.attach_index(service)
+    function.prepare(training.encoded, None)
+    function.start_run(training)
     training.diverged = True
-    function.follow(training)
+    function.after_update(training)
     assert len(service.published) == 1
 
 
@@ -290,12 +290,12 @@ def test_a_refreshed_index_ranks_as_the_ranker_does_and_a_frozen_one_as_it_did(
     )
     first = products(training, np.arange(8))
     for function in (refreshed, frozen):
-        function.begin(training)
+        function.start_run(training)
     for _ in range(3):
         batch = training.next_batch()
         training.update(batch, np.full((len(batch), 1), 11, np.int32))
-        refreshed.follow(training)
-        frozen.follow(training)
+        refreshed.after_update(training)
+        frozen.after_update(training)
     then = products(training, np.arange(8))
     rng = np.random.default_rng(0)
     tops = [function.top(np.arange(8), 12, rng).scores for function in (refreshed, frozen)]
@@ -312,11 +312,11 @@ def test_queries_of_now_search_an_old_index(bag_training: Callable[..., RankerTr
     batch = training.next_batch()
     training.update(batch, np.full((len(batch), 1), 11, np.int32))
     new = embed(training.ranker, training.encoded.queries, np.array([3]), queries=True)  # type: ignore[arg-type]
-    offer = function.top(np.array([3]), 1, np.random.default_rng(0))
+    candidates = function.top(np.array([3]), 1, np.random.default_rng(0))
     unjudged = [d for d in range(12) if d not in relevant_to(training, 3)]
     best = max(unjudged, key=lambda d: float(new[0] @ old[d]))
-    assert offer.documents[0, 0] == best
-    assert offer.scores[0, 0] == pytest.approx(float(new[0] @ old[best]), rel=1e-5)
+    assert candidates.documents[0, 0] == best
+    assert candidates.scores[0, 0] == pytest.approx(float(new[0] @ old[best]), rel=1e-5)
 
 
 @pytest.mark.parametrize("refresh", [
@@ -399,8 +399,8 @@ def test_the_trace_and_the_report(bag_training: Callable[..., RankerTraining]) -
     training = bag_training()
     function, other = Dense(depth=4, refresh=Refresh("sync", every=2)), RandomFunction()
     function.guard = Guard(absolute=0.0)
-    function.ready(training.encoded, None)
-    other.ready(training.encoded, None)
+    function.prepare(training.encoded, None)
+    other.prepare(training.encoded, None)
     source = Sampler(
         Mixture(per="batch"), {"random": other, "dense": function}, Top(), 2, np.random.default_rng(3)
     )  # fmt: skip

@@ -67,10 +67,10 @@ def make(encoded_of: Callable[..., EncodedCollection]) -> Make:
             score=lambda queries, documents: np.where(documents < 0, -np.inf, PAYS[documents]).astype(np.float32),
         )
         selector = Adversarial(**options)
-        selector.begin({}, training)  # type: ignore[arg-type]
+        selector.start_run({}, training)  # type: ignore[arg-type]
         function = Bm25Function()
         lists = [(np.array(found, int), -np.arange(len(found), dtype=float)) for found in (LIST, [3], [])]
-        function.ready(None, stack_lists(lists, 4))  # type: ignore[arg-type]
+        function.prepare(None, stack_lists(lists, 4))  # type: ignore[arg-type]
         queries = np.array(rows or [0])
         return selector, training, function, Batch(queries, np.zeros(len(queries), np.int32))
 
@@ -82,9 +82,9 @@ def drawn(documents: list[list[int]], candidates: list[list[int]]) -> Drawn:
     return Drawn(array, np.zeros(array.shape, np.float32), np.array(candidates, np.int32))
 
 
-def gradient(selector: Adversarial, batch: Batch, offer: Drawn, training: Any) -> np.ndarray:
+def gradient(selector: Adversarial, batch: Batch, candidates: Drawn, training: Any) -> np.ndarray:
     selector.generator.zero_grad()
-    selector.surrogate(batch, offer, training).backward()
+    selector.surrogate(batch, candidates, training).backward()
     (scores,) = selector.generator.parameters()
     assert scores.grad is not None
     return -scores.grad.numpy().copy()
@@ -116,12 +116,12 @@ def test_the_gradient_is_reinforces_by_hand(make: Make, temperature: float, rewa
 def test_draws_of_all_queries_weigh_the_same_and_empty_places_nothing(make: Make) -> None:
     scores = np.array([0.0, 0.3, -0.2, 0.5, 0.0])
     selector, training, _, batch = make(scores.tolist(), rows=[0, 1, 2])
-    offer = drawn([[3, 1], [3, -1], [-1, -1]], [[4, 1, 3, 2], [3, -1, -1, -1], [-1, -1, -1, -1]])
+    candidates = drawn([[3, 1], [3, -1], [-1, -1]], [[4, 1, 3, 2], [3, -1, -1, -1], [-1, -1, -1, -1]])
     rewards = np.log1p(np.exp(PAYS.astype(float)))
     first = by_hand(scores, [1, 2, 3, 4], 3, rewards, 1.0)
     second = by_hand(scores, [1, 2, 4], 1, rewards, 1.0)
     # The second query's only document had to be drawn, which says nothing but counts as a draw.
-    assert gradient(selector, batch, offer, training) == pytest.approx((first + second) / 3, abs=1e-6)
+    assert gradient(selector, batch, candidates, training) == pytest.approx((first + second) / 3, abs=1e-6)
 
 
 def test_the_estimate_is_unbiased(make: Make) -> None:
@@ -144,8 +144,8 @@ def test_the_generator_moves_towards_what_the_discriminator_scores_high(make: Ma
     for _ in range(120):
         (scores,) = selector.generator.parameters()
         masses.append(torch.softmax(scores.detach()[1:], 0).numpy())
-        offer = selector.select(batch, function, 2, training, rng)
-        selector.observe(batch, offer, STEP, training, rng)
+        candidates = selector.select(batch, function, 2, training, rng)
+        selector.observe(batch, candidates, STEP, training, rng)
     of_best, of_worst = np.array(masses)[:, [2, 0]].T
     assert of_best[0] == of_worst[0] == 0.25
     assert of_best[40] > 0.4
@@ -160,45 +160,45 @@ def test_draws_follow_the_generator_and_its_temperature(make: Make) -> None:
     logits = np.log([1.0, 1.0, 2.0, 3.0, 4.0])
     for temperature in (1.0, 0.5):
         selector, training, function, batch = make(logits.tolist(), temperature=temperature, rows=[0] * 8000)
-        offer = selector.select(batch, function, 2, training, np.random.default_rng(0))
+        candidates = selector.select(batch, function, 2, training, np.random.default_rng(0))
         share = np.exp(logits[1:] / temperature)
         share /= share.sum()
-        counts = np.bincount(offer.documents[:, 0], minlength=5)[1:]
+        counts = np.bincount(candidates.documents[:, 0], minlength=5)[1:]
         assert chisquare(counts, share * 8000).pvalue > 0.01
         second = [sum(share[a] * share[b] / (1 - share[a]) for a in range(4) if a != b) for b in range(4)]
-        counts = np.bincount(offer.documents[:, 1], minlength=5)[1:]
+        counts = np.bincount(candidates.documents[:, 1], minlength=5)[1:]
         assert chisquare(counts, np.array(second) * 8000).pvalue > 0.01
 
 
 @pytest.mark.parametrize("count", [1, 3, 4, 6])
 def test_distinct_documents_of_the_lists_and_as_many_as_there_are(make: Make, count: int) -> None:
     selector, training, function, batch = make(rows=[0, 1, 2] * 10)
-    offer = selector.select(batch, function, count, training, np.random.default_rng(0))
-    assert offer.documents.dtype == np.int32
-    assert offer.documents.shape == offer.scores.shape
-    for query, row in zip(batch.queries, offer.documents[:, :count].tolist(), strict=True):
+    candidates = selector.select(batch, function, count, training, np.random.default_rng(0))
+    assert candidates.documents.dtype == np.int32
+    assert candidates.documents.shape == candidates.scores.shape
+    for query, row in zip(batch.queries, candidates.documents[:, :count].tolist(), strict=True):
         there = [document for document in row if document >= 0]
         assert len(set(there)) == len(there) == min(count, [4, 1, 0][query])
         assert set(there) <= {0: set(LIST), 1: {3}, 2: set()}[query]
         assert row[: len(there)] == there
-    selector.observe(batch, offer, STEP, training, np.random.default_rng(0))
+    selector.observe(batch, candidates, STEP, training, np.random.default_rng(0))
     assert all(torch.isfinite(parameter).all() for parameter in selector.generator.parameters())
 
 
 def test_no_candidate_at_all_changes_nothing(make: Make) -> None:
     selector, training, function, batch = make(rows=[2, 2])
-    offer = selector.select(batch, function, 3, training, np.random.default_rng(0))
-    assert (offer.documents == -1).all()
-    selector.observe(batch, offer, STEP, training, np.random.default_rng(0))
+    candidates = selector.select(batch, function, 3, training, np.random.default_rng(0))
+    assert (candidates.documents == -1).all()
+    selector.observe(batch, candidates, STEP, training, np.random.default_rng(0))
     (scores,) = selector.generator.parameters()
     assert not scores.any()
 
 
 def test_a_ranker_that_diverged_does_not_touch_the_generator(make: Make) -> None:
     selector, training, function, batch = make()
-    offer = selector.select(batch, function, 2, training, np.random.default_rng(0))
+    candidates = selector.select(batch, function, 2, training, np.random.default_rng(0))
     training.score = lambda queries, documents: np.full(documents.shape, np.nan, np.float32)
-    selector.observe(batch, offer, STEP, training, np.random.default_rng(0))
+    selector.observe(batch, candidates, STEP, training, np.random.default_rng(0))
     (scores,) = selector.generator.parameters()
     assert not scores.any()
 
@@ -206,7 +206,7 @@ def test_a_ranker_that_diverged_does_not_touch_the_generator(make: Make) -> None
 def test_it_starts_as_a_copy_of_the_ranker(tiny_training: Callable[..., RankerTraining]) -> None:
     training = tiny_training()
     selector = Adversarial()
-    selector.begin({}, training)
+    selector.start_run({}, training)
     for name, tensor in training.ranker.state_dict().items():
         assert torch.equal(tensor, selector.generator.state_dict()[name])
     shared = {id(parameter) for parameter in training.ranker.parameters()}
@@ -217,9 +217,9 @@ def test_saved_and_restored_it_goes_on_to_the_bit(make: Make) -> None:
     def go(selector: Adversarial, training: Any, function: Any, batch: Batch, rng: np.random.Generator) -> list[Any]:
         seen = []
         for _ in range(5):
-            offer = selector.select(batch, function, 2, training, rng)
-            selector.observe(batch, offer, STEP, training, rng)
-            seen.append(offer.documents.tolist())
+            candidates = selector.select(batch, function, 2, training, rng)
+            selector.observe(batch, candidates, STEP, training, rng)
+            seen.append(candidates.documents.tolist())
         return seen
 
     one, rng = make(rows=[0, 1, 0]), np.random.default_rng(0)

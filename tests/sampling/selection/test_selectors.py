@@ -10,7 +10,7 @@ from ranking.errors import BadInput
 from ranking.ranked_lists import stack_lists
 from ranking.training import Batch
 from sampling.retrieval.bm25 import Bm25Function
-from sampling.retrieval.function import Offer
+from sampling.retrieval.function import CandidateBatch
 from sampling.selection.dynamic import Dynamic
 from sampling.selection.error_reduction import ErrorReduction
 from sampling.selection.selector import Selector, pick
@@ -33,17 +33,17 @@ class Stub:
         return (1 / (1 + np.exp(-self.score(queries, documents)))).astype(np.float32)
 
 
-def select(selector: Selector, count: int, rows: int = 1, seed: int = 0, length: int = 6) -> Offer:
+def select(selector: Selector, count: int, rows: int = 1, seed: int = 0, length: int = 6) -> CandidateBatch:
     """From lists of which every second is empty but for one document."""
     function = Bm25Function()
     documents, scores = np.array(LIST[:length]), -np.arange(length, dtype=float)
-    function.ready(None, stack_lists([(documents, scores), (documents[:1], scores[:1])], length))  # type: ignore[arg-type]
+    function.prepare(None, stack_lists([(documents, scores), (documents[:1], scores[:1])], length))  # type: ignore[arg-type]
     batch = Batch(np.zeros(rows, np.int64), np.zeros(rows, np.int32))
     return selector.select(batch, function, count, Stub(), np.random.default_rng(seed))  # type: ignore[arg-type]
 
 
-def frequencies(offer: Offer, order: list[int]) -> np.ndarray:
-    return np.array([np.count_nonzero(offer.documents == document) for document in order])
+def frequencies(candidates: CandidateBatch, order: list[int]) -> np.ndarray:
+    return np.array([np.count_nonzero(candidates.documents == document) for document in order])
 
 
 ALL = [Uniform(), Top(), Dynamic(0.5, 4), Dynamic(0, 4), Dynamic(1, 9), ErrorReduction(4), ErrorReduction(9, "printed")]
@@ -52,17 +52,17 @@ ALL = [Uniform(), Top(), Dynamic(0.5, 4), Dynamic(0, 4), Dynamic(1, 9), ErrorRed
 @pytest.mark.parametrize("selector", ALL)
 @pytest.mark.parametrize("count", [1, 3, 6, 8])
 def test_distinct_documents_of_the_list_and_as_many_as_there_are(selector: Selector, count: int) -> None:
-    offer = select(selector, count, rows=40)
-    assert offer.documents.shape[0] == 40
-    assert offer.documents.shape[1] <= max(count, 6)
-    for row in offer.documents[:, :count].tolist():
+    candidates = select(selector, count, rows=40)
+    assert candidates.documents.shape[0] == 40
+    assert candidates.documents.shape[1] <= max(count, 6)
+    for row in candidates.documents[:, :count].tolist():
         there = [document for document in row if document >= 0]
         assert len(set(there)) == len(there) == min(count, 6)
         assert set(there) <= set(LIST)
         assert row[: len(there)] == there
-    assert offer.documents.shape == offer.scores.shape
+    assert candidates.documents.shape == candidates.scores.shape
     again = select(selector, count, rows=40)
-    np.testing.assert_array_equal(again.documents, offer.documents)
+    np.testing.assert_array_equal(again.documents, candidates.documents)
 
 
 def test_uniform_is_uniform_and_top_is_the_head() -> None:
@@ -71,9 +71,9 @@ def test_uniform_is_uniform_and_top_is_the_head() -> None:
 
 
 def test_dynamic_0_takes_the_rankers_top_and_keeps_the_functions_scores() -> None:
-    offer = select(Dynamic(0, 6), 3, 5)
-    assert offer.documents.tolist() == [BY_SCORE[:3]] * 5
-    assert offer.scores.tolist() == [[-4, -1, -3]] * 5
+    candidates = select(Dynamic(0, 6), 3, 5)
+    assert candidates.documents.tolist() == [BY_SCORE[:3]] * 5
+    assert candidates.scores.tolist() == [[-4, -1, -3]] * 5
 
 
 def test_dynamic_0_takes_the_top_of_what_was_drawn() -> None:
@@ -98,12 +98,12 @@ def test_dynamic_falls_geometrically_with_the_rankers_rank(lam: float) -> None:
 
 
 def test_dynamic_draws_the_second_from_what_the_first_left() -> None:
-    offer = select(Dynamic(0.5, 3), 2, 30_000, length=3)
+    candidates = select(Dynamic(0.5, 3), 2, 30_000, length=3)
     share = np.array([4, 2, 1]) / 7
     rank = {11: 0, 10: 1, 12: 2}  # of these three, by the ranker's score
     for first in range(3):
         for second in range(3):
-            pairs = sum(rank[a] == first and rank[b] == second for a, b in offer.documents.tolist())
+            pairs = sum(rank[a] == first and rank[b] == second for a, b in candidates.documents.tolist())
             probability = 0 if first == second else share[first] * share[second] / (1 - share[first])
             assert pairs / 30_000 == pytest.approx(probability, abs=0.01)
 
@@ -143,7 +143,7 @@ def test_an_unknown_form_is_bad_input() -> None:
 
 
 def test_pick_puts_what_is_not_there_last_and_keeps_ties_in_order() -> None:
-    offer = Offer(np.array([[5, -1, 7, 8]], np.int32), np.array([[1, -np.inf, 2, 3]], np.float32))
-    picked = pick(offer, np.array([[0.5, 9, 0.5, 1]]), 4)
+    candidates = CandidateBatch(np.array([[5, -1, 7, 8]], np.int32), np.array([[1, -np.inf, 2, 3]], np.float32))
+    picked = pick(candidates, np.array([[0.5, 9, 0.5, 1]]), 4)
     assert picked.documents.tolist() == [[8, 5, 7, -1]]
     assert picked.scores.tolist() == [[3, 1, 2, -np.inf]]

@@ -14,7 +14,7 @@ from sampling.selection.shared import Shared
 
 def offered(training: RankerTraining, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     function = RandomFunction()
-    function.ready(training.encoded, None)
+    function.prepare(training.encoded, None)
     batch = training.next_batch()
     documents = Shared().select(batch, function, count, training, np.random.default_rng(seed)).documents
     return batch.queries, documents

@@ -1,4 +1,4 @@
-"""What a trained ranker hands on of another function's lists."""
+"""Compresses ranked lists to the documents that a trained ranker scores highest."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from ranking.training import RankerTraining
 
 
-class HandedOn(Ranked):
+class CompressedLists(Ranked):
     """S_{i+1} = Top(f_i(S_i), K_i): the negatives of a list that a ranker scores highest (Pu et al. 2021, equation 4).
 
-    Made by `hand_on` between two stages of a training (`sampling.succession`), not from a configuration.
+    Made by `compress_lists` between two stages of a training (`sampling.staged_training`), not from a configuration.
 
     Args:
         lists: of all queries; without what is judged relevant.
@@ -29,7 +29,7 @@ class HandedOn(Ranked):
         self.lists, self.counts = lists, lists.counts
 
 
-def hand_on(
+def compress_lists(
     function: RetrievalFunction,
     training: RankerTraining,
     queries: NDArray[np.int64],
@@ -37,7 +37,7 @@ def hand_on(
     keep: int | None,
     rng: np.random.Generator,
     chunk: int = 256,
-) -> HandedOn:
+) -> CompressedLists:
     """The next stage's function.
 
     Args:
@@ -45,7 +45,7 @@ def hand_on(
         training: of this stage's ranker, which has ended.
         queries: the training queries; others get empty lists.
         shown: the head of each list that competes.
-        keep: negatives that are handed on, the ranker's best first; None hands all on as they stand.
+        keep: negatives that are kept, those that the ranker scores highest first; None keeps all as they are.
         rng: for functions whose head is chance.
         chunk: queries that are scored at once.
     """
@@ -54,12 +54,12 @@ def hand_on(
     scores = np.full(documents.shape, -np.inf, np.float32)
     for start in range(0, len(queries), chunk):
         rows = queries[start : start + chunk]
-        offer = function.top(rows, shown, rng)
-        keys = offer.scores if keep is None else training.score(rows, offer.documents)
-        order = np.argsort(np.where(offer.documents >= 0, -keys, np.inf), axis=1, kind="stable")[:, :width]
+        candidates = function.top(rows, shown, rng)
+        keys = candidates.scores if keep is None else training.score(rows, candidates.documents)
+        order = np.argsort(np.where(candidates.documents >= 0, -keys, np.inf), axis=1, kind="stable")[:, :width]
         if keep is None:
-            order = np.argsort(offer.documents < 0, axis=1, kind="stable")[:, :width]
+            order = np.argsort(candidates.documents < 0, axis=1, kind="stable")[:, :width]
         size = order.shape[1]
-        documents[rows, :size] = np.take_along_axis(offer.documents, order, 1)
+        documents[rows, :size] = np.take_along_axis(candidates.documents, order, 1)
         scores[rows, :size] = np.take_along_axis(keys, order, 1)
-    return HandedOn(RankedLists(documents, np.where(documents >= 0, scores, -np.inf).astype(np.float32)))
+    return CompressedLists(RankedLists(documents, np.where(documents >= 0, scores, -np.inf).astype(np.float32)))

@@ -34,10 +34,10 @@ def batch_of(size: int) -> Batch:
     return Batch(np.arange(size), np.zeros(size, np.int32))
 
 
-def origins(count: int, size: int, weights: list[float] | None = None, seed: int = 0) -> np.ndarray:
+def assigned(count: int, size: int, weights: list[float] | None = None, seed: int = 0) -> np.ndarray:
     policy = Mixture(WEIGHTS if weights is None else weights, "negative")
-    policy.ready([f"f{place}" for place in range(len(weights or WEIGHTS))])
-    return policy.origins(batch_of(size), count, NOTHING, np.random.default_rng(seed))
+    policy.set_functions([f"f{place}" for place in range(len(weights or WEIGHTS))])
+    return policy.assign(batch_of(size), count, NOTHING, np.random.default_rng(seed))
 
 
 def shares(drawn: np.ndarray, functions: int = 3) -> np.ndarray:
@@ -48,7 +48,7 @@ def shares(drawn: np.ndarray, functions: int = 3) -> np.ndarray:
 @pytest.mark.parametrize(("count", "expected"), [(10, [2, 3, 5]), (100, [20, 30, 50]), (200, [40, 60, 100])])
 def test_whole_proportions_are_exact_for_each_query(count: int, expected: list[int]) -> None:
     for seed in range(5):
-        drawn = origins(count, 400, seed=seed)
+        drawn = assigned(count, 400, seed=seed)
         assert drawn.shape == (400, count)
         assert drawn.dtype == np.int64
         assert (np.diff(drawn, axis=1) >= 0).all()  # a function's stand together
@@ -57,7 +57,7 @@ def test_whole_proportions_are_exact_for_each_query(count: int, expected: list[i
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 9, 11, 33])
 def test_others_are_the_whole_number_below_or_above(count: int) -> None:
-    counts = shares(origins(count, 20_000))
+    counts = shares(assigned(count, 20_000))
     assert (counts.sum(1) == count).all()
     for of_function, weight in zip(counts.T, WEIGHTS, strict=True):
         low = math.floor(count * weight + 1e-9)
@@ -71,14 +71,14 @@ def test_others_are_the_whole_number_below_or_above(count: int) -> None:
 
 
 def test_one_negative_a_query_follows_the_weights() -> None:
-    frequencies = np.bincount(origins(1, 30_000).ravel(), minlength=3)
+    frequencies = np.bincount(assigned(1, 30_000).ravel(), minlength=3)
     assert chisquare(frequencies, np.array(WEIGHTS) * 30_000).pvalue > 0.01
 
 
 @pytest.mark.parametrize("count", [1, 3, 7])
 def test_queries_are_shared_out_each_by_itself(count: int) -> None:
     """What one query gets says nothing about the next."""
-    first = shares(origins(count, 40_000))[:, 2] > count * 0.5
+    first = shares(assigned(count, 40_000))[:, 2] > count * 0.5
     pairs = np.bincount(2 * first[::2] + first[1::2], minlength=4)
     share = first.mean()
     expected = np.array([(1 - share) ** 2, (1 - share) * share, share * (1 - share), share**2])
@@ -91,7 +91,7 @@ def test_queries_are_shared_out_each_by_itself(count: int) -> None:
     st.integers(0, 99),
 )
 def test_any_weights(weights: list[float], count: int, seed: int) -> None:
-    counts = shares(origins(count, 7, weights, seed), len(weights))
+    counts = shares(assigned(count, 7, weights, seed), len(weights))
     assert (counts.sum(1) == count).all()
     for of_function, weight in zip(counts.T, weights, strict=True):
         wanted = count * weight / sum(weights)
@@ -109,15 +109,15 @@ def test_draws_at_the_edges(first: float, count: int) -> None:
 
     for weights, expected in ([0, 1, 0], [0, count, 0]), ([0, 0, 3], [0, 0, count]), ([1, 0, 0], [count, 0, 0]):
         policy = Mixture(weights, "negative")
-        policy.ready(NAMES)
-        assert shares(policy.origins(batch_of(2), count, NOTHING, Edge())).tolist() == [expected] * 2  # type: ignore[arg-type]
+        policy.set_functions(NAMES)
+        assert shares(policy.assign(batch_of(2), count, NOTHING, Edge())).tolist() == [expected] * 2  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("per", ["batch", "query"])
 def test_other_units_give_a_query_one_function(per: str) -> None:
     policy = Mixture(WEIGHTS, per)
-    policy.ready(NAMES)
-    drawn = policy.origins(batch_of(300), 4, NOTHING, np.random.default_rng(0))
+    policy.set_functions(NAMES)
+    drawn = policy.assign(batch_of(300), 4, NOTHING, np.random.default_rng(0))
     again = policy.choose(batch_of(300), NOTHING, np.random.default_rng(0))
     assert drawn.shape == (300, 4)
     assert drawn.tolist() == [[chosen] * 4 for chosen in again.tolist()]
@@ -127,7 +127,7 @@ def test_bad_options() -> None:
     with pytest.raises(BadInput, match="batch, query or negative"):
         Mixture(WEIGHTS, "document")
     with pytest.raises(BadInput, match="3 weights"):
-        Mixture(WEIGHTS, "negative").ready(NAMES[:2])
+        Mixture(WEIGHTS, "negative").set_functions(NAMES[:2])
 
 
 def test_the_configuration_is_the_papers() -> None:
@@ -146,7 +146,7 @@ def refined(encoded: EncodedCollection, count: int, seed: int = 0, selector: Any
         zip(NAMES, (SameSubcategory(), SameCategory(), OtherCategory()), strict=True)
     )
     for function in functions.values():
-        function.ready(encoded, None)
+        function.prepare(encoded, None)
     policy = Mixture(WEIGHTS, "negative")
     return Sampler(policy, functions, selector or Uniform(), count, np.random.default_rng(seed))
 

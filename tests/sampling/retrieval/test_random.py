@@ -13,7 +13,7 @@ from sampling.retrieval.random import RandomFunction
 
 def ready(encoded: EncodedCollection) -> RandomFunction:
     function = RandomFunction()
-    function.ready(encoded, None)
+    function.prepare(encoded, None)
     return function
 
 
@@ -21,13 +21,13 @@ def test_uniform_over_everything_that_is_not_relevant(encoded_of: Callable[..., 
     grades = {0: {0: 1, 1: 2, 4: 1, 6: 0, 9: 1}, 1: {}, 2: {5: 3}}
     function = ready(encoded_of([[1]] * 10, [[1]] * 3, grades))
     for query, allowed in ((0, [2, 3, 5, 6, 7, 8]), (1, list(range(10))), (2, [0, 1, 2, 3, 4, 6, 7, 8, 9])):
-        offer = function.sample(np.full(20_000, query), 3, np.random.default_rng(query))
-        documents, frequencies = np.unique(offer.documents, return_counts=True)
+        candidates = function.sample(np.full(20_000, query), 3, np.random.default_rng(query))
+        documents, frequencies = np.unique(candidates.documents, return_counts=True)
         assert documents.tolist() == allowed
-        sets = np.unique((1 << offer.documents.astype(np.int64)).sum(axis=1), return_counts=True)[1]
+        sets = np.unique((1 << candidates.documents.astype(np.int64)).sum(axis=1), return_counts=True)[1]
         assert chisquare(sets).pvalue > 0.01
         assert frequencies.sum() == 60_000
-        assert np.isnan(offer.scores).all()
+        assert np.isnan(candidates.scores).all()
 
 
 @settings(max_examples=60)
@@ -40,10 +40,10 @@ def test_never_relevant_never_twice_and_as_many_as_there_are(
     function = ready(encoded_of([[1]] * size, [[1]] * len(relevant), grades))
     queries = np.array(data.draw(st.lists(st.integers(0, len(relevant) - 1), max_size=5)), np.int64)
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    for offer in (function.sample(queries, count, rng), function.top(queries, count, rng)):
-        assert offer.documents.shape == offer.scores.shape == (len(queries), count)
-        assert (offer.documents.dtype, offer.scores.dtype) == (np.int32, np.float32)
-        for query, row in zip(queries, offer.documents.tolist(), strict=True):
+    for candidates in (function.sample(queries, count, rng), function.top(queries, count, rng)):
+        assert candidates.documents.shape == candidates.scores.shape == (len(queries), count)
+        assert (candidates.documents.dtype, candidates.scores.dtype) == (np.int32, np.float32)
+        for query, row in zip(queries, candidates.documents.tolist(), strict=True):
             there = [document for document in row if document >= 0]
             assert len(set(there)) == len(there) == min(count, size - len(relevant[query]))
             assert set(there) <= set(range(size)) - relevant[query]
@@ -63,6 +63,6 @@ def test_millions_of_documents(encoded_of: Callable[..., EncodedCollection]) -> 
             return size
 
     many = replace(last, documents=Many(last.documents.tokens, last.documents.offsets))
-    offer = ready(many).sample(np.zeros(2000, np.int64), 2, np.random.default_rng(0))
-    assert offer.documents.min() > 0
-    assert size * 0.99 < offer.documents.max() < size - 1
+    candidates = ready(many).sample(np.zeros(2000, np.int64), 2, np.random.default_rng(0))
+    assert candidates.documents.min() > 0
+    assert size * 0.99 < candidates.documents.max() < size - 1

@@ -1,4 +1,4 @@
-"""Rankers that are trained in turn, each on what the one before hands on."""
+"""Trains several rankers one after the other, each on lists that the one before compressed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from ranking.ranked_lists import RankedLists
 from ranking.training import RankerTraining
-from sampling.retrieval.handed_on import HandedOn, hand_on
+from sampling.retrieval.compressed_lists import CompressedLists, compress_lists
 from sampling.sampler import Sampler
 
 
-class Succession:
-    """SIR V1 and V2, or any objective with several stages; with one stage it is `RankerTraining.fit` and no more.
+class StagedTraining:
+    """Trains the stages of an objective: several for SIR V1 and V2, one for all others, which is `RankerTraining.fit`.
 
     After a stage each function's lists are compressed to what the stage's ranker scores highest, and the next ranker
     is trained on those, from the checkpoint again or from the weights that the stage has reached (Pu et al. 2021,
@@ -38,13 +38,13 @@ class Succession:
             on_epoch: called after each validation; may keep `state_dict`.
         """
         while True:
-            if self._wanted(self.stage):
+            if self._has_use(self.stage):
                 self.training.fit(self.sampler, on_epoch)
             if self.stage + 1 == len(self.stages):
                 return
             self._advance()
 
-    def _wanted(self, stage: int) -> bool:
+    def _has_use(self, stage: int) -> bool:
         """Whether anything comes of a stage: its weights, or what its ranker picks."""
         following = self.stages[stage + 1 :]
         return not following or following[0].flows or following[0].pick == "top"
@@ -59,19 +59,19 @@ class Succession:
         assert stage.block is not None
         queries = np.unique(before.examples.queries)
         keep = stage.block - 1 if stage.pick == "top" else None
-        handed = {
-            name: hand_on(function, before, queries, sampler.count, keep, sampler.rng)
+        compressed = {
+            name: compress_lists(function, before, queries, sampler.count, keep, sampler.rng)
             for name, function in sampler.functions.items()
         }
-        self._begin({name: function.lists for name, function in handed.items()})
+        self._start_stage({name: function.lists for name, function in compressed.items()})
         if stage.flows:
             self.training.ranker.load_state_dict(before.ranker.state_dict())
 
-    def _begin(self, lists: dict[str, RankedLists]) -> None:
+    def _start_stage(self, lists: dict[str, RankedLists]) -> None:
         self.training, self.sampler = self._assemble()
         block = self.stages[self.stage].block
         assert block is not None
-        self.sampler.functions = {name: HandedOn(handed) for name, handed in lists.items()}
+        self.sampler.functions = {name: CompressedLists(each) for name, each in lists.items()}
         self.sampler.count = block - 1
 
     def _report(self) -> list[dict[str, Any]]:
@@ -89,7 +89,7 @@ class Succession:
             "sampler": self.sampler.state_dict(),
             "stage": [self.stage, self.steps, self.epochs],
             "reports": self.reports,
-            "lists": {n: vars(f.lists) for n, f in self.sampler.functions.items() if isinstance(f, HandedOn)}
+            "lists": {n: vars(f.lists) for n, f in self.sampler.functions.items() if isinstance(f, CompressedLists)}
             if later
             else {},
         }
@@ -99,6 +99,6 @@ class Succession:
         self.stage, self.steps, self.epochs = state["stage"]
         self.reports = state["reports"]
         if self.stage:
-            self._begin({name: RankedLists(**lists) for name, lists in state["lists"].items()})
+            self._start_stage({name: RankedLists(**lists) for name, lists in state["lists"].items()})
         self.training.load_state_dict(state["training"])
         self.sampler.load_state_dict(state["sampler"])

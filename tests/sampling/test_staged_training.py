@@ -1,4 +1,4 @@
-"""Rankers trained in turn: what is handed on, where the weights start, and interrupts."""
+"""Rankers trained in turn: how lists are compressed, where the weights start, and interrupts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ranking.ranked_lists import stack_lists
 from ranking.training import RankerTraining
 from sampling.policies.fixed import Fixed
 from sampling.retrieval.bm25 import Bm25Function
-from sampling.retrieval.handed_on import HandedOn, hand_on
+from sampling.retrieval.compressed_lists import CompressedLists, compress_lists
 from sampling.sampler import Sampler
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
-from sampling.succession import Succession
+from sampling.staged_training import StagedTraining
 
 Assemble = Callable[[], tuple[RankerTraining, Sampler]]
 
@@ -35,7 +35,7 @@ def assemble(tiny_training: Callable[..., RankerTraining]) -> Callable[..., Asse
             function = Bm25Function()
             heads = [[10, 11, 3, 4, 6, 7, 2]] * 3 + [[3, 4, 6, 7, 2]] + [[10, 11, 3, 4, 6, 7, 2]] * 4
             lists = [(np.array(head), -np.arange(float(len(head)))) for head in heads]
-            function.ready(training.encoded, stack_lists(lists, 7))
+            function.prepare(training.encoded, stack_lists(lists, 7))
             return training, Sampler(Fixed(), {"bm25": function}, Uniform(), 6, np.random.default_rng(0))
 
         return make
@@ -43,31 +43,31 @@ def assemble(tiny_training: Callable[..., RankerTraining]) -> Callable[..., Asse
     return of
 
 
-def test_what_a_ranker_scores_highest_is_handed_on(assemble: Callable[..., Assemble]) -> None:
+def test_lists_keep_what_the_ranker_scores_highest(assemble: Callable[..., Assemble]) -> None:
     training, sampler = assemble(SequentialSIR([4, 3]))()
     function = sampler.functions["bm25"]
-    handed = hand_on(function, training, np.arange(4), 6, 3, np.random.default_rng(0), chunk=3)
+    compressed = compress_lists(function, training, np.arange(4), 6, 3, np.random.default_rng(0), chunk=3)
     for query in range(4):
         shown = function.top(np.array([query]), 6, np.random.default_rng(0)).documents[0]
         shown = shown[shown >= 0]
         scores = training.score(np.array([query]), shown[None])[0]
         expected = shown[np.argsort(-scores, kind="stable")][:3]
-        assert handed.lists.documents[query].tolist() == expected.tolist()
-        assert handed.lists.scores[query].tolist() == pytest.approx(sorted(scores, reverse=True)[:3], rel=1e-5)
-    assert (handed.lists.documents[4:] == -1).all()  # nobody asked
+        assert compressed.lists.documents[query].tolist() == expected.tolist()
+        assert compressed.lists.scores[query].tolist() == pytest.approx(sorted(scores, reverse=True)[:3], rel=1e-5)
+    assert (compressed.lists.documents[4:] == -1).all()  # nobody asked
 
 
 def test_a_pick_at_random_hands_all_on_to_draw_from(assemble: Callable[..., Assemble]) -> None:
     training, sampler = assemble(SequentialSIR([4, 3]))()
     function = sampler.functions["bm25"]
-    handed = hand_on(function, training, np.arange(4), 6, None, np.random.default_rng(0))
+    compressed = compress_lists(function, training, np.arange(4), 6, None, np.random.default_rng(0))
     head = function.top(np.arange(4), 6, np.random.default_rng(0)).documents
-    assert handed.lists.documents[:4].tolist() == head.tolist()
-    assert handed.counts.tolist() == [6, 6, 6, 5, 0, 0, 0, 0]
+    assert compressed.lists.documents[:4].tolist() == head.tolist()
+    assert compressed.counts.tolist() == [6, 6, 6, 5, 0, 0, 0, 0]
 
 
-def weights(succession: Succession) -> dict[str, torch.Tensor]:
-    return {name: tensor.clone() for name, tensor in succession.training.ranker.state_dict().items()}
+def weights(staged: StagedTraining) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in staged.training.ranker.state_dict().items()}
 
 
 @pytest.mark.parametrize("flows", [False, True])
@@ -76,23 +76,23 @@ def test_levels_start_from_the_checkpoint_or_from_the_weights_before(
 ) -> None:
     starts, ends = [], []
 
-    class Watched(Succession):
-        def _begin(self, lists: Any) -> None:
+    class Watched(StagedTraining):
+        def _start_stage(self, lists: Any) -> None:
             ends.append(weights(self))
-            super()._begin(lists)
+            super()._start_stage(lists)
 
-    succession = Watched(assemble(SequentialSIR([4, 3], flows=flows)))
-    starts.append(weights(succession))
+    staged = Watched(assemble(SequentialSIR([4, 3], flows=flows)))
+    starts.append(weights(staged))
     fit = RankerTraining.fit
 
     def watched(training: RankerTraining, source: Any, on_epoch: Any = None) -> None:
-        if succession.stage:
-            starts.append(weights(succession))
+        if staged.stage:
+            starts.append(weights(staged))
         fit(training, source, on_epoch)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RankerTraining, "fit", watched)
-        succession.fit(lambda training: None)
+        staged.fit(lambda training: None)
     assert len(starts) == 3
     assert len(ends) == 2
     for start, end in zip(starts[1:], ends, strict=True):
@@ -101,34 +101,34 @@ def test_levels_start_from_the_checkpoint_or_from_the_weights_before(
         assert not all(torch.equal(end[name], first[name]) for name in first)
 
 
-def test_later_stages_are_shown_what_was_handed_on(assemble: Callable[..., Assemble]) -> None:
-    succession = Succession(assemble(SequentialSIR([4, 3])))
-    succession.fit(lambda training: None)
-    rows = succession.report()
+def test_later_stages_are_trained_on_compressed_lists(assemble: Callable[..., Assemble]) -> None:
+    staged = StagedTraining(assemble(SequentialSIR([4, 3])))
+    staged.fit(lambda training: None)
+    rows = staged.report()
     assert [(row["stage"], row["function"]) for row in rows] == [(0, "bm25"), (1, "bm25"), (2, "bm25")]
     # Five examples in each of two epochs; 6, 3 and 2 negatives each, of which the fourth query lacks one of 6.
     assert [row["negatives"] for row in rows] == [60 - rows[0]["missing"], 30, 20]
-    assert isinstance(succession.sampler.functions["bm25"], HandedOn)
-    assert (succession.steps + succession.training.step, succession.epochs) == (18, 4)
+    assert isinstance(staged.sampler.functions["bm25"], CompressedLists)
+    assert (staged.steps + staged.training.step, staged.epochs) == (18, 4)
 
 
 def test_a_stage_whose_work_nobody_takes_is_left_out(assemble: Callable[..., Assemble]) -> None:
     """At random nobody asks the ranker before, and where weights do not flow nobody takes them."""
-    alone = Succession(assemble(SequentialSIR([4, 3], pick="random")))
+    alone = StagedTraining(assemble(SequentialSIR([4, 3], pick="random")))
     alone.fit(lambda training: None)
     assert (alone.steps, alone.training.step) == (0, 6)
-    flowing = Succession(assemble(SequentialSIR([4, 3], pick="random", flows=True)))
+    flowing = StagedTraining(assemble(SequentialSIR([4, 3], pick="random", flows=True)))
     flowing.fit(lambda training: None)
     assert (flowing.steps, flowing.training.step) == (12, 6)
 
 
 def test_one_stage_is_a_plain_training(assemble: Callable[..., Assemble]) -> None:
-    succession = Succession(assemble(JointSIR([4, 3])))
-    succession.fit(lambda training: None)
+    staged = StagedTraining(assemble(JointSIR([4, 3])))
+    staged.fit(lambda training: None)
     training, sampler = assemble(JointSIR([4, 3]))()
     training.fit(sampler)
     for name, tensor in training.ranker.state_dict().items():
-        assert torch.equal(tensor, succession.training.ranker.state_dict()[name])
+        assert torch.equal(tensor, staged.training.ranker.state_dict()[name])
 
 
 class Stopped(Exception):
@@ -138,9 +138,9 @@ class Stopped(Exception):
 @pytest.mark.parametrize("at", range(1, 6))
 def test_interrupted_it_goes_on_at_the_level_where_it_was(at: int, assemble: Callable[..., Assemble]) -> None:
     make = assemble(SequentialSIR([4, 3], pick=["top", "random"], flows=True))
-    whole = Succession(make)
+    whole = StagedTraining(make)
     whole.fit(lambda training: None)
-    first = Succession(make)
+    first = StagedTraining(make)
     kept: list[bytes] = []
 
     def stop(training: RankerTraining) -> None:
@@ -150,7 +150,7 @@ def test_interrupted_it_goes_on_at_the_level_where_it_was(at: int, assemble: Cal
 
     with pytest.raises(Stopped):
         first.fit(stop)
-    other = Succession(make)
+    other = StagedTraining(make)
     other.load_state_dict(from_bytes(kept[-1]))
     assert other.stage == (at - 1) // 2
     other.fit(lambda training: None)
@@ -163,6 +163,6 @@ def test_interrupted_it_goes_on_at_the_level_where_it_was(at: int, assemble: Cal
 def test_the_head_that_competes_is_the_functions_own(assemble: Callable[..., Assemble]) -> None:
     training, sampler = assemble(SequentialSIR([4, 3]))()
     sampler.selector = Top()
-    handed = hand_on(sampler.functions["bm25"], training, np.arange(4), 2, 5, np.random.default_rng(0))
-    assert handed.lists.documents.shape[1] == 2  # no more than competed
-    assert [sorted(row) for row in handed.lists.documents[:3].tolist()] == [[10, 11]] * 3
+    compressed = compress_lists(sampler.functions["bm25"], training, np.arange(4), 2, 5, np.random.default_rng(0))
+    assert compressed.lists.documents.shape[1] == 2  # no more than competed
+    assert [sorted(row) for row in compressed.lists.documents[:3].tolist()] == [[10, 11]] * 3

@@ -68,7 +68,7 @@ def made(encoded_of: EncodedOf) -> EncodedCollection:
 
 def ready(kind: type[CategoryFunction], encoded: EncodedCollection) -> CategoryFunction:
     function = kind()
-    function.ready(encoded, None)
+    function.prepare(encoded, None)
     return function
 
 
@@ -101,11 +101,11 @@ def test_a_region_is_given_whole_before_the_next(
     function, regions = ready(kind, made), regions_of(name, kind)
     drawn = [function.sample(np.array([ROWS[name]]), count, np.random.default_rng(seed)) for seed in range(20)]
     fallback = 0
-    for offer in drawn:
-        assert (offer.documents.dtype, offer.scores.dtype) == (np.int32, np.float32)
-        assert offer.documents.shape == offer.scores.shape == (1, count)
-        assert np.isnan(offer.scores).all()
-        left = offer.documents[0].tolist()
+    for candidates in drawn:
+        assert (candidates.documents.dtype, candidates.scores.dtype) == (np.int32, np.float32)
+        assert candidates.documents.shape == candidates.scores.shape == (1, count)
+        assert np.isnan(candidates.scores).all()
+        left = candidates.documents[0].tolist()
         for place, region in enumerate(regions):
             part, left = left[: len(region)], left[len(region) :]
             assert len(set(part)) == len(part)
@@ -118,14 +118,14 @@ def test_a_region_is_given_whole_before_the_next(
 def test_the_fallback_of_a_batch_by_hand(made: EncodedCollection) -> None:
     rows = np.array([ROWS["both"], ROWS["category alone"], ROWS["the last category"], ROWS["both"]])
     function, rng = ready(SameSubcategory, made), np.random.default_rng(0)
-    offer = function.sample(rows, 3, rng)
+    candidates = function.sample(rows, 3, rng)
     # Of three each: 2 in the subcategory and 1 beside; 3 of the category; 1 and then 2 from anywhere; as the first.
     assert function.fallback == 1 + 3 + 2 + 1
     for row in (0, 3):
-        assert set(offer.documents[row, :2].tolist()) == {0, 8}
-        assert offer.documents[row, 2] in {4, 6}
-    assert set(offer.documents[1].tolist()) <= {0, 2, 6, 8}
-    assert offer.documents[2, 0] == 1
+        assert set(candidates.documents[row, :2].tolist()) == {0, 8}
+        assert candidates.documents[row, 2] in {4, 6}
+    assert set(candidates.documents[1].tolist()) <= {0, 2, 6, 8}
+    assert candidates.documents[2, 0] == 1
     function.top(rows[:1], 2, rng)
     assert function.fallback == 7  # two were there
     assert function.sample(rows[:0], 3, rng).documents.shape == (0, 3)
@@ -138,7 +138,7 @@ def test_the_count_goes_with_the_state_and_begins_at_none(made: EncodedCollectio
     function.sample(np.array([ROWS["neither"]]), 4, np.random.default_rng(0))
     again.load_state_dict(from_bytes(to_bytes(function.state_dict())))
     assert again.fallback == function.fallback == 4
-    again.ready(made, None)
+    again.prepare(made, None)
     assert again.fallback == 0
 
 
@@ -168,16 +168,16 @@ def test_uniform_within_a_region(kind: type[CategoryFunction], name: str, made: 
     """All pairs of documents are as probable."""
     region = regions_of(name, kind)[0]
     count = 2 if len(region) > 2 else 1
-    offer = ready(kind, made).sample(np.full(20_000, ROWS[name]), count, np.random.default_rng(3))
-    sets, frequencies = np.unique(np.sort(offer.documents, axis=1), axis=0, return_counts=True)
+    candidates = ready(kind, made).sample(np.full(20_000, ROWS[name]), count, np.random.default_rng(3))
+    sets, frequencies = np.unique(np.sort(candidates.documents, axis=1), axis=0, return_counts=True)
     assert [tuple(row) for row in sets.tolist()] == sorted(combinations(sorted(region), count))
     assert chisquare(frequencies).pvalue > 0.01
 
 
 def test_uniform_in_what_it_falls_back_to(made: EncodedCollection) -> None:
-    offer = ready(SameSubcategory, made).sample(np.full(20_000, ROWS["both"]), 6, np.random.default_rng(4))
-    assert set(offer.documents[:, 2:4].ravel().tolist()) == {4, 6}
-    sets, frequencies = np.unique(np.sort(offer.documents[:, 4:], axis=1), axis=0, return_counts=True)
+    candidates = ready(SameSubcategory, made).sample(np.full(20_000, ROWS["both"]), 6, np.random.default_rng(4))
+    assert set(candidates.documents[:, 2:4].ravel().tolist()) == {4, 6}
+    sets, frequencies = np.unique(np.sort(candidates.documents[:, 4:], axis=1), axis=0, return_counts=True)
     assert [tuple(row) for row in sets.tolist()] == list(combinations([1, 3, 5, 7, 9], 2))
     assert chisquare(frequencies).pvalue > 0.01
 

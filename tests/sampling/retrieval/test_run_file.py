@@ -19,10 +19,10 @@ def test_queries_that_the_run_lacks_get_no_negatives(tmp_path: Path, tiny_source
     assert guarded == 0
     assert lists is not None
     assert lists.documents[0].tolist() == [8, 10, -1, -1]  # d60 is judged not relevant; d9 is relevant
-    function.ready(tiny_sources.encoded, lists)
-    offer = function.sample(np.arange(8), 2, np.random.default_rng(0))
-    assert sorted(offer.documents[0]) == [8, 10]
-    assert (offer.documents[1:] == -1).all()
+    function.prepare(tiny_sources.encoded, lists)
+    candidates = function.sample(np.arange(8), 2, np.random.default_rng(0))
+    assert sorted(candidates.documents[0]) == [8, 10]
+    assert (candidates.documents[1:] == -1).all()
 
 
 def test_several_runs(tmp_path: Path, tiny_sources: Sources) -> None:
