@@ -19,9 +19,9 @@ from benchmarks.toys import EarlyLate, maker, policy_value, shares_of_first
 from cluster.session import session
 from rl.agents.actor_critic import ActorCritic
 from rl.agents.agent import Agent
-from rl.agents.learning import Learning
 from rl.agents.ppo import PPO
 from rl.agents.reinforce import Reinforce
+from rl.agents.trainer import AgentTrainer
 from rl.networks import PolicyNetwork, described
 
 COPIES = 8
@@ -44,36 +44,36 @@ BUDGETS = {
 }
 
 
-def start(agent: type[Agent], seed: int, matter: bool = True, workers: int = 0) -> Learning:
+def start(agent: type[Agent], seed: int, matter: bool = True, workers: int = 0) -> AgentTrainer:
     """A learning of 8 copies of a toy."""
     toy = EarlyLate()
     make = maker(seed, matter)
     return agent().build(make, toy.observation_space, toy.action_space, seed=seed, workers=workers, copies=COPIES)
 
 
-def policy_of(learning: Learning) -> PolicyNetwork:
+def policy_of(trainer: AgentTrainer) -> PolicyNetwork:
     """What it has learned so far."""
-    return described(learning.network, learning.policy_weights())
+    return described(trainer.network, trainer.policy_weights())
 
 
 def curve(budget: Budget, seed: int) -> list[tuple[int, float]]:
     """Decisions and value of the policy at each look."""
-    learning, found = start(budget.agent, seed), []
+    trainer, found = start(budget.agent, seed), []
     for look in range(1, LOOKS + 1):
-        while learning.counters["decisions"] < budget.decisions * look // LOOKS:
-            learning.update()
-        found.append((learning.counters["decisions"], policy_value(policy_of(learning))))
-    learning.close()
+        while trainer.counters["decisions"] < budget.decisions * look // LOOKS:
+            trainer.update()
+        found.append((trainer.counters["decisions"], policy_value(policy_of(trainer))))
+    trainer.close()
     return found
 
 
 def claimed(budget: Budget, seed: int) -> float:
     """The share of function 0 where nothing matters."""
-    learning = start(budget.agent, seed, matter=False)
-    while learning.counters["decisions"] < budget.decisions:
-        learning.update()
-    share = float(shares_of_first(policy_of(learning)).mean())
-    learning.close()
+    trainer = start(budget.agent, seed, matter=False)
+    while trainer.counters["decisions"] < budget.decisions:
+        trainer.update()
+    share = float(shares_of_first(policy_of(trainer)).mean())
+    trainer.close()
     return share
 
 
@@ -95,14 +95,14 @@ def study(name: str, seeds: int) -> None:
 def speed() -> None:
     """Print updates a second of the actor-critic, one for each step of all copies."""
     for workers in (0, 1, 2):
-        learning = start(ActorCritic, 0, workers=workers)
+        trainer = start(ActorCritic, 0, workers=workers)
         for _ in range(20):
-            learning.update()
+            trainer.update()
         started = time.perf_counter()
         for _ in range(200):
-            learning.update()
+            trainer.update()
         print(f"{workers} runners: {200 / (time.perf_counter() - started):6.1f} updates a second of {COPIES} copies")
-        learning.close()
+        trainer.close()
 
 
 def main() -> None:

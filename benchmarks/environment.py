@@ -19,7 +19,7 @@ import torch
 import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from cluster.configuration import compose
 from cluster.learning.environments import Environments, spaces_of
-from cluster.learning.learner import Place
+from cluster.learning.learner import RolloutBackend
 from cluster.learning.places import LIGHT, Hosted, _hosts, in_workers
 from cluster.preparation import Preparation
 from cluster.session import session
@@ -61,13 +61,13 @@ def one_copy(folder: str, parts: dict[str, Any]) -> None:
         if training.epoch_over:  # without the validation, which both have
             training.position = 0
 
-    every = config["panel"]["every"]
+    every = config["validation_sample"]["every"]
     for _ in range(20):
         bare()
     step = seconds(bare, BATCHES)
     state = seconds(environment._observe, BATCHES)
-    panel = seconds(lambda: environment.panel(environment.training), 20)
-    evaluation = environment.panel.evaluation
+    sample = seconds(lambda: environment.sample(environment.training), 20)
+    evaluation = environment.sample.evaluation
     queries, documents = evaluation.candidates.queries, evaluation.candidates.documents
     training = environment.training
 
@@ -82,26 +82,26 @@ def one_copy(folder: str, parts: dict[str, Any]) -> None:
         evaluation.of_scores(scores)
 
     slow = seconds(pair_by_pair, 1)
-    share = (state + panel / every) / step
+    share = (state + sample / every) / step
     print(f"bare training step {step * 1e3:.2f} ms; state {state * 1e3:.2f} ms")
-    print(f"reward: {panel * 1e3:.1f} ms for {len(queries)} queries, {panel / every * 1e3:.2f} ms a batch")
+    print(f"reward: {sample * 1e3:.1f} ms for {len(queries)} queries, {sample / every * 1e3:.2f} ms a batch")
     print(f"state and reward on top of a bare step: {share:.0%} (goal: 50% at most)")
-    print(f"the same reward a pair at a time {slow * 1e3:.0f} ms: {slow / panel:.0f}x (goal: 8x)")
+    print(f"the same reward a pair at a time {slow * 1e3:.0f} ms: {slow / sample:.0f}x (goal: 8x)")
 
 
-def steps_a_second(place: Place, config: dict[str, Any], parts: dict[str, Any], updates: int) -> float:
+def steps_a_second(backend: RolloutBackend, config: dict[str, Any], parts: dict[str, Any], updates: int) -> float:
     """Environment steps a second of the random agent."""
     observations, actions = spaces_of(config, parts)
-    learning = RandomAgent().build(
-        place.copies(0), observations, actions, workers=place.workers, copies=config["copies"], cpus=place.cpus
+    trainer = RandomAgent().build(
+        backend.copies(0), observations, actions, workers=backend.workers, copies=config["copies"], cpus=backend.cpus
     )
     for _ in range(3):
-        learning.update()
-    before, started = learning.counters["decisions"], time.perf_counter()
+        trainer.update()
+    before, started = trainer.counters["decisions"], time.perf_counter()
     for _ in range(updates):
-        learning.update()
-    speed = (learning.counters["decisions"] - before) / (time.perf_counter() - started)
-    learning.close()
+        trainer.update()
+    speed = (trainer.counters["decisions"] - before) / (time.perf_counter() - started)
+    trainer.close()
     return speed
 
 
@@ -117,7 +117,9 @@ def workers(folder: str, parts: dict[str, Any]) -> None:
             found.append(steps_a_second(in_workers(config, shared), config, parts, 40))
         config = configuration(folder, "workers=1", "copies=8", "hosts=1")
         with _hosts(config, 1, f"benchmark-{len(hosted)}") as (_, names):
-            hosted.append(steps_a_second(Place(functools.partial(Hosted, names, 8), 1, LIGHT), config, parts, 40))
+            hosted.append(
+                steps_a_second(RolloutBackend(functools.partial(Hosted, names, 8), 1, LIGHT), config, parts, 40)
+            )
     ratio = max(two) / max(one)
     print(f"8 copies, steps a second: 1 worker {max(one):.0f}, 2 workers {max(two):.0f}: {ratio:.2f}x (goal 1.7x)")
     print(f"a ranker host and one worker {max(hosted):.0f}: costs {max(one) / max(hosted) - 1:.0%} (goal: 10% at most)")

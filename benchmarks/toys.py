@@ -22,7 +22,7 @@ class EarlyLate(gymnasium.Env):  # type: ignore[type-arg]
     """Function 0 is the better one in the first half of an episode, function 1 in the second.
 
     The better one is worth 1 / STEPS and the other nothing, so the best return is 1 and a random agent's 0.5. The
-    reward has noise of that size on top, as a small validation panel has.
+    reward has noise of that size on top, as a small sample of validation queries has.
 
     Args:
         copy: index among all copies.

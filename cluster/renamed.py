@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 RENAMED: dict[str, str] = {
     "refresh.on_loss": "refresh.on_lost_index",
+    "hold": "decision_every",
+    "yardstick": "random_baseline",
+    "panel": "validation_sample",
 }
-"""New names by old ones: the last parts of an option's path, as many as tell it from others of that name."""
+"""New names by old ones: parts of an option's path, as many as tell it from others of that name."""
 
 
 def new_name(option: str) -> str | None:
@@ -15,8 +20,9 @@ def new_name(option: str) -> str | None:
         option: its path, e.g. `function.dense.refresh.on_loss`.
     """
     for old, new in RENAMED.items():
-        if option == old or option.endswith(f".{old}"):
-            return option.removesuffix(old) + new
+        named, found = re.subn(rf"(^|\.){re.escape(old)}(?=\.|$)", rf"\g<1>{new}", option)
+        if found:
+            return named
     return None
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cluster.configuration import build
 from cluster.embeddings import check_vectors, spread_out, vectors_of
 from cluster.learning.agent_file import check_agent
-from cluster.learning.surroundings import equip
+from cluster.learning.state_tables import equip
 from cluster.live_indexes import attach_indexes, encoder_options, live_functions
 from cluster.metrics.training import watched
 from cluster.parallel.demand import check_workers

@@ -123,14 +123,14 @@ class Learning(Run):
     agent: Part
     reward: Part
     state: Part
-    panel: Part
+    validation_sample: Part
     gamma: Annotated[float, Field(gt=0, le=1)]
-    hold: Count | Literal["epoch"]
+    decision_every: Count | Literal["epoch"]
     episodes: Count
     copies: Count
     workers: Annotated[int, Field(ge=0)] | None
     hosts: Annotated[int, Field(ge=0)]
-    yardstick: Annotated[int, Field(ge=0)]
+    random_baseline: Annotated[int, Field(ge=0)]
     on_loss: Literal["repeat", "continue"]
     track: dict[str, Part] = {}
     out: Annotated[str, Field(min_length=1)] | None

@@ -12,7 +12,7 @@ from ranking.training import Batch
 from rl.candidates import BM25_DEPTH
 from rl.document_selector import Picks
 from rl.environment import Actions
-from rl.state import Surroundings
+from rl.state import StateTables
 from sampling.sampler import Sampler
 
 HEAD = 10
@@ -42,11 +42,11 @@ class DocumentActions(Actions):
     def tell(self, sampler: Sampler, action: Any) -> None:
         sampler.selector = Picks(np.asarray(action, np.int64).reshape(self.pairs, self.picks), self.documents)
 
-    def kept(self, action: Any, batch: Batch, surroundings: Surroundings) -> list[int]:
+    def recorded(self, action: Any, batch: Batch, tables: StateTables) -> list[int]:
         """How many picks are among BM25's first ten, the rest of its list, and beyond it."""
-        assert surroundings.candidates is not None
+        assert tables.candidates is not None
         places = np.asarray(action, np.int64).reshape(self.pairs, self.picks)[: len(batch)]
-        nearness = surroundings.candidates[batch.queries[:, None], places, -1]
+        nearness = tables.candidates[batch.queries[:, None], places, -1]
         head, listed = nearness > 1 - (HEAD - 0.5) / BM25_DEPTH, nearness > 0
         counts = [head.sum(), (listed & ~head).sum(), (~listed).sum()]
         return [int(count) for count in counts]

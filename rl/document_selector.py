@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ranking.errors import BadInput
 from ranking.training import Batch, RankerTraining, UpdateResult
 from rl.draws import draw_places, logits_of
-from rl.state import State, Surroundings
+from rl.state import State, StateTables
 from rl.trained import TrainedAgent
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector
@@ -72,10 +72,10 @@ class LearnedSelector(Selector):
             raise BadInput(f"agent is {agent}", "selector.agent", "give a seed from 0 up")
         self.greedy = greedy
 
-    def equip(self, agent: TrainedAgent, surroundings: Surroundings) -> None:
+    def equip(self, agent: TrainedAgent, tables: StateTables) -> None:
         """Hand over the agent, and what its states look up."""
         assert agent.documents is not None
-        self.actor, self.documents, self.state = agent.actor(), agent.documents, State(surroundings)
+        self.actor, self.documents, self.state = agent.actor(), agent.documents, State(tables)
 
     def select(
         self,

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ranking.errors import BadInput
 from ranking.training import Batch, RankerTraining, UpdateResult
-from rl.rewards import Panel, PanelOptions, Reward
-from rl.state import Observation, State, Surroundings
+from rl.rewards import Reward, ValidationSample, ValidationSampleOptions
+from rl.state import Observation, State, StateTables
 from sampling.policies.policy import SamplingPolicy
 from sampling.sampler import Sampler
 
@@ -22,7 +22,7 @@ Start = Callable[[np.random.SeedSequence], tuple[RankerTraining, Sampler]]
 """Makes a fresh ranker's training and the sampler of its negatives from a seed."""
 
 
-class Told(SamplingPolicy):
+class DictatedPolicy(SamplingPolicy):
     """Chooses what it was told: the agent's hand inside the sampler."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Actions(ABC):
         """Make the sampler act so until it is told again."""
 
     @abstractmethod
-    def kept(self, action: Any, batch: Batch, surroundings: Surroundings) -> Any:
+    def recorded(self, action: Any, batch: Batch, tables: StateTables) -> Any:
         """What an episode remembers of an action on a batch: numbers or lists of them."""
 
     @abstractmethod
@@ -74,13 +74,13 @@ class FunctionActions(Actions):
         self.space = spaces.Discrete(len(self.names))
 
     def policy(self) -> SamplingPolicy:
-        return Told()
+        return DictatedPolicy()
 
     def tell(self, sampler: Sampler, action: Any) -> None:
-        assert isinstance(sampler.policy, Told)
+        assert isinstance(sampler.policy, DictatedPolicy)
         sampler.policy.action = int(action)
 
-    def kept(self, action: Any, batch: Batch, surroundings: Surroundings) -> int:
+    def recorded(self, action: Any, batch: Batch, tables: StateTables) -> int:
         return int(action)
 
     def shares(self, taken: Sequence[Any]) -> dict[str, float]:
@@ -88,13 +88,17 @@ class FunctionActions(Actions):
         return {name: float(count / max(len(taken), 1)) for name, count in zip(self.names, counts, strict=True)}
 
 
-def check_hold(hold: int | str, actions: Actions) -> None:
-    """Refuse a `hold` that is neither a number of batches nor `epoch`, or longer than the actions last."""
-    if hold != "epoch" and (not isinstance(hold, int) or hold < 1):
-        raise BadInput(f"hold is {hold!r}", "hold", "choose a number of batches from 1 up, or epoch")
-    if hold != 1 and not actions.lasting:
+def check_decision_every(decision_every: int | str, actions: Actions) -> None:
+    """Refuse a `decision_every` that is neither a number of batches nor `epoch`, or longer than the actions last."""
+    if decision_every != "epoch" and (not isinstance(decision_every, int) or decision_every < 1):
         raise BadInput(
-            f"hold is {hold}, and documents are picked for one batch", "hold", "leave it at 1 with actions=documents"
+            f"decision_every is {decision_every!r}", "decision_every", "choose a number of batches from 1 up, or epoch"
+        )
+    if decision_every != 1 and not actions.lasting:
+        raise BadInput(
+            f"decision_every is {decision_every}, and documents are picked for one batch",
+            "decision_every",
+            "leave it at 1 with actions=documents",
         )
 
 
@@ -107,14 +111,14 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
 
     Args:
         start: makes an episode's training and sampler.
-        surroundings: what states look up.
+        tables: what states look up.
         actions: what the agent can do.
         reward: what it gets.
-        panel: how the ranker is measured for that.
+        sample: how the ranker is measured for that.
         seed: of the whole learning.
         copy: index of this copy among all of them.
         gamma: γ, for rewards that discount.
-        hold: batches that an action is held for, or `epoch` for one decision an epoch. 1 is the paper's.
+        decision_every: batches that an action is held for, or `epoch` for one decision an epoch. 1 is the paper's.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}
@@ -122,22 +126,22 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
     def __init__(
         self,
         start: Start,
-        surroundings: Surroundings,
+        tables: StateTables,
         actions: Actions,
         reward: Reward,
-        panel: PanelOptions,
+        sample: ValidationSampleOptions,
         seed: int,
         copy: int = 0,
         gamma: float = 1.0,
-        hold: int | str = 1,
+        decision_every: int | str = 1,
     ) -> None:
-        check_hold(hold, actions)
-        self.start, self.surroundings, self.actions = start, surroundings, actions
-        self.reward, self.options, self.gamma, self.hold = reward, panel, gamma, hold
+        check_decision_every(decision_every, actions)
+        self.start, self.tables, self.actions = start, tables, actions
+        self.reward, self.options, self.gamma, self.decision_every = reward, sample, gamma, decision_every
         self.seed, self.copy = seed, copy
-        self.observation_space, self.action_space = surroundings.space, actions.space
+        self.observation_space, self.action_space = tables.space, actions.space
         self.episode, self.decision = -1, 0
-        self.panel: Panel | None = None
+        self.sample: ValidationSample | None = None
         self._resumed = False
 
     def reset(
@@ -155,19 +159,19 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         else:
             self.episode += 1
             self._begin()
-            assert self.panel is not None
-            self.value = self.panel(self.training)
+            assert self.sample is not None
+            self.value = self.sample(self.training)
         return self._observe(), self._info()
 
     def _begin(self) -> None:
         """A fresh ranker, as this episode's seed makes it."""
         sequence = np.random.SeedSequence(self.seed, spawn_key=(1, self.copy, self.episode))
         self.training, self.sampler = self.start(sequence)
-        self.state = State(self.surroundings)
+        self.state = State(self.tables)
         self.unmeasured, self.taken = 0, list[Any]()
-        if self.panel is None:
-            self.panel = Panel(self.training, self.options.size, self.options.depth)
-            self.ceiling = self.panel.ceiling
+        if self.sample is None:
+            self.sample = ValidationSample(self.training, self.options.size, self.options.depth)
+            self.ceiling = self.sample.ceiling
 
     def begin_at(self, episode: int, decision: int) -> None:
         """Let the next `reset` begin a certain episode, over again where its host was lost.
@@ -189,21 +193,21 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
             self.absorb(negatives, self.training.update(batch, negatives))
         return self.finish()
 
-    # A step in its parts, so that many copies can share each update (`rl.together`).
+    # A step in its parts, so that many copies can share each update (`rl.stacked_copies`).
 
     def act(self, action: Any) -> None:
         """Begin a decision."""
         self.actions.tell(self.sampler, action)
-        self.taken.append(self.actions.kept(action, self.training.next_batch(), self.surroundings))
+        self.taken.append(self.actions.recorded(action, self.training.next_batch(), self.tables))
         self.decision += 1
         self._batches = 0
 
     @property
     def acting(self) -> bool:
         """Whether the decision asks for another batch."""
-        if self.training.done or (self.hold == "epoch" and self._batches and not self.training.position):
+        if self.training.done or (self.decision_every == "epoch" and self._batches and not self.training.position):
             return False
-        return self.hold == "epoch" or self._batches < int(self.hold)
+        return self.decision_every == "epoch" or self._batches < int(self.decision_every)
 
     def propose(self) -> tuple[Batch, NDArray[np.int32]]:
         """The next batch and its negatives."""
@@ -230,12 +234,12 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         return self._observe(), reward, done, False, info
 
     def _measured(self, done: bool) -> float:
-        """The panel's value: measured now if it is time, or the last one."""
+        """The sample's value: measured now if it is time, or the last one."""
         if not done and self.unmeasured < self.options.every:
             return self.value
         self.unmeasured = 0
-        assert self.panel is not None
-        return self.panel(self.training)
+        assert self.sample is not None
+        return self.sample(self.training)
 
     def _observe(self) -> Observation:
         return self.state.observe(self.training.next_batch(), self.training)
@@ -251,7 +255,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         return {
             "validation": max(known, default=0.0),
             "last_validation": known[-1] if known else 0.0,
-            "panel": self.value,
+            "validation_sample": self.value,
             "epochs": float(training.epoch),
             "steps": float(training.step),
             "diverged": float(training.diverged),

@@ -103,7 +103,7 @@ def states_of(environment: SamplingEnvironment, count: int, rng: np.random.Gener
         rng: picks.
     """
     observations: list[Mapping[str, NDArray[np.float32]]] = []
-    queries = np.full((count, environment.surroundings.pairs), -1, np.int64)
+    queries = np.full((count, environment.tables.pairs), -1, np.int64)
     done = True
     for row in range(count):
         if done:

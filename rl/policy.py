@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ranking.errors import BadInput
 from ranking.training import Batch, RankerTraining, UpdateResult
 from rl.draws import draw_places, logits_of
-from rl.state import State, Surroundings
+from rl.state import State, StateTables
 from rl.trained import TrainedAgent
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import RetrievalFunction
@@ -41,16 +41,18 @@ class LearnedPolicy(SamplingPolicy):
         self.greedy = greedy
         self.action, self.held, self.first = 0, 0, True
 
-    def equip(self, agent: TrainedAgent, surroundings: Surroundings) -> None:
+    def equip(self, agent: TrainedAgent, tables: StateTables) -> None:
         """Hand over the agent, and what its states look up: the functions in the agent's order."""
-        self.names, self.hold, self.actor = agent.functions, agent.hold, agent.actor()
-        self.state = State(surroundings)
+        self.names, self.decision_every, self.actor = agent.functions, agent.decision_every, agent.actor()
+        self.state = State(tables)
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         self.places = [list(functions).index(name) for name in self.names]
 
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
-        if self.first or (training.position == 0 if self.hold == "epoch" else self.held >= int(self.hold)):
+        if self.first or (
+            training.position == 0 if self.decision_every == "epoch" else self.held >= int(self.decision_every)
+        ):
             logits = logits_of(self.actor, self.state.observe(batch, training))
             drawn = draw_places(logits[None], rng.random((1, 1)))
             self.action = int(logits.argmax() if self.greedy else drawn[0, 0])

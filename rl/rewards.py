@@ -1,4 +1,4 @@
-"""What the agent is rewarded for: the ranker's measure on a panel of validation queries."""
+"""What the agent is rewarded for: the ranker's measure on a sample of the validation queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ranking.evaluation.evaluation import Evaluation
 from ranking.training import RankerTraining
 
 
-class Panel:
+class ValidationSample:
     """MAP(q, η): the measure on some of the validation queries, which stay the same for every episode.
 
     Args:
@@ -29,7 +29,7 @@ class Panel:
         self.evaluation = Evaluation(whole.encoded, whole.candidates.take(chosen).head(depth), whole.measures)
 
     def __call__(self, training: RankerTraining) -> float:
-        """The panel's mean, 0 where the training has diverged."""
+        """The mean of the sample mean, 0 where the training has diverged."""
         if training.diverged:
             return 0.0
         try:
@@ -48,13 +48,13 @@ def _mean(values: dict[str, np.ndarray]) -> float:
 
 
 @dataclass(frozen=True)
-class PanelOptions:
-    """The panel of `pyrite learn` (`panel` of the configuration).
+class ValidationSampleOptions:
+    """The sample of `pyrite learn` (`validation_sample` of the configuration).
 
     Args:
         size: validation queries.
         every: batches between two measurements. A decision that ends without one is rewarded with what the
-            panel showed last: 0 of a difference, which the next measurement makes up for.
+            sample showed last: 0 of a difference, which the next measurement makes up for.
         depth: candidates of each query that are scored; None takes all.
 
     Raises:
@@ -68,11 +68,11 @@ class PanelOptions:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if value is not None and value < 1:
-                raise BadInput(f"{name} is {value}", f"panel.{name}", "choose a whole number from 1 up")
+                raise BadInput(f"{name} is {value}", f"validation_sample.{name}", "choose a whole number from 1 up")
 
 
 class Reward(ABC):
-    """What a decision is worth, from the panel's measure before and after it (section 3.1.3).
+    """What a decision is worth, from the measure before and after it (section 3.1.3).
 
     Args:
         scale: every reward is multiplied by it; a difference of MAP is small where networks expect ones.
@@ -91,7 +91,7 @@ class Reward(ABC):
         """The reward before scaling.
 
         Args:
-            before, after: the panel's measure before and after the decision.
+            before, after: the sample's measure before and after the decision.
             ceiling: m_max.
             gamma: γ, the agent's discount.
         """

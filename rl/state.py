@@ -49,7 +49,7 @@ class StateOptions:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class StateTables:
     """What states look up and never change: shared by all copies of a host.
 
     Args:
@@ -94,11 +94,11 @@ class State:
     taken for the bound it left by, so that no NaN or infinity reaches the agent.
 
     Args:
-        surroundings: what it looks up.
+        tables: what it looks up.
     """
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self.surroundings = surroundings
+    def __init__(self, tables: StateTables) -> None:
+        self.tables = tables
         self.loss, self.largest, self.gradient = 1.0, 1.0, 0.0
 
     def note(self, step: UpdateResult, first: bool) -> None:
@@ -114,29 +114,29 @@ class State:
 
     def observe(self, batch: Batch, training: RankerTraining) -> Observation:
         """The state before `batch` is trained on."""
-        pairs, queries = self.surroundings.pairs, batch.queries
+        pairs, queries = self.tables.pairs, batch.queries
         if len(batch) > pairs:
             raise BadInput(f"a batch has {len(batch)} pairs and the agent reads {pairs}", "training.batch_size")
         present = np.zeros(pairs, np.float32)
         present[: len(batch)] = 1
-        tables = self.surroundings.similarity.values()
+        tables = self.tables.similarity.values()
         similarity = np.zeros((pairs, len(tables), len(STATISTICS)), np.float32)
         for index, table in enumerate(tables):
             similarity[: len(batch), index] = table[queries]
         observation = {
             "model": self._model(training),
             "present": present,
-            "batch": np.nan_to_num(np.clip(self.surroundings.compressed.matrix(batch, pairs), -1, 1)),
+            "batch": np.nan_to_num(np.clip(self.tables.compressed.matrix(batch, pairs), -1, 1)),
             "similarity": np.nan_to_num(np.clip(similarity, -1, 1)),
         }
-        if self.surroundings.candidates is not None:
-            candidates = np.zeros((pairs, *self.surroundings.candidates.shape[1:]), np.float32)
-            candidates[: len(batch)] = self.surroundings.candidates[queries]
+        if self.tables.candidates is not None:
+            candidates = np.zeros((pairs, *self.tables.candidates.shape[1:]), np.float32)
+            candidates[: len(batch)] = self.tables.candidates[queries]
             observation["candidates"] = np.nan_to_num(np.clip(candidates, -1, 1))
         return observation
 
     def _model(self, training: RankerTraining) -> NDArray[np.float32]:
-        scaled = self.surroundings.options.beta * self.gradient
+        scaled = self.tables.options.beta * self.gradient
         validation = training.validations[-1] if training.validations else 0.0
         features = {
             "loss": self.loss / self.largest,
@@ -146,7 +146,7 @@ class State:
             "epoch": training.epoch / (1 + training.epoch),
             "validation": _bounded(validation, 1.0) if validation == validation else 0.0,
         }
-        return np.array([_bounded(features[name], 1.0) for name in self.surroundings.options.features], np.float32)
+        return np.array([_bounded(features[name], 1.0) for name in self.tables.options.features], np.float32)
 
     def state_dict(self) -> dict[str, Any]:
         """What a continued training's state needs."""

@@ -22,7 +22,7 @@ class TrainedAgent:
     Args:
         functions: names of the actions, in their order.
         state: how its states were described.
-        hold: batches an action was held for, or `epoch`.
+        decision_every: batches an action was held for, or `epoch`.
         pairs: |b| of its observations.
         dimension: d of φ.
         network: how its network is made (`rl.networks.described`).
@@ -33,7 +33,7 @@ class TrainedAgent:
 
     functions: list[str]
     state: StateOptions
-    hold: int | str
+    decision_every: int | str
     pairs: int
     dimension: int
     network: dict[str, Any]
@@ -59,4 +59,6 @@ class TrainedAgent:
         state = from_bytes(content, where)
         if not isinstance(state, dict) or state.pop("agent", None) != FORMAT:
             raise BadInput("is not a learned agent", where, "name the folder of a `pyrite learn`")
+        if "hold" in state:  # files of version 0.1
+            state["decision_every"] = state.pop("hold")
         return cls(**state | {"state": StateOptions(**state["state"])})

@@ -11,15 +11,15 @@ import torch
 from gymnasium import spaces
 
 from cluster.configuration import build
-from cluster.learning.surroundings import surroundings
+from cluster.learning.state_tables import state_tables
 from cluster.preparation import Preparation
 from cluster.run import assemble
 from ranking.training import RankerTraining
 from rl.copies import Copies
 from rl.document_actions import DocumentActions
 from rl.environment import Actions, FunctionActions, SamplingEnvironment
-from rl.state import Surroundings
-from rl.together import TogetherCopies
+from rl.stacked_copies import StackedCopies
+from rl.state import StateTables
 from sampling.sampler import Sampler
 
 
@@ -52,33 +52,33 @@ class Environments:
     def copies(self, parts: Mapping[str, Any], first: int, count: int) -> Copies:
         """The copies first … first + count − 1 over parts that are there."""
         torch.set_num_threads(max(1, int(self.config["resources"]["cpu"])))
-        config, around, actions = self.config, around_of(self.config, parts), actions_of(self.config)
+        config, tables, actions = self.config, state_tables_of(self.config, parts), actions_of(self.config)
 
         def start(sequence: np.random.SeedSequence) -> tuple[RankerTraining, Sampler]:
             # Cross-validated collections are learned on their first fold.
             return assemble(config, dict(parts), 0, sequence, actions.policy())
 
-        return TogetherCopies(
+        return StackedCopies(
             [
                 SamplingEnvironment(
                     start,
-                    around,
+                    tables,
                     actions,
                     build(config["reward"]),
-                    build(config["panel"]),
+                    build(config["validation_sample"]),
                     config["seed"],
                     copy,
                     config["gamma"],
-                    config["hold"],
+                    config["decision_every"],
                 )
                 for copy in range(first, first + count)
             ]
         )
 
 
-def around_of(config: dict[str, Any], parts: Mapping[str, Any]) -> Surroundings:
+def state_tables_of(config: dict[str, Any], parts: Mapping[str, Any]) -> StateTables:
     """What the states of a learning look up."""
-    return surroundings(dict(parts), build(config["state"]), config["training"]["batch_size"], list(config["function"]))
+    return state_tables(dict(parts), build(config["state"]), config["training"]["batch_size"], list(config["function"]))
 
 
 def actions_of(config: dict[str, Any]) -> Actions:
@@ -91,4 +91,4 @@ def actions_of(config: dict[str, Any]) -> Actions:
 
 def spaces_of(config: dict[str, Any], parts: Mapping[str, Any]) -> tuple[spaces.Dict, spaces.Space[Any]]:
     """Observation and action space of a learning."""
-    return around_of(config, parts).space, actions_of(config).space
+    return state_tables_of(config, parts).space, actions_of(config).space

@@ -20,7 +20,7 @@ from cluster.metrics.learning import LearningMetrics
 from cluster.metrics.training import study_of
 from cluster.storage import Storage
 from cluster.studies.results import parquet
-from rl.agents.agent import Agent, Learning
+from rl.agents.agent import Agent, AgentTrainer
 from rl.agents.random import RandomAgent
 from rl.environment import SamplingEnvironment
 from rl.imitation import imitate, states_of
@@ -31,7 +31,7 @@ EPISODES = "episodes.parquet"
 
 
 @dataclass(frozen=True)
-class Place:
+class RolloutBackend:
     """Where the copies of a learning are stepped. What is learned does not depend on it.
 
     Args:
@@ -46,11 +46,11 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Told:
+class Progress:
     """How far a learning is: told after each update.
 
     Args:
-        rows: of the episodes that have ended, also the yardstick's.
+        rows: of the episodes that have ended, also the random agent's.
         episodes: of the agent that have ended.
         wanted: episodes in the end.
         lost: episodes that were cut short since their host was lost (`on_loss=continue`).
@@ -64,15 +64,15 @@ class Told:
     losses: int = 0
 
 
-Tell = Callable[[Told], None]
+Tell = Callable[[Progress], None]
 
 
 def learn(
     config: dict[str, Any],
-    place: Place,
+    backend: RolloutBackend,
     parts: Mapping[str, Any],
     storage: Storage,
-    tell: Tell = lambda told: None,
+    tell: Tell = lambda progress: None,
     facts: Mapping[str, Any] | None = None,
 ) -> pl.DataFrame:
     """Learn an agent and write it, its episodes and, on the way, its state.
@@ -82,7 +82,7 @@ def learn(
 
     Args:
         config: of a learning, composed.
-        place: where its copies are stepped.
+        backend: where its copies are stepped.
         parts: of the configuration.
         storage: the folder; a state in it is gone on with.
         tell: told the progress.
@@ -94,19 +94,19 @@ def learn(
     saved = kept_state.load(storage)
     rows: list[dict[str, Any]] = saved["rows"] if saved else []
     tell = _measured(tell, LearningMetrics(study_of(storage.place), len(rows)))
-    if saved is None and config["yardstick"]:
-        rows += _yardstick(config, place, parts, tell)
-    learning = _build(config, build(config["agent"]), place, parts, 0)
+    if saved is None and config["random_baseline"]:
+        rows += _random_baseline(config, backend, parts, tell)
+    trainer = _build(config, build(config["agent"]), backend, parts, 0)
     try:
         if saved:
-            learning.restore(saved["learning"])
-        imitation = saved["imitation"] if saved else _imitate(config, learning, parts)
-        lost = _learn(config, learning, rows, storage, tell, saved["lost"] if saved else 0, imitation)
-        if learning.kept:
-            agent = _agent(config, learning, parts, {**(facts or {}), "lost": lost, "imitation": imitation})
+            trainer.restore(saved["learning"])
+        imitation = saved["imitation"] if saved else _imitate(config, trainer, parts)
+        lost = _learn(config, trainer, rows, storage, tell, saved["lost"] if saved else 0, imitation)
+        if trainer.kept:
+            agent = _agent(config, trainer, parts, {**(facts or {}), "lost": lost, "imitation": imitation})
             storage.write(FILE, agent.to_bytes())
     finally:
-        learning.close()
+        trainer.close()
     episodes = table(rows)
     storage.write(EPISODES, parquet(episodes))
     kept_state.forget(storage)
@@ -114,18 +114,18 @@ def learn(
 
 
 def _measured(tell: Tell, metrics: LearningMetrics) -> Tell:
-    """Tell the metrics what is told."""
+    """Tell the metrics what is progress."""
 
-    def both(told: Told) -> None:
-        metrics.tell(told.rows, told.episodes >= told.wanted)
-        tell(told)
+    def both(progress: Progress) -> None:
+        metrics.tell(progress.rows, progress.episodes >= progress.wanted)
+        tell(progress)
 
     return both
 
 
 def _learn(
     config: dict[str, Any],
-    learning: Learning,
+    trainer: AgentTrainer,
     rows: list[dict[str, Any]],
     storage: Storage,
     tell: Tell,
@@ -136,75 +136,79 @@ def _learn(
     kept = time.perf_counter()
     count = sum(each["agent"] == LEARNED for each in rows)
     while count < config["episodes"]:
-        ended = learning.update()
+        ended = trainer.update()
         whole = [row(LEARNED, summary) for summary in ended if not summary["lost"]]
         rows += whole
         count, lost = count + len(whole), lost + len(ended) - len(whole)
-        tell(Told(rows, count, config["episodes"], lost))
+        tell(Progress(rows, count, config["episodes"], lost))
         if time.perf_counter() - kept >= config["save_every"]:
-            state = {"rows": rows, "lost": lost, "imitation": imitation, "learning": learning.state()}
+            state = {"rows": rows, "lost": lost, "imitation": imitation, "learning": trainer.state()}
             kept_state.save(storage, state)
             kept = time.perf_counter()
     return lost
 
 
-def _imitate(config: dict[str, Any], learning: Learning, parts: Mapping[str, Any]) -> dict[str, float] | None:
+def _imitate(config: dict[str, Any], trainer: AgentTrainer, parts: Mapping[str, Any]) -> dict[str, float] | None:
     """Supervised pre-training, where it is asked for; what it came to (`rl.imitation.Imitated`)."""
     node = config["actions"]["imitate"]
     if not node or not node["epochs"]:
         return None
     options = build(node)
     rng = np.random.default_rng(np.random.SeedSequence(config["seed"], spawn_key=(2,)))
-    # A copy that neither the agent nor the yardstick has, in this process wherever theirs are.
+    # A copy that neither the agent nor the random agent has, in this process wherever theirs are.
     copies = Environments(config).copies(parts, 2 * config["copies"], 1)
     (environment,) = copies.environments
     assert isinstance(environment, SamplingEnvironment)
     states = states_of(environment, options.states, rng)
-    imitated = imitate(described(learning.network, learning.policy_weights()), states, options, rng)
-    learning.begin_with(imitated.weights)
+    imitated = imitate(described(trainer.network, trainer.policy_weights()), states, options, rng)
+    trainer.begin_with(imitated.weights)
     return imitated.figures
 
 
-def _yardstick(config: dict[str, Any], place: Place, parts: Mapping[str, Any], tell: Tell) -> list[dict[str, Any]]:
+def _random_baseline(
+    config: dict[str, Any], backend: RolloutBackend, parts: Mapping[str, Any], tell: Tell
+) -> list[dict[str, Any]]:
     """Episodes of the random agent, on copies of their own: as many of each, or short ones would come first."""
-    learning = _build(config, RandomAgent(), place, parts, config["copies"])
+    trainer = _build(config, RandomAgent(), backend, parts, config["copies"])
     rows: list[dict[str, Any]] = []
-    each = math.ceil(config["yardstick"] / config["copies"])
+    each = math.ceil(config["random_baseline"] / config["copies"])
     try:
         while len(rows) < each * config["copies"]:
-            ended = [summary for summary in learning.update() if not summary["lost"]]
+            ended = [summary for summary in trainer.update() if not summary["lost"]]
             rows += [row(RANDOM, summary) for summary in ended if summary["episode"] < each]
-            tell(Told(rows, 0, config["episodes"], 0))
+            tell(Progress(rows, 0, config["episodes"], 0))
     finally:
-        learning.close()
+        trainer.close()
     return rows
 
 
-def _build(config: dict[str, Any], agent: Agent, place: Place, parts: Mapping[str, Any], offset: int) -> Learning:
+def _build(
+    config: dict[str, Any], agent: Agent, backend: RolloutBackend, parts: Mapping[str, Any], offset: int
+) -> AgentTrainer:
     observations, actions = spaces_of(config, parts)
     return agent.build(
-        place.copies(offset),
+        backend.copies(offset),
         observations,
         actions,
         seed=config["seed"],
         gamma=config["gamma"],
-        workers=place.workers,
+        workers=backend.workers,
         copies=config["copies"],
-        cpus=place.cpus,
+        cpus=backend.cpus,
     )
 
 
 def _agent(
-    config: dict[str, Any], learning: Learning, parts: Mapping[str, Any], facts: Mapping[str, Any]
+    config: dict[str, Any], trainer: AgentTrainer, parts: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> TrainedAgent:
     return TrainedAgent(
         functions=list(config["function"]),
         state=build(config["state"]),
-        hold=config["hold"],
+        decision_every=config["decision_every"],
         pairs=config["training"]["batch_size"],
         dimension=parts["compressed"].dimension,
-        network=learning.network,
-        weights=learning.policy_weights(),
+        network=trainer.network,
+        weights=trainer.policy_weights(),
         documents=config["actions"]["documents"],
-        facts={**facts, **learning.counters},
+        facts={**facts, **trainer.counters},
     )

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from cluster.learning.learner import Told
+from cluster.learning.learner import Progress
 from cluster.learning.record import LEARNED, RANDOM, recent, table
 from cluster.studies.live import span
 
@@ -40,36 +40,36 @@ class LiveLine:
     def __exit__(self, *reason: object) -> None:
         self._live.stop()
 
-    def tell(self, told: Told) -> None:
+    def tell(self, progress: Progress) -> None:
         """Show how far it is."""
         if self.started is None:
-            self.started, self.before = time.monotonic(), told.episodes
-            self.printed = told.episodes * LINES // told.wanted
-        self.line = Text(self.describe(told))
-        tenth = told.episodes * LINES // told.wanted
+            self.started, self.before = time.monotonic(), progress.episodes
+            self.printed = progress.episodes * LINES // progress.wanted
+        self.line = Text(self.describe(progress))
+        tenth = progress.episodes * LINES // progress.wanted
         if tenth > self.printed and not self.console.is_terminal:
             self.printed = tenth
             self.console.print(self.line, soft_wrap=True)
 
-    def describe(self, told: Told) -> str:
+    def describe(self, progress: Progress) -> str:
         """The line."""
-        episodes = table(told.rows)
+        episodes = table(progress.rows)
         learned, random = recent(episodes, LEARNED), recent(episodes, RANDOM, 1 << 30)
-        parts = [f"{min(told.episodes, told.wanted)}/{told.wanted} episodes"]
+        parts = [f"{min(progress.episodes, progress.wanted)}/{progress.wanted} episodes"]
         if not learned:
-            parts.append(f"{len(told.rows)} of the random agent")
+            parts.append(f"{len(progress.rows)} of the random agent")
         if learned:
             parts.append(f"return {learned['return']:.3f}" + _beside(random, "return", ".3f"))
             parts.append(f"{self.measure} {learned['validation']:.4f}" + _beside(random, "validation", ".4f"))
             shares = {name: value for name, value in learned.items() if name.startswith("share:")}
             parts += [f"{name.removeprefix('share:')} {value:.0%}" for name, value in shares.items()]
-        if told.lost:
-            parts.append(f"{told.lost} lost and begun again")
-        if told.losses:
-            parts.append(f"went back {told.losses} times" if told.losses > 1 else "went back once")
-        ran = told.episodes - self.before
+        if progress.lost:
+            parts.append(f"{progress.lost} lost and begun again")
+        if progress.losses:
+            parts.append(f"went back {progress.losses} times" if progress.losses > 1 else "went back once")
+        ran = progress.episodes - self.before
         if ran and self.started is not None:
-            left = (time.monotonic() - self.started) / ran * max(told.wanted - told.episodes, 0)
+            left = (time.monotonic() - self.started) / ran * max(progress.wanted - progress.episodes, 0)
             parts.append(f"about {span(left)} left")
         return "   ".join(parts)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import polars as pl
 from ray import exceptions
 
-from cluster.learning.learner import Tell, Told
+from cluster.learning.learner import Progress, Tell
 from cluster.losses import IN_VAIN, is_loss
 
 
@@ -28,12 +28,12 @@ def through_losses(attempt: Callable[[Tell], pl.DataFrame], tell: Tell, note: Ca
     """
     farthest, in_vain, losses, latest = -1, 0, 0, 0
 
-    def watch(told: Told) -> None:
+    def watch(progress: Progress) -> None:
         nonlocal farthest, in_vain, latest
-        latest = len(told.rows)
+        latest = len(progress.rows)
         if latest > farthest:
             farthest, in_vain = latest, 0
-        tell(replace(told, losses=losses))
+        tell(replace(progress, losses=losses))
 
     while True:
         try:

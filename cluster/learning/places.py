@@ -20,7 +20,7 @@ from cluster.actors.hosted_copies import HostedCopies
 from cluster.actors.ranker_host import RankerHost
 from cluster.learning.environments import Environments
 from cluster.learning.kept_state import STATE
-from cluster.learning.learner import Place, Tell, Told, learn
+from cluster.learning.learner import Progress, RolloutBackend, Tell, learn
 from cluster.storage import Storage
 from ranking.errors import BadInput
 
@@ -32,14 +32,16 @@ REPLACED = 600.0
 """Seconds that it has where they had room before: a machine that was lost is replaced in minutes."""
 
 
-def in_workers(config: dict[str, Any], shared: Mapping[str, Any] | None) -> Place:
+def in_workers(config: dict[str, Any], shared: Mapping[str, Any] | None) -> RolloutBackend:
     """Each worker holds its own rankers; their collection is in Ray's object store once a machine.
 
     Args:
         config: of a learning.
         shared: its parts there, by name; None: read from the cache.
     """
-    return Place(functools.partial(Environments, config, shared), workers_of(config), config["resources"]["cpu"])
+    return RolloutBackend(
+        functools.partial(Environments, config, shared), workers_of(config), config["resources"]["cpu"]
+    )
 
 
 def workers_of(config: dict[str, Any]) -> int:
@@ -135,7 +137,7 @@ def learn_on_hosts(
 
 def _pass_on(queue: Queue, tell: Tell) -> None:
     """Tell the newest that there is."""
-    newest: Told | None = None
+    newest: Progress | None = None
     try:
         newest = queue.get(timeout=0.5)
         while True:
@@ -151,15 +153,17 @@ def _learn(
     """The learner's own process, beside its workers and hosts."""
     last = 0.0
 
-    def tell(told: Told) -> None:
+    def tell(progress: Progress) -> None:
         nonlocal last
-        if time.monotonic() - last > 1 or told.episodes >= told.wanted:  # a call each update would cost more than it
-            queue.put(told)
+        if (
+            time.monotonic() - last > 1 or progress.episodes >= progress.wanted
+        ):  # a call each update would cost more than it
+            queue.put(progress)
             last = time.monotonic()
 
     hosted = functools.partial(Hosted, hosts, config["copies"], go_on=config["on_loss"] == "continue")
-    place = Place(hosted, workers, LIGHT)
-    return learn(config, place, Environments(config).parts(), storage, tell, facts)
+    backend = RolloutBackend(hosted, workers, LIGHT)
+    return learn(config, backend, Environments(config).parts(), storage, tell, facts)
 
 
 @contextmanager

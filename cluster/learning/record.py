@@ -10,7 +10,7 @@ from scipy import stats
 
 SCHEMA: dict[str, Any] = {
     "agent": pl.String, "copy": pl.Int64, "episode": pl.Int64, "return": pl.Float64, "decisions": pl.Int64,
-    "validation": pl.Float64, "last_validation": pl.Float64, "panel": pl.Float64, "epochs": pl.Int64,
+    "validation": pl.Float64, "last_validation": pl.Float64, "validation_sample": pl.Float64, "epochs": pl.Int64,
     "steps": pl.Int64, "diverged": pl.Boolean, "actions": pl.List(pl.Int64),
 }  # fmt: skip
 """Columns of episodes.parquet, in the order in which episodes ended; behind them `share:FUNCTION` for each."""
@@ -22,7 +22,7 @@ def row(agent: str, summary: Mapping[str, Any]) -> dict[str, Any]:
     """One row of episodes.parquet.
 
     Args:
-        agent: `learned`, or `random` for the yardstick.
+        agent: `learned`, or `random` for the random agent.
         summary: of the finished episode (`rl.algorithms.runner`).
     """
     known = {"agent": agent, "decisions": summary["length"], **summary, **summary["summary"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from cluster.learning.learner import Told
+from cluster.learning.learner import Progress
 from cluster.learning.record import LEARNED, RANDOM, numbers, recent
 from cluster.metrics.instruments import Pace
 from cluster.tracking.tracker import Run
@@ -26,16 +26,16 @@ class TrackedEpisodes:
         self._pace = Pace(every)
         tracking.begin(run)
 
-    def tell(self, told: Told) -> None:
+    def tell(self, progress: Progress) -> None:
         """Pass on what is new. After a loss episodes are repeated, which are known."""
-        for step, row in enumerate(told.rows[self._known :], self._known + 1):
+        for step, row in enumerate(progress.rows[self._known :], self._known + 1):
             self.tracking.tell(self.name, step, {f"{row['agent']}/{key}": value for key, value in numbers(row).items()})
-        self._known = max(self._known, len(told.rows))
-        if told.lost > self._lost:
-            self.tracking.journal.tell("episodes lost", count=told.lost - self._lost)
-            self._lost = told.lost
+        self._known = max(self._known, len(progress.rows))
+        if progress.lost > self._lost:
+            self.tracking.journal.tell("episodes lost", count=progress.lost - self._lost)
+            self._lost = progress.lost
         if self._pace.due():
-            self.tracking.journal.tell("episodes ended", episodes=told.episodes, wanted=told.wanted)
+            self.tracking.journal.tell("episodes ended", episodes=progress.episodes, wanted=progress.wanted)
 
     def end(self, episodes: pl.DataFrame) -> None:
         """The agent has learned: tell the means of its last episodes, and of the random agent's."""

@@ -31,7 +31,7 @@ from cluster.studies.sweep import key_of, values_of
 from cluster.tracking.tracker import Run
 from cluster.tracking.tracking import tracked, trackers
 from ranking.errors import BadInput
-from rl.environment import check_hold
+from rl.environment import check_decision_every
 
 MAY_CHANGE = ("workers", "hosts", "save_every", "on_loss", "address", "dashboard", "track")
 """Options that a learning may be resumed with: its result does not depend on them."""
@@ -40,7 +40,7 @@ NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights")
 
 
 @dataclass(frozen=True)
-class Lesson:
+class LearnRequest:
     """A learning as the user asked for it.
 
     Args:
@@ -54,7 +54,7 @@ class Lesson:
     storage: Storage
 
 
-def read_arguments(arguments: Sequence[str], resume: str | None = None) -> Lesson:
+def read_arguments(arguments: Sequence[str], resume: str | None = None) -> LearnRequest:
     """A new learning from the command line, or one to go on with from its folder.
 
     Raises:
@@ -65,7 +65,7 @@ def read_arguments(arguments: Sequence[str], resume: str | None = None) -> Lesso
     config = compose_learning(arguments)
     storage = Storage(config["out"] or new_place("learn"))
     refuse_taken(storage)
-    return Lesson(config, list(arguments), storage)
+    return LearnRequest(config, list(arguments), storage)
 
 
 def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
@@ -86,32 +86,32 @@ def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
     if len(build(config["objective"]).stages()) > 1:
         what = f"{config[CHOICES]['objective']} trains several rankers in turn, and an episode has one"
         raise BadInput(what, "objective", "learn with another, as objective=sir_v3")
-    for key in ("agent", "reward", "state", "panel"):
+    for key in ("agent", "reward", "state", "validation_sample"):
         build(config[key])
-    check_hold(config["hold"], actions_of(config))
+    check_decision_every(config["decision_every"], actions_of(config))
     if documents is not None:
         build(config["actions"]["imitate"])
         check_candidates(config, documents)
     return config
 
 
-def _continued(arguments: Sequence[str], place: str) -> Lesson:
+def _continued(arguments: Sequence[str], place: str) -> LearnRequest:
     fixed = [text for text in arguments if root_of(text) not in MAY_CHANGE]
     if fixed:
         raise BadInput(f"{fixed[0]} can't change a learning that has begun", place, "leave it out, or start another")
     saved = read_config_of("learn", Storage(place))
     changed = set(map(key_of, arguments))
     overrides = [*(text for text in map(str, saved["learn"]) if key_of(text) not in changed), *arguments]
-    return Lesson(compose_learning(overrides), overrides, Storage(place))
+    return LearnRequest(compose_learning(overrides), overrides, Storage(place))
 
 
-def conduct(lesson: Lesson, console: Console) -> int:
+def conduct(request: LearnRequest, console: Console) -> int:
     """Learn, and write what there is to see.
 
     Returns:
         0: what fails ends in an error, and what is lost on the way is repeated from the last state.
     """
-    from cluster.learning.learner import EPISODES, Told
+    from cluster.learning.learner import EPISODES, Progress
     from cluster.learning.live import LiveLine
     from cluster.learning.losses import through_losses
     from cluster.learning.places import attempts
@@ -119,22 +119,22 @@ def conduct(lesson: Lesson, console: Console) -> int:
     from cluster.object_store import check_store
     from cluster.session import session
 
-    config, storage = lesson.config, lesson.storage
+    config, storage = request.config, request.storage
     ended = _ended(storage, storage.read(EPISODES), console)
     if ended is not None:
-        show(ended, config, lesson.overrides, storage, console)
+        show(ended, config, request.overrides, storage, console)
         return 0
     kept_state.load(storage, lambda line: console.print(line, soft_wrap=True, markup=False))
     built, resumed = trackers(config["track"]), storage.read(CONFIG) is not None
     preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]"))
     collection = preparation.collection(config)
     facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
-    record(lesson, facts)
+    record(request, facts)
     parts = {name: preparation.part(config, name) for name in preparation.keys(config)}
     named = " ".join(f"{key}={config[CHOICES][key]}" for key in ("agent", "reward", "ranker"))
     console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
     shared = 0 if config["hosts"] else sum(preparation.bytes_of(config).values())  # hosts read the cache
-    run = Run(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(lesson.overrides))
+    run = Run(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(request.overrides))
     with (
         tracked(built, storage, console, "learn", resumed) as tracking,
         session(config["address"], config["dashboard"], shared) as dashboard,
@@ -145,9 +145,9 @@ def conduct(lesson: Lesson, console: Console) -> int:
         following = TrackedEpisodes(tracking, run)
         with LiveLine(console, config["validation"]["measure"]) as line:
 
-            def tell(told: Told) -> None:
-                line.tell(told)
-                following.tell(told)
+            def tell(progress: Progress) -> None:
+                line.tell(progress)
+                following.tell(progress)
 
             def note(said: str) -> None:
                 console.print(escape(said), soft_wrap=True)
@@ -155,7 +155,7 @@ def conduct(lesson: Lesson, console: Console) -> int:
 
             episodes = through_losses(attempts(config, parts, storage, facts), tell, note)
         following.end(episodes)
-    show(episodes, config, lesson.overrides, storage, console)
+    show(episodes, config, request.overrides, storage, console)
     return 0
 
 
@@ -173,18 +173,18 @@ def _ended(storage: Storage, episodes: bytes | None, console: Console) -> pl.Dat
         return None
 
 
-def record(lesson: Lesson, facts: dict[str, Any]) -> None:
+def record(request: LearnRequest, facts: dict[str, Any]) -> None:
     """Write down what the learning is, or see that its collection is still the one that it began with."""
-    storage = lesson.storage
+    storage = request.storage
     if storage.read(CONFIG) is not None:
         if read_config(storage).get("facts") != facts:
             raise BadInput("the collection has changed since this learning began", storage.place, "start another")
         return
     content = {
-        "command": shlex.join(["pyrite", "learn", *lesson.overrides]),
-        "learn": lesson.overrides,
+        "command": shlex.join(["pyrite", "learn", *request.overrides]),
+        "learn": request.overrides,
         "facts": facts,
-        **{key: value for key, value in lesson.config.items() if key != CHOICES},
+        **{key: value for key, value in request.config.items() if key != CHOICES},
     }
     write_config(storage, content)
 

@@ -16,7 +16,7 @@ from cluster.configuration import digest
 from cluster.learning.agent_file import FILE, checkpoint_of, learner_of
 from cluster.learning.environments import Environments
 from cluster.learning.record import LEARNED, numbers, recent, table
-from cluster.learning.verb import NOT_OF_THE_RESULT, Lesson, compose_learning, record
+from cluster.learning.verb import NOT_OF_THE_RESULT, LearnRequest, compose_learning, record
 from cluster.parallel.demand import bundle, strategy
 from cluster.preparation import Preparation
 from cluster.storage import Storage
@@ -28,7 +28,7 @@ from cluster.tracking.tracking import Tracking
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from cluster.learning.learner import Told
+    from cluster.learning.learner import Progress
 
 FOLDER = "agents"
 
@@ -38,18 +38,18 @@ class Agents:
     """What is to be learned before a study can run.
 
     Args:
-        lessons: by the agent's name.
+        requests: by the agent's name.
     """
 
-    lessons: dict[str, Lesson]
+    requests: dict[str, LearnRequest]
 
-    def missing(self, runs: Iterable[Planned]) -> dict[str, Lesson]:
+    def missing(self, runs: Iterable[Planned]) -> dict[str, LearnRequest]:
         """Those that these runs need and that are not there yet."""
         wanted = {checkpoint_of(planned.config) for planned in runs}
         return {
-            name: lesson
-            for name, lesson in self.lessons.items()
-            if lesson.storage.place in wanted and FILE not in lesson.storage.names()
+            name: request
+            for name, request in self.requests.items()
+            if request.storage.place in wanted and FILE not in request.storage.names()
         }
 
 
@@ -63,8 +63,8 @@ def with_agents(runs: Sequence[Planned], storage: Storage, scaled: Sequence[str]
         storage: its folder; agents stand in `agents/NAME` of it.
         scaled: what the experiment's scale says of learning; `policy.learn` says more.
     """
-    lessons: dict[str, Lesson] = {}
-    composed: dict[tuple[str, ...], Lesson] = {}  # composing takes a tenth of a second, and seeds share one
+    requests: dict[str, LearnRequest] = {}
+    composed: dict[tuple[str, ...], LearnRequest] = {}  # composing takes a tenth of a second, and seeds share one
     given = []
     for planned in runs:
         part = learner_of(planned.config)
@@ -72,12 +72,12 @@ def with_agents(runs: Sequence[Planned], storage: Storage, scaled: Sequence[str]
             given.append(planned)
             continue
         overrides = _overrides(planned, part, scaled)
-        lesson = composed.setdefault(overrides, composed.get(overrides) or _lesson(overrides, storage))
-        lessons.setdefault(lesson.storage.place.rpartition("/")[2], lesson)
-        node = planned.config[part] | {"checkpoint": lesson.storage.place}
-        overrides = (*planned.overrides, f"{part}.checkpoint={lesson.storage.place}")
+        request = composed.setdefault(overrides, composed.get(overrides) or _request(overrides, storage))
+        requests.setdefault(request.storage.place.rpartition("/")[2], request)
+        node = planned.config[part] | {"checkpoint": request.storage.place}
+        overrides = (*planned.overrides, f"{part}.checkpoint={request.storage.place}")
         given.append(replace(planned, overrides=overrides, config=planned.config | {part: node}))
-    return given, Agents(lessons)
+    return given, Agents(requests)
 
 
 def _overrides(planned: Planned, part: str, scaled: Sequence[str]) -> tuple[str, ...]:
@@ -89,16 +89,16 @@ def _overrides(planned: Planned, part: str, scaled: Sequence[str]) -> tuple[str,
     return (*own, *extra, *scaled, *node["learn"], f"seed={node['agent']}", "workers=0", "dashboard=false")
 
 
-def _lesson(overrides: Sequence[str], storage: Storage) -> Lesson:
+def _request(overrides: Sequence[str], storage: Storage) -> LearnRequest:
     config = compose_learning(overrides)
     digested = {key: value for key, value in config.items() if key not in NOT_OF_THE_RESULT}
     digested["resources"] = {key: config["resources"][key] for key in ("cpu", "gpu")}  # as `sweep.identity`
     name = digest(digested)[:10]
-    return Lesson(config, list(overrides), Storage(f"{storage.place}/{FOLDER}/{name}"))
+    return LearnRequest(config, list(overrides), Storage(f"{storage.place}/{FOLDER}/{name}"))
 
 
 def learn_agents(
-    lessons: dict[str, Lesson],
+    requests: dict[str, LearnRequest],
     storage: Storage,
     options: dict[str, Any],
     preparation: Preparation,
@@ -108,7 +108,7 @@ def learn_agents(
     """Learn agents, each in a trial of its own.
 
     Args:
-        lessons: by name.
+        requests: by name.
         storage: the study's folder.
         options: of the study.
         preparation: makes the parts.
@@ -118,21 +118,21 @@ def learn_agents(
     Raises:
         BadInput: where one could not be learned.
     """
-    console.print(f"{len(lessons)} agent{'s' * (len(lessons) > 1)} to learn first")
+    console.print(f"{len(requests)} agent{'s' * (len(requests) > 1)} to learn first")
     shared: dict[str, ray.ObjectRef] = {}
     trials = []
-    for name, lesson in lessons.items():
-        collection = preparation.collection(lesson.config)
+    for name, request in requests.items():
+        collection = preparation.collection(request.config)
         facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
-        record(lesson, facts)
-        keys = preparation.keys(lesson.config)
+        record(request, facts)
+        keys = preparation.keys(request.config)
         for part, key in keys.items():
             if key not in shared:
-                shared[key] = ray.put(preparation.part(lesson.config, part))
-        run = {"name": name, "config": lesson.config, "parts": keys, "place": lesson.storage.place, "facts": facts}
-        trials.append(run | {"overrides": shlex.join(lesson.overrides)})
-    measure = next(iter(lessons.values())).config["validation"]["measure"]
-    with LiveTable(console, len(lessons), 0, measure, "episode") as live:
+                shared[key] = ray.put(preparation.part(request.config, part))
+        run = {"name": name, "config": request.config, "parts": keys, "place": request.storage.place, "facts": facts}
+        trials.append(run | {"overrides": shlex.join(request.overrides)})
+    measure = next(iter(requests.values())).config["validation"]["measure"]
+    with LiveTable(console, len(requests), 0, measure, "episode") as live:
         body = trial_body("StudyAgent", _learn, _resources, shared=shared)
         errors = run_trials(body, KnownRuns(trials), storage, options, live, tracking)
     if errors:
@@ -147,20 +147,20 @@ def _resources(trial: dict[str, Any]) -> tune.PlacementGroupFactory:
 
 def _learn(trial: dict[str, Any], shared: dict[str, ray.ObjectRef]) -> None:
     """What a trial's process does: learn one agent, its copies stepped in this very process."""
-    from cluster.learning.learner import Place, learn  # RLlib, which a study without agents does not need
+    from cluster.learning.learner import RolloutBackend, learn  # RLlib, which a study without agents does not need
 
     run = trial["run"]
     refs = {name: shared[key] for name, key in run["parts"].items()}
     best = 0.0
 
-    def tell(told: Told) -> None:
+    def tell(progress: Progress) -> None:
         nonlocal best
-        means = recent(table(told.rows), LEARNED)
+        means = recent(table(progress.rows), LEARNED)
         best = means.get("validation", 0.0)
-        shown = {"epoch": told.episodes, "max_epochs": told.wanted, "validation": best, "best": best}
+        shown = {"epoch": progress.episodes, "max_epochs": progress.wanted, "validation": best, "best": best}
         tune.report(shown | {"numbers": numbers(means)})
 
     parts = dict(zip(refs, ray.get(list(refs.values())), strict=True))
-    place = Place(partial(Environments, run["config"], refs), 0, run["config"]["resources"]["cpu"])
-    learn(run["config"], place, parts, Storage(run["place"]), tell, run["facts"])
+    backend = RolloutBackend(partial(Environments, run["config"], refs), 0, run["config"]["resources"]["cpu"])
+    learn(run["config"], backend, parts, Storage(run["place"]), tell, run["facts"])
     tune.report({"best": best})

@@ -160,10 +160,10 @@ def conduct(study: Study, console: Console) -> int:
         if ready < total:
             waiting = [planned for planned in runs if planned.name not in done]
             missing = agents.missing(waiting)
-            learned = {lesson.storage.place for lesson in missing.values()}
+            learned = {request.storage.place for request in missing.values()}
             distinct = _distinct([*waiting, *proposals.examples()])
             configs = [planned.config for planned in distinct if checkpoint_of(planned.config) not in learned]
-            configs += [lesson.config for lesson in missing.values()]
+            configs += [request.config for request in missing.values()]
             largest, shared = largest_and_all([preparation.bytes_of(config) for config in configs])
             with session(study.options["address"], study.options["dashboard"], shared) as dashboard:
                 if dashboard:

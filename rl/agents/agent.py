@@ -13,7 +13,7 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from ranking.errors import BadInput
-from rl.agents.learning import Learning
+from rl.agents.trainer import AgentTrainer
 from rl.algorithms.module import PolicyModule
 from rl.algorithms.policy_gradient import OPTIMIZERS
 from rl.algorithms.runner import LockstepRunner, set_threads
@@ -49,7 +49,7 @@ class Agent(ABC):
         copies: int = 8,
         cpus: float = 1,
         gpus: float = 0,
-    ) -> Learning:
+    ) -> AgentTrainer:
         """Start learning. Ray must run.
 
         Args:
@@ -100,7 +100,7 @@ class Agent(ABC):
         if self.own_network:
             config.rl_module(rl_module_spec=RLModuleSpec(PolicyModule, model_config={"seed": seed, **self.network()}))
         logging.getLogger("ray.rllib").setLevel(logging.ERROR)
-        return Learning(config.build_algo())
+        return AgentTrainer(config.build_algo())
 
     own_network = True
     """Whether `PolicyModule` chooses the actions."""

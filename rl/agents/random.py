@@ -1,4 +1,4 @@
-"""The yardstick."""
+"""The random agent, which every learned policy must beat."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from ranking.errors import BadInput
 from rl.agents.agent import Agent, Make
-from rl.agents.learning import Learning
+from rl.agents.trainer import AgentTrainer
 from rl.algorithms.module import PolicyModule
 from rl.copies import Flattened
 
@@ -56,7 +56,7 @@ class RLlib(Agent):
 
     def build(
         self, make: Make, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any], **options: Any
-    ) -> Learning:
+    ) -> AgentTrainer:
         if self.own_network:
             return super().build(make, observation_space, action_space, **options)
         return super().build(

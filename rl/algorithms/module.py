@@ -32,7 +32,7 @@ class PolicyModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):
         else:
             outputs = width = int(space.n)
         # What the learner knows of the size of advantages; here so that it is kept with the weights.
-        self.register_buffer("spread", torch.zeros(2))
+        self.register_buffer("advantage_moments", torch.zeros(2))
         self.actor = PolicyNetwork(self.observation_space, outputs, generator, **options)
         self.critic = PolicyNetwork(
             self.observation_space, 1, generator, **options | {"width": width, "per_document": False}

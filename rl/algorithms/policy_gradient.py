@@ -99,14 +99,14 @@ class PolicyGradientLearner(TorchLearner):
         advantages = (targets - values).detach()
         if config.normalize:
             advantages = self.centred(advantages)
-            advantages = advantages / _spread(module.spread, advantages)
+            advantages = advantages / _running_rms(module.advantage_moments, advantages)
         policy = module.get_train_action_dist_cls().from_logits(fwd_out[Columns.ACTION_DIST_INPUTS])
         actor = -(advantages * policy.logp(batch[Columns.ACTIONS])).mean() - config.entropy * policy.entropy().mean()
         # ½(target − v)² with the target held has the gradient −(target − v)·∂v.
         return actor + 0.5 * (targets - values).square().mean()
 
 
-def _spread(moment: Tensor, advantages: Tensor) -> Tensor:
+def _running_rms(moment: Tensor, advantages: Tensor) -> Tensor:
     """The running root mean square of advantages.
 
     Args:

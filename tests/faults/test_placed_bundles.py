@@ -17,7 +17,15 @@ RACKS = {"rack_a": 1.0}
 """What each of the machines calls its own."""
 RUN = ["policy=fixed", "function=random", "selector=uniform", "training.max_epochs=2000", "training.patience=2000"]
 DENSE = ["ranker=dssm", "ranker.preset=tiny", "function=dense", "function.dense.refresh.mode=lagged", "index.cpu=0.5"]
-LEARN = ["copies=2", "workers=2", "hosts=2", "episodes=1000", "yardstick=0", "panel.size=4", "panel.every=2"]
+LEARN = [
+    "copies=2",
+    "workers=2",
+    "hosts=2",
+    "episodes=1000",
+    "random_baseline=0",
+    "validation_sample.size=4",
+    "validation_sample.every=2",
+]
 JOBS: dict[str, list[str]] = {
     "hosts": ["learn", *LEARN],
     "trials": ["study", *RUN, "seeds=2"],

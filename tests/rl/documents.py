@@ -12,9 +12,9 @@ from rl.candidates import candidate_table
 from rl.compression import compress
 from rl.document_actions import DocumentActions
 from rl.environment import SamplingEnvironment
-from rl.rewards import Diff, PanelOptions
+from rl.rewards import Diff, ValidationSampleOptions
 from rl.similarity import similarity_table
-from rl.state import StateOptions, Surroundings
+from rl.state import StateOptions, StateTables
 from sampling.policies.fixed import Fixed
 from sampling.retrieval.tfidf import TfIdf
 from sampling.sampler import Sampler
@@ -33,10 +33,10 @@ def nearest(sources: Sources) -> TfIdf:
     return function
 
 
-def document_surroundings(sources: Sources) -> Surroundings:
+def document_state_tables(sources: Sources) -> StateTables:
     """What states look up."""
     function, state = nearest(sources), StateOptions()
-    return Surroundings(
+    return StateTables(
         state,
         compress(sources.encoded, sources.vectors, state.weighting),
         {"tfidf": similarity_table(function, function.lists, sources)},
@@ -58,15 +58,15 @@ def start_with(
     return start
 
 
-def document_environment(sources: Sources, copy: int = 0, hold: int | str = 1) -> SamplingEnvironment:
+def document_environment(sources: Sources, copy: int = 0, decision_every: int | str = 1) -> SamplingEnvironment:
     """One copy."""
     return SamplingEnvironment(
         start_with(sources),
-        document_surroundings(sources),
+        document_state_tables(sources),
         DocumentActions(DOCUMENTS, PAIRS, PICKS),
         Diff(),
-        PanelOptions(size=2, every=1),
+        ValidationSampleOptions(size=2, every=1),
         0,
         copy,
-        hold=hold,
+        decision_every=decision_every,
     )

@@ -36,7 +36,7 @@ from tests.rl.documents import (
     PAIRS,
     PICKS,
     document_environment,
-    document_surroundings,
+    document_state_tables,
     nearest,
     start_with,
 )
@@ -105,7 +105,7 @@ def test_a_short_batch_has_no_candidates_behind_its_end(tiny_sources: Sources) -
     environment.step(action)
     observation = environment.step(action)[0]  # before the third batch, of one pair
     (query,) = environment.training.next_batch().queries
-    table = environment.surroundings.candidates
+    table = environment.tables.candidates
     assert table is not None
     assert observation["present"].tolist() == [1, 0]
     assert np.array_equal(observation["candidates"][0], table[query])
@@ -130,7 +130,7 @@ def test_picks_of_queries_that_are_not_there_mean_nothing(tiny_sources: Sources)
 
 
 def test_their_chances_move_no_weight(tiny_sources: Sources) -> None:
-    space = document_surroundings(tiny_sources).space
+    space = document_state_tables(tiny_sources).space
     network = PolicyNetwork(space, PAIRS * PICKS * DOCUMENTS, torch.Generator().manual_seed(0), last=1.0)
     observation = {name: torch.rand(1, *part.shape) for name, part in space.spaces.items()}  # type: ignore[misc]
     observation["present"] = torch.tensor([[1.0, 0.0]])
@@ -187,13 +187,13 @@ def test_shares_say_how_many_picks_are_bm25s() -> None:
     candidates = np.zeros((1, 3, 5), np.float32)
     candidates[0, :, 4] = [0.91, 0.90, 0]  # the tenth, the eleventh, none of its list
 
-    class Around:
+    class Tables:
         pass
 
-    around: Any = Around()
-    around.candidates = candidates
+    tables: Any = Tables()
+    tables.candidates = candidates
     batch = Batch(np.array([0]), np.array([0], np.int32))
-    taken = [actions.kept(np.array(action), batch, around) for action in ([0, 1, 0, 0], [2, 2, 0, 0], [0, 0, 0, 0])]
+    taken = [actions.recorded(np.array(action), batch, tables) for action in ([0, 1, 0, 0], [2, 2, 0, 0], [0, 0, 0, 0])]
     assert taken == [[1, 1, 0], [0, 0, 2], [2, 0, 0]]
     assert list(actions.shares(taken).values()) == pytest.approx([3 / 6, 1 / 6, 2 / 6])
     assert list(actions.shares([]).values()) == [0, 0, 0]
@@ -210,10 +210,10 @@ def test_an_episode_says_so(tiny_sources: Sources) -> None:
     assert sum(shares.values()) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("hold", [2, "epoch"])
-def test_picks_are_for_one_batch(tiny_sources: Sources, hold: int | str) -> None:
-    with pytest.raises(BadInput, match="hold"):
-        document_environment(tiny_sources, hold=hold)
+@pytest.mark.parametrize("decision_every", [2, "epoch"])
+def test_picks_are_for_one_batch(tiny_sources: Sources, decision_every: int | str) -> None:
+    with pytest.raises(BadInput, match="decision_every"):
+        document_environment(tiny_sources, decision_every=decision_every)
 
 
 def test_a_state_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:
@@ -236,19 +236,19 @@ def test_a_state_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:
 
 def trained(sources: Sources) -> TrainedAgent:
     """An agent whose chances are far from even."""
-    around = document_surroundings(sources)
+    tables = document_state_tables(sources)
     generator = torch.Generator().manual_seed(4)
-    network = PolicyNetwork(around.space, PAIRS * PICKS * DOCUMENTS, generator, hidden=8, last=30.0)
+    network = PolicyNetwork(tables.space, PAIRS * PICKS * DOCUMENTS, generator, hidden=8, last=30.0)
     weights = dict(network.state_dict())
     agent = TrainedAgent(
-        ["tfidf"], around.options, 1, PAIRS, around.compressed.dimension, network.description(), weights, DOCUMENTS, {}
+        ["tfidf"], tables.options, 1, PAIRS, tables.compressed.dimension, network.description(), weights, DOCUMENTS, {}
     )
     return TrainedAgent.from_bytes(agent.to_bytes(), "agent")
 
 
 def learned_selector(sources: Sources, greedy: bool = False) -> LearnedSelector:
     selector = LearnedSelector(greedy=greedy)
-    selector.equip(trained(sources), document_surroundings(sources))
+    selector.equip(trained(sources), document_state_tables(sources))
     return selector
 
 

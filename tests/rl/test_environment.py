@@ -13,7 +13,7 @@ from ranking.errors import BadInput
 from ranking.sources import Sources
 from rl.copies import Copies
 from rl.rewards import Raw
-from rl.together import TogetherCopies
+from rl.stacked_copies import StackedCopies
 from sampling.policies.policy import SamplingPolicy
 from tests.rl.trainings import environment_of, starts
 
@@ -89,7 +89,7 @@ def test_it_trains_as_a_run_with_the_same_choices_does(tiny_sources: Sources) ->
 
 
 def test_an_action_is_held(tiny_sources: Sources) -> None:
-    environment = environment_of(tiny_sources, hold=2)
+    environment = environment_of(tiny_sources, decision_every=2)
     _, rewards, info = play(environment, alternating())
     assert len(rewards) == 5  # of two batches each, the last of one
     assert info["decision"] == 5
@@ -97,16 +97,16 @@ def test_an_action_is_held(tiny_sources: Sources) -> None:
 
 
 def test_one_decision_an_epoch(tiny_sources: Sources) -> None:
-    environment = environment_of(tiny_sources, hold="epoch")
+    environment = environment_of(tiny_sources, decision_every="epoch")
     _, rewards, _ = play(environment, alternating())
     assert len(rewards) == 3
     assert [row["batches"] for row in environment.sampler.report()] == [6, 3]
 
 
-@pytest.mark.parametrize("hold", [0, -1, "batch"])
-def test_hold_is_a_number_or_epoch(tiny_sources: Sources, hold: int | str) -> None:
-    with pytest.raises(BadInput, match="hold"):
-        environment_of(tiny_sources, hold=hold)
+@pytest.mark.parametrize("decision_every", [0, -1, "batch"])
+def test_hold_is_a_number_or_epoch(tiny_sources: Sources, decision_every: int | str) -> None:
+    with pytest.raises(BadInput, match="decision_every"):
+        environment_of(tiny_sources, decision_every=decision_every)
 
 
 def test_the_same_seeds_give_the_same_episodes(tiny_sources: Sources) -> None:
@@ -146,7 +146,7 @@ def test_a_state_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:
     assert last == info
 
 
-@pytest.mark.parametrize("kind", [Copies, TogetherCopies])
+@pytest.mark.parametrize("kind", [Copies, StackedCopies])
 def test_many_copies_are_each_as_one_alone(tiny_sources: Sources, kind: type[Copies]) -> None:
     """The vectorised form and the single one go the same way."""
     together = kind([environment_of(tiny_sources, copy=copy) for copy in range(3)])
@@ -169,8 +169,8 @@ def test_many_copies_are_each_as_one_alone(tiny_sources: Sources, kind: type[Cop
 
 def test_copies_on_a_gpu_share_each_update(tiny_sources: Sources) -> None:
     """Stacked weights, forced onto the CPU here: the same steps, up to rounding (which Adam's first steps enlarge)."""
-    each = [TogetherCopies([environment_of(tiny_sources, copy=copy, hold=2) for copy in range(3)], forced=forced)
-            for forced in (False, True)]  # fmt: skip
+    each = [StackedCopies([environment_of(tiny_sources, copy=copy, decision_every=2) for copy in range(3)], forced=f)
+            for f in (False, True)]  # fmt: skip
     for copies in each:
         copies.reset()
         for environment in copies.environments:

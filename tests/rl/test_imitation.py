@@ -127,7 +127,7 @@ def test_states_are_those_of_an_episode(tiny_sources: Sources) -> None:
     assert states.observations["candidates"].shape == (count, PAIRS, DOCUMENTS, 5)
     assert ((states.queries >= 0) == states.observations["present"].numpy().astype(bool)).all()
     assert (states.queries[2] >= 0).tolist() == [True, False]
-    table = document_environment(tiny_sources).surroundings.candidates
+    table = document_environment(tiny_sources).tables.candidates
     assert table is not None
     assert np.array_equal(states.observations["candidates"][0].numpy(), table[states.queries[0]])
     epochs = states.observations["model"][:, 3].tolist()

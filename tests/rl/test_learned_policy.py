@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -20,15 +21,15 @@ from rl.policy import LearnedPolicy
 from rl.state import State
 from rl.trained import TrainedAgent
 from sampling.sampler import Sampler
-from tests.rl.trainings import starts, surroundings_of
+from tests.rl.trainings import starts, state_tables_of
 
 
-def agent_of(sources: Sources, hold: int | str = 1, seed: int = 0) -> TrainedAgent:
+def agent_of(sources: Sources, decision_every: int | str = 1, seed: int = 0) -> TrainedAgent:
     """An agent with weights by chance, large enough to have opinions."""
-    around = surroundings_of(sources)
-    network = PolicyNetwork(around.space, 2, torch.Generator().manual_seed(seed), last=3.0)
+    tables = state_tables_of(sources)
+    network = PolicyNetwork(tables.space, 2, torch.Generator().manual_seed(seed), last=3.0)
     return TrainedAgent(
-        ["bm25", "random"], around.options, hold, around.pairs, around.compressed.dimension,
+        ["bm25", "random"], tables.options, decision_every, tables.pairs, tables.compressed.dimension,
         network.description(), network.state_dict(), None, {},
     )  # fmt: skip
 
@@ -45,7 +46,7 @@ def run_of(sources: Sources, agent: TrainedAgent, greedy: bool = False) -> tuple
             return indices
 
     policy = Watched(greedy=greedy)
-    policy.equip(agent, surroundings_of(sources))
+    policy.equip(agent, state_tables_of(sources))
     training, sampler = starts(sources, lambda: policy)(np.random.SeedSequence(7))
     return training, sampler, chosen
 
@@ -57,7 +58,7 @@ def weights_of(training: RankerTraining) -> list[torch.Tensor]:
 def test_it_sees_what_the_agent_saw_and_draws_from_its_chances(tiny_sources: Sources) -> None:
     agent = agent_of(tiny_sources)
     training, sampler, chosen = run_of(tiny_sources, agent, greedy=True)
-    state, expected = State(surroundings_of(tiny_sources)), []
+    state, expected = State(state_tables_of(tiny_sources)), []
     while not training.done:
         batch = training.next_batch()
         expected.append(int(logits_of(agent.actor(), state.observe(batch, training)).argmax()))
@@ -79,9 +80,11 @@ def test_the_same_seed_draws_the_same(tiny_sources: Sources) -> None:
     assert all(a.equal(b) for a, b in zip(weights_of(runs[0][0]), weights_of(runs[1][0]), strict=True))
 
 
-@pytest.mark.parametrize(("hold", "lengths"), [(2, [2, 2, 2, 2, 1]), ("epoch", [3, 3, 3])])
-def test_it_holds_an_action_as_the_agent_did(tiny_sources: Sources, hold: int | str, lengths: list[int]) -> None:
-    training, sampler, chosen = run_of(tiny_sources, agent_of(tiny_sources, hold))
+@pytest.mark.parametrize(("decision_every", "lengths"), [(2, [2, 2, 2, 2, 1]), ("epoch", [3, 3, 3])])
+def test_it_holds_an_action_as_the_agent_did(
+    tiny_sources: Sources, decision_every: int | str, lengths: list[int]
+) -> None:
+    training, sampler, chosen = run_of(tiny_sources, agent_of(tiny_sources, decision_every))
     asked = itertools.count()
 
     def alternating(observation: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -96,7 +99,7 @@ def test_it_holds_an_action_as_the_agent_did(tiny_sources: Sources, hold: int | 
 def test_the_functions_are_found_by_name(tiny_sources: Sources) -> None:
     agent = agent_of(tiny_sources)
     policy = LearnedPolicy()
-    policy.equip(agent, surroundings_of(tiny_sources))
+    policy.equip(agent, state_tables_of(tiny_sources))
     training, sampler = starts(tiny_sources, lambda: policy)(np.random.SeedSequence(7))
     turned = dict(reversed(sampler.functions.items()))
     policy.start_run(turned, training)
@@ -104,7 +107,7 @@ def test_the_functions_are_found_by_name(tiny_sources: Sources) -> None:
 
 
 def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:
-    agent = agent_of(tiny_sources, hold=2)
+    agent = agent_of(tiny_sources, decision_every=2)
     training, sampler, chosen = run_of(tiny_sources, agent)
     training.fit(sampler)
 
@@ -128,12 +131,12 @@ def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources: Sources) -> No
 
 
 def test_an_agent_survives_its_file(tiny_sources: Sources) -> None:
-    agent = agent_of(tiny_sources, hold="epoch")
+    agent = agent_of(tiny_sources, decision_every="epoch")
     again = TrainedAgent.from_bytes(agent.to_bytes(), "agent.safetensors")
     assert again.functions == agent.functions
     assert again.state == agent.state
-    assert again.hold == "epoch"
-    observation = {name: torch.rand(1, *part.shape) for name, part in surroundings_of(tiny_sources).space.items()}
+    assert again.decision_every == "epoch"
+    observation = {name: torch.rand(1, *part.shape) for name, part in state_tables_of(tiny_sources).space.items()}
     assert again.actor()(observation).equal(agent.actor()(observation))
 
 
@@ -159,3 +162,10 @@ def test_draws_by_hand() -> None:
     logits = np.log([[0.2, 0.5, 0.3]])
     drawn = draw_places(logits, np.array([[0.0, 0.19, 0.21, 0.69, 0.71, 0.999]]))
     assert drawn.tolist() == [[0, 0, 1, 1, 2, 2]]
+
+
+def test_an_agent_of_version_0_1_is_read(tiny_sources: Sources) -> None:
+    agent = agent_of(tiny_sources, decision_every=3)
+    old = {("hold" if name == "decision_every" else name): value for name, value in vars(agent).items()}
+    content = to_bytes({"agent": "pyrite-agent-1", **old, "state": asdict(agent.state)})
+    assert TrainedAgent.from_bytes(content, "agent.safetensors").decision_every == 3

@@ -13,7 +13,7 @@ from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Bm25Candidates, FullCollection
 from ranking.sources import Sources
-from rl.rewards import Ceil, Diff, Panel, PanelOptions, Potential, Raw
+from rl.rewards import Ceil, Diff, Potential, Raw, ValidationSample, ValidationSampleOptions
 from tests.rl.trainings import environment_of, starts
 
 values = st.lists(st.floats(0, 1), min_size=2, max_size=12)
@@ -48,24 +48,24 @@ def test_scales_are_above_zero(kind: type) -> None:
 
 @pytest.mark.parametrize("options", [{"size": 0}, {"every": 0}, {"depth": 0}])
 def test_panels_are_of_something(options: dict) -> None:
-    with pytest.raises(BadInput, match="panel"):
-        PanelOptions(**options)
+    with pytest.raises(BadInput, match="validation_sample"):
+        ValidationSampleOptions(**options)
 
 
 def test_the_panel_is_the_validation_of_some_queries(tiny_sources: Sources) -> None:
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
     whole = next(iter(training.validation(training.ranker).values()))
-    assert Panel(training, 50)(training) == pytest.approx(whole.mean(), abs=0)
-    assert Panel(training, 1)(training) == whole[0]
+    assert ValidationSample(training, 50)(training) == pytest.approx(whole.mean(), abs=0)
+    assert ValidationSample(training, 1)(training) == whole[0]
 
 
 def test_a_diverged_ranker_is_worth_nothing(tiny_sources: Sources) -> None:
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
-    panel = Panel(training, 2)
+    sample = ValidationSample(training, 2)
     next(training.ranker.parameters()).data.fill_(np.nan)
-    assert panel(training) == 0
+    assert sample(training) == 0
     training.diverged = True
-    assert panel(training) == 0
+    assert sample(training) == 0
 
 
 def test_the_ceiling_is_the_ideal_order_of_the_candidates(tiny_sources: Sources) -> None:
@@ -99,4 +99,4 @@ def test_an_episodes_differences_add_up_to_the_rankers_gain(tiny_sources: Source
     while not done:
         _, reward, done, _, info = environment.step(1)
         total += reward
-    assert total == pytest.approx(info["summary"]["panel"] - first, abs=1e-12)
+    assert total == pytest.approx(info["summary"]["validation_sample"] - first, abs=1e-12)

@@ -16,10 +16,10 @@ from ranking.training import Batch, UpdateResult
 from ranking.vectors import WordVectors, directions
 from rl.compression import compress
 from rl.similarity import similarity_table
-from rl.state import State, StateOptions, Surroundings
+from rl.state import State, StateOptions, StateTables
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.function import RetrievalFunction
-from tests.rl.trainings import starts, surroundings_of
+from tests.rl.trainings import starts, state_tables_of
 
 
 def step(loss: float, norm: float = 0.0) -> UpdateResult:
@@ -77,7 +77,7 @@ def test_similarity_is_that_of_the_lists(encoded_of, tiny) -> None:
 
 
 def test_random_sampling_is_measured_by_cosines(tiny_sources: Sources) -> None:
-    table = surroundings_of(tiny_sources).similarity["random"]
+    table = state_tables_of(tiny_sources).similarity["random"]
     assert table.shape == (8, 4)
     assert np.abs(table).max() == 1
     assert (table[:, 2] >= table[:, 0]).all()
@@ -86,7 +86,7 @@ def test_random_sampling_is_measured_by_cosines(tiny_sources: Sources) -> None:
 
 def test_the_models_features_are_the_papers(tiny_sources: Sources) -> None:
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
-    state = State(surroundings_of(tiny_sources, beta=0.5))
+    state = State(state_tables_of(tiny_sources, beta=0.5))
     np.testing.assert_array_equal(state.observe(training.next_batch(), training)["model"], [1, 0, 0, 0])
     state.note(step(2.0, 4.0), first=True)
     state.note(step(1.0, 6.0), first=False)
@@ -99,7 +99,7 @@ def test_the_models_features_are_the_papers(tiny_sources: Sources) -> None:
 
 def test_the_last_validation_is_a_feature_where_asked_for(tiny_sources: Sources) -> None:
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
-    state = State(surroundings_of(tiny_sources, features=["validation", "epoch"]))
+    state = State(state_tables_of(tiny_sources, features=["validation", "epoch"]))
     assert state.observe(training.next_batch(), training)["model"].tolist() == [0, 0]
     training.validations = [0.25, 0.5]
     assert state.observe(training.next_batch(), training)["model"].tolist() == [0.5, 0]
@@ -128,25 +128,25 @@ _SOURCES: list = []
 @pytest.fixture(autouse=True)
 def _keep_sources(tiny_sources: Sources) -> None:
     if not _SOURCES:
-        _SOURCES.extend([surroundings_of(tiny_sources), starts(tiny_sources)(np.random.SeedSequence(0))])
+        _SOURCES.extend([state_tables_of(tiny_sources), starts(tiny_sources)(np.random.SeedSequence(0))])
 
 
 def test_a_short_batch_is_padded(tiny_sources: Sources) -> None:
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
-    around = surroundings_of(tiny_sources, pairs=4)
-    observation = State(around).observe(training.next_batch(), training)
+    tables = state_tables_of(tiny_sources, pairs=4)
+    observation = State(tables).observe(training.next_batch(), training)
     assert observation["present"].tolist() == [1, 1, 0, 0]
     assert not observation["batch"][4:].any()
     assert not observation["similarity"][2:].any()
     assert observation["batch"][:4].any(axis=1).all()
     with pytest.raises(BadInput, match="reads 1"):
-        State(surroundings_of(tiny_sources, pairs=1)).observe(training.next_batch(), training)
+        State(state_tables_of(tiny_sources, pairs=1)).observe(training.next_batch(), training)
 
 
 def test_numbers_that_are_none_are_replaced(tiny_sources: Sources) -> None:
-    around = surroundings_of(tiny_sources)
-    around.similarity["bm25"][:] = np.nan
-    broken = Surroundings(around.options, around.compressed, around.similarity, around.pairs)
+    tables = state_tables_of(tiny_sources)
+    tables.similarity["bm25"][:] = np.nan
+    broken = StateTables(tables.options, tables.compressed, tables.similarity, tables.pairs)
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
     assert broken.space.contains(State(broken).observe(training.next_batch(), training))
 

@@ -16,10 +16,10 @@ from ranking.rankers.feed_forward import FeedForward
 from ranking.sources import Sources
 from ranking.training import RankerTraining
 from rl.compression import compress
-from rl.environment import FunctionActions, SamplingEnvironment, Told
-from rl.rewards import Diff, PanelOptions, Reward
+from rl.environment import DictatedPolicy, FunctionActions, SamplingEnvironment
+from rl.rewards import Diff, Reward, ValidationSampleOptions
 from rl.similarity import similarity_table
-from rl.state import StateOptions, Surroundings
+from rl.state import StateOptions, StateTables
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.function import RetrievalFunction
@@ -36,17 +36,17 @@ def functions_of(sources: Sources) -> dict[str, RetrievalFunction]:
     return {"bm25": bm25, "random": random}
 
 
-def surroundings_of(sources: Sources, pairs: int = 2, **options: Any) -> Surroundings:
+def state_tables_of(sources: Sources, pairs: int = 2, **options: Any) -> StateTables:
     """What states look up."""
     state = StateOptions(**options)
     functions = functions_of(sources)
     lists = {"bm25": functions["bm25"].lists, "random": None}  # type: ignore[attr-defined]
     tables = {name: similarity_table(function, lists[name], sources) for name, function in functions.items()}
-    return Surroundings(state, compress(sources.encoded, sources.vectors, state.weighting), tables, pairs)
+    return StateTables(state, compress(sources.encoded, sources.vectors, state.weighting), tables, pairs)
 
 
 def starts(
-    sources: Sources, policy: Callable[[], SamplingPolicy] = Told, max_epochs: int = 3, patience: int = 3
+    sources: Sources, policy: Callable[[], SamplingPolicy] = DictatedPolicy, max_epochs: int = 3, patience: int = 3
 ) -> Callable[[np.random.SeedSequence], tuple[RankerTraining, Sampler]]:
     """Makes trainings of a tiny f_FF: five examples, three batches an epoch, the last of them short."""
     candidates = RandomCandidates(8).candidates(sources, np.array([4, 5]))
@@ -77,7 +77,7 @@ def environment_of(
     sources: Sources,
     copy: int = 0,
     seed: int = 0,
-    hold: int | str = 1,
+    decision_every: int | str = 1,
     reward: Reward | None = None,
     every: int = 1,
     gamma: float = 1.0,
@@ -86,12 +86,12 @@ def environment_of(
     """One copy."""
     return SamplingEnvironment(
         starts(sources),
-        surroundings_of(sources, **options),
+        state_tables_of(sources, **options),
         FunctionActions(["bm25", "random"]),
         reward or Diff(),
-        PanelOptions(size=2, every=every),
+        ValidationSampleOptions(size=2, every=every),
         seed,
         copy,
         gamma,
-        hold,
+        decision_every,
     )

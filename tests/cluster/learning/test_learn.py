@@ -16,7 +16,7 @@ from cluster.actors.ranker_host import RankerHost
 from cluster.learning.agent_file import read_agent
 from cluster.learning.environments import Environments
 from cluster.learning.kept_state import STATE
-from cluster.learning.learner import EPISODES, Place, Told, learn
+from cluster.learning.learner import EPISODES, Progress, RolloutBackend, learn
 from cluster.learning.losses import through_losses
 from cluster.learning.places import Hosted, attempts, in_workers, learn_on_hosts, workers_of
 from cluster.learning.verb import compose_learning, read_arguments
@@ -26,18 +26,26 @@ from ranking.errors import BadInput
 from rl.trained import TrainedAgent
 from tests.cluster.commands import command, kill_when, this_ray
 
-SMALL = ["copies=2", "episodes=4", "yardstick=0", "workers=0", "panel.size=4", "panel.every=2", "dashboard=false"]
+SMALL = [
+    "copies=2",
+    "episodes=4",
+    "random_baseline=0",
+    "workers=0",
+    "validation_sample.size=4",
+    "validation_sample.every=2",
+    "dashboard=false",
+]
 
 
-def here(config: dict[str, Any]) -> Place:
-    return Place(functools.partial(Environments, config, None), 0, 1)
+def here(config: dict[str, Any]) -> RolloutBackend:
+    return RolloutBackend(functools.partial(Environments, config, None), 0, 1)
 
 
 def taught(
-    config: dict[str, Any], folder: Path, place: Place | None = None, tell: Any = lambda told: None
+    config: dict[str, Any], folder: Path, backend: RolloutBackend | None = None, tell: Any = lambda progress: None
 ) -> tuple[TrainedAgent, pl.DataFrame]:
     """An agent learned into a folder."""
-    episodes = learn(config, place or here(config), Preparation().parts(config), Storage(str(folder)), tell)
+    episodes = learn(config, backend or here(config), Preparation().parts(config), Storage(str(folder)), tell)
     return read_agent(str(folder)), episodes
 
 
@@ -60,8 +68,8 @@ def undisturbed(config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 def test_what_a_learning_leaves(
     config: dict[str, Any], undisturbed: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
 ) -> None:
-    told: list[Told] = []
-    agent, episodes = taught(config | {"yardstick": 2}, tmp_path, tell=told.append)
+    told: list[Progress] = []
+    agent, episodes = taught(config | {"random_baseline": 2}, tmp_path, tell=told.append)
     assert agent.functions == ["bm25", "random"]
     assert agent.facts["episodes"] >= 4
     assert episodes.filter(pl.col("agent") == "random").height == 2
@@ -72,7 +80,7 @@ def test_what_a_learning_leaves(
     assert (learned["actions"].list.len() == learned["decisions"]).all()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["agent.safetensors", EPISODES]
     assert told[-1].episodes >= told[-1].wanted == 4
-    # The same seed, the same agent: a yardstick beside it changes nothing.
+    # The same seed, the same agent: a random agent beside it changes nothing.
     assert same(agent, undisturbed[0])
     assert learned.equals(undisturbed[1].select(learned.columns))
 
@@ -91,7 +99,7 @@ def test_it_goes_on_as_if_it_had_never_stopped(
     class Enough(Exception):
         pass
 
-    def stop(told: Told) -> None:
+    def stop(progress: Progress) -> None:
         nonlocal updates
         updates += 1
         if updates == 7:  # in mid-episode
@@ -113,7 +121,7 @@ def test_rankers_on_a_host_learn_the_same(
     import ray
 
     host = ray.remote(RankerHost).options(name="test-host", num_cpus=1).remote(config)
-    agent, episodes = taught(config, tmp_path, Place(functools.partial(Hosted, ["test-host"], 2), 0, 1))
+    agent, episodes = taught(config, tmp_path, RolloutBackend(functools.partial(Hosted, ["test-host"], 2), 0, 1))
     ray.kill(host)
     assert same(agent, undisturbed[0])
     assert episodes.equals(undisturbed[1])
@@ -123,7 +131,7 @@ def test_a_lost_host_is_gone_on_without(config: dict[str, Any], kills: int, tmp_
     """Killed in mid-episode it comes back, and its episodes start over and are counted."""
     import ray
 
-    def kill(now: Told) -> None:
+    def kill(now: Progress) -> None:
         if not killed:
             killed.append(now.episodes)
             ray.kill(ray.get_actor("test-learn-host-0"), no_restart=False)
@@ -161,7 +169,7 @@ def test_what_a_lost_runner_held_is_repeated(
     attempt = attempts(shared, Preparation().parts(config), Storage(str(tmp_path)), {})
     killer = threading.Thread(target=kill)
     killer.start()
-    episodes = through_losses(attempt, lambda told: None, said.append)
+    episodes = through_losses(attempt, lambda progress: None, said.append)
     killer.join()
     assert len(said) == 1, "it ended before anything could be killed"
     assert victim in said[0]
@@ -191,15 +199,15 @@ def test_killed_and_resumed_it_learns_the_same(
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
-        (["hold=0"], "hold"),
-        (["hold=sometimes"], "hold"),
+        (["decision_every=0"], "decision_every"),
+        (["decision_every=sometimes"], "decision_every"),
         (["gamma=1.5"], "gamma"),
         (["agent=nobody"], "agent"),
         (["reward=nothing"], "reward"),
         (["agent.actor_lr=-1"], "actor_lr"),
         (["reward.scale=0"], "scale"),
         (["state.features=[mood]"], "features"),
-        (["panel.size=0"], "panel.size"),
+        (["validation_sample.size=0"], "validation_sample.size"),
         (["policy=random"], "policy"),
         (["function=bm25"], "chooses among functions"),
         (["agent=ppo,reinforce"], "sweeps"),

@@ -14,7 +14,7 @@ from cluster.configuration import compose
 from cluster.learning.agent_file import read_agent
 from cluster.learning.environments import Environments, actions_of
 from cluster.learning.kept_state import STATE
-from cluster.learning.learner import Place, Told, learn
+from cluster.learning.learner import Progress, RolloutBackend, learn
 from cluster.learning.places import in_workers
 from cluster.learning.verb import compose_learning
 from cluster.preparation import Preparation
@@ -25,7 +25,15 @@ from rl.trained import TrainedAgent
 from tests.cluster.commands import command
 from tests.made_up import TOPICS, WORDS
 
-SMALL = ["copies=2", "episodes=2", "yardstick=0", "workers=0", "panel.size=4", "panel.every=2", "dashboard=false"]
+SMALL = [
+    "copies=2",
+    "episodes=2",
+    "random_baseline=0",
+    "workers=0",
+    "validation_sample.size=4",
+    "validation_sample.every=2",
+    "dashboard=false",
+]
 PICKING = ["actions=documents", "actions.documents=6", "actions.imitate.epochs=2", "actions.imitate.states=8"]
 
 
@@ -47,14 +55,14 @@ def config(own: list[str], ray_session: None) -> dict[str, Any]:
 
 
 def taught(config: dict[str, Any], folder: Path, workers: int = 0) -> tuple[TrainedAgent, pl.DataFrame]:
-    place = Place(functools.partial(Environments, config, None), 0, 1)
+    backend = RolloutBackend(functools.partial(Environments, config, None), 0, 1)
     if workers:
-        place = in_workers(config | {"workers": workers}, None)
-    return _learned(config, place, folder)
+        backend = in_workers(config | {"workers": workers}, None)
+    return _learned(config, backend, folder)
 
 
-def _learned(config: dict[str, Any], place: Place, folder: Path) -> tuple[TrainedAgent, pl.DataFrame]:
-    episodes = learn(config, place, Preparation().parts(config), Storage(str(folder)))
+def _learned(config: dict[str, Any], backend: RolloutBackend, folder: Path) -> tuple[TrainedAgent, pl.DataFrame]:
+    episodes = learn(config, backend, Preparation().parts(config), Storage(str(folder)))
     return read_agent(str(folder)), episodes
 
 
@@ -68,7 +76,7 @@ def folder(config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_what_it_leaves(config: dict[str, Any], folder: Path) -> None:
     agent = read_agent(str(folder))
-    assert (agent.documents, agent.functions, agent.hold) == (6, ["tfidf"], 1)
+    assert (agent.documents, agent.functions, agent.decision_every) == (6, ["tfidf"], 1)
     assert agent.network["shapes"]["candidates"] == [8, 6, 5]
     figures = agent.facts["imitation"]
     assert set(figures) == {"before", "after", "learned"}
@@ -104,7 +112,7 @@ def test_a_run_takes_its_negatives_from_it(own: list[str], folder: Path) -> None
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (["hold=4"], "picked for one batch"),
+        (["decision_every=4"], "picked for one batch"),
         (["function=bm25"], "lists of tfidf"),
         (["function.tfidf.depth=5"], "picks from 6 documents and the lists have 5"),
         (["selector=uniform"], "selector is what is learned"),
@@ -144,16 +152,16 @@ def test_a_study_learns_its_agent_first(own: list[str], ray_session: None, tmp_p
 
 def test_an_interrupted_learning_goes_on(config: dict[str, Any], folder: Path, tmp_path: Path) -> None:
     """To the same agent, also of what imitation had come to."""
-    place = Place(functools.partial(Environments, config, None), 0, 1)
+    backend = RolloutBackend(functools.partial(Environments, config, None), 0, 1)
     parts, storage = Preparation().parts(config), Storage(str(tmp_path))
 
-    def interrupt(told: Told) -> None:
+    def interrupt(progress: Progress) -> None:
         if storage.read(STATE) is not None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        learn(config | {"save_every": 0}, place, parts, storage, interrupt)
-    learn(config, place, parts, storage)
+        learn(config | {"save_every": 0}, backend, parts, storage, interrupt)
+    learn(config, backend, parts, storage)
     one, other = read_agent(str(folder)), read_agent(str(tmp_path))
     assert all(weights.equal(other.weights[name]) for name, weights in one.weights.items())
     assert one.facts == other.facts

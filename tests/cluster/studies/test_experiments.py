@@ -320,7 +320,7 @@ def test_a_missing_checkpoint_is_one_line(capsys: pytest.CaptureFixture[str], tm
 def table_2(base: list[str], ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two rewards of table 2, an agent each, on the made-up collection."""
     out = tmp_path_factory.mktemp("studies") / "table_2"
-    learn = ",".join(f"['reward={reward}','episodes=2','copies=2','yardstick=0']" for reward in ("diff", "raw"))
+    learn = ",".join(f"['reward={reward}','episodes=2','copies=2','random_baseline=0']" for reward in ("diff", "raw"))
     mine = [text for text in base if not text.startswith("scale=")]
     few = ["scale=tiny", "training.max_epochs=1", "policy.agent=3", f"policy.learn={learn}", "seeds=1"]
     assert command("study", "experiment=cohen2019_table2", *mine, *few, "concurrent=1", f"out={out}") == 0

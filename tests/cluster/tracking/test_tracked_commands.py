@@ -122,7 +122,14 @@ def test_a_single_run_is_tracked_as_in_a_study(study: Path, base: list[str], tmp
 
 def test_a_learning_is_tracked_by_episodes(base: list[str], ray_session: None, tmp_path: Path) -> None:
     out = tmp_path / "agent"
-    options = ["copies=2", "episodes=3", "yardstick=2", "workers=0", "panel.size=4", "panel.every=2"]
+    options = [
+        "copies=2",
+        "episodes=3",
+        "random_baseline=2",
+        "workers=0",
+        "validation_sample.size=4",
+        "validation_sample.every=2",
+    ]
     assert command("learn", *base, *options, "dashboard=false", "track=mlflow", f"out={out}") == 0
     episodes = pl.read_parquet(out / "episodes.parquet")
     learned = episodes.with_row_index("step", 1).filter(agent="learned")

@@ -16,11 +16,11 @@ from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from rl.agents.actor_critic import ActorCritic
 from rl.agents.agent import Agent
-from rl.agents.learning import Learning
 from rl.agents.ppo import PPO
 from rl.agents.random import RandomAgent
 from rl.agents.reinforce import Reinforce
 from rl.agents.rllib import RLlib
+from rl.agents.trainer import AgentTrainer
 from rl.networks import described
 
 SMALL: dict[str, Callable[[], Agent]] = {
@@ -33,23 +33,23 @@ SMALL: dict[str, Callable[[], Agent]] = {
 
 @pytest.fixture
 def start(ray_session: None) -> Any:
-    """Starts learnings, and closes them in the end."""
-    threads, learnings = torch.get_num_threads(), []
+    """Starts trainers, and closes them in the end."""
+    threads, trainers = torch.get_num_threads(), []
 
-    def build(agent: Agent, seed: int = 0, workers: int = 0, copies: int = 4, matter: bool = True) -> Learning:
+    def build(agent: Agent, seed: int = 0, workers: int = 0, copies: int = 4, matter: bool = True) -> AgentTrainer:
         spaces = EarlyLate().observation_space, EarlyLate().action_space
-        learning = agent.build(maker(seed, matter), *spaces, seed=seed, workers=workers, copies=copies, cpus=0.5)
-        learnings.append(learning)
-        return learning
+        trainer = agent.build(maker(seed, matter), *spaces, seed=seed, workers=workers, copies=copies, cpus=0.5)
+        trainers.append(trainer)
+        return trainer
 
     yield build
-    for learning in learnings:
-        learning.close()
+    for trainer in trainers:
+        trainer.close()
     torch.set_num_threads(threads)
 
 
-def play(learning: Learning, updates: int) -> list[dict[str, Any]]:
-    return [row for _ in range(updates) for row in learning.update()]
+def play(trainer: AgentTrainer, updates: int) -> list[dict[str, Any]]:
+    return [row for _ in range(updates) for row in trainer.update()]
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -71,9 +71,9 @@ def test_neither_runners_nor_interrupts_change_what_is_learned(name: str, worker
     assert whole.counters["episodes"] == len(before + after) > 0
     other, fresh = start(SMALL[name](), workers=workers), start(SMALL[name]())
 
-    def ends_alike(learning: Learning) -> bool:
-        rows = play(learning, updates)
-        return rows == after and equal(learning.state(), whole.state()) and learning.counters == whole.counters
+    def ends_alike(trainer: AgentTrainer) -> bool:
+        rows = play(trainer, updates)
+        return rows == after and equal(trainer.state(), whole.state()) and trainer.counters == whole.counters
 
     assert play(other, updates) == before
     theirs = to_bytes(other.state())
@@ -100,33 +100,33 @@ def test_another_seed_gives_other_weights_and_actions(start: Any) -> None:
     ],
 )
 def test_it_learns_which_function_is_better_when(agent: Agent, updates: int, start: Any) -> None:
-    learning = start(agent, copies=8)
-    policy = described(learning.network, learning.policy_weights())
+    trainer = start(agent, copies=8)
+    policy = described(trainer.network, trainer.policy_weights())
     assert abs(policy_value(policy) - 0.5) < 0.02
-    play(learning, updates)
-    assert policy_value(described(learning.network, learning.policy_weights())) > 0.8
+    play(trainer, updates)
+    assert policy_value(described(trainer.network, trainer.policy_weights())) > 0.8
 
 
 def test_where_nothing_matters_it_claims_nothing(start: Any) -> None:
-    learning = start(ActorCritic(), copies=8, matter=False)
-    play(learning, 300)
-    shares = shares_of_first(described(learning.network, learning.policy_weights()))
+    trainer = start(ActorCritic(), copies=8, matter=False)
+    play(trainer, 300)
+    shares = shares_of_first(described(trainer.network, trainer.policy_weights()))
     assert 0.2 < shares.mean() < 0.8
 
 
 def test_the_random_agent_learns_nothing_and_is_uniform(start: Any) -> None:
-    learning = start(RandomAgent())
-    before = learning.policy_weights()
-    rows = play(learning, 100)
-    assert all(torch.equal(before[name], value) for name, value in learning.policy_weights().items())
-    assert np.array_equal(shares_of_first(described(learning.network, before)), np.full(20, 0.5))
+    trainer = start(RandomAgent())
+    before = trainer.policy_weights()
+    rows = play(trainer, 100)
+    assert all(torch.equal(before[name], value) for name, value in trainer.policy_weights().items())
+    assert np.array_equal(shares_of_first(described(trainer.network, before)), np.full(20, 0.5))
     assert abs(np.mean([row["actions"] for row in rows]) - 0.5) < 0.06
 
 
 def test_counters_and_summaries(start: Any) -> None:
-    learning = start(ActorCritic(hidden=5, fragment=5))
-    rows = play(learning, 4)
-    assert learning.counters == {"updates": 4, "decisions": 80, "episodes": 4, "lost": 0}
+    trainer = start(ActorCritic(hidden=5, fragment=5))
+    rows = play(trainer, 4)
+    assert trainer.counters == {"updates": 4, "decisions": 80, "episodes": 4, "lost": 0}
     assert [(row["copy"], row["episode"], row["length"]) for row in rows] == [(copy, 0, 20) for copy in range(4)]
     for row in rows:
         right = np.mean([action == (time >= 10) for time, action in enumerate(row["actions"])])
@@ -198,20 +198,20 @@ def test_the_configuration_says_what_the_class_does_by_default(name: str) -> Non
 class TestRLlib:
     def test_algorithms_that_ask_for_values_alone_use_the_policy_s_network(self, start: Any) -> None:
         options = {"train_batch_size_per_learner": 40, "minibatch_size": 20, "num_epochs": 1}
-        learning = start(RLlib("ray.rllib.algorithms.ppo.PPO", options))
-        assert len(play(learning, 2)) == 4
-        policy = described(learning.network, learning.policy_weights())
+        trainer = start(RLlib("ray.rllib.algorithms.ppo.PPO", options))
+        assert len(play(trainer, 2)) == 4
+        policy = described(trainer.network, trainer.policy_weights())
         assert policy({"model": torch.zeros(1, 3)}).shape == (1, 2)
 
     def test_q_learning_sees_flat_observations_and_keeps_its_own_network(self, start: Any) -> None:
-        learning = start(RLlib("ray.rllib.algorithms.dqn.DQN", {"num_steps_sampled_before_learning_starts": 40}))
-        while len(rows := play(learning, 1)) == 0:
-            assert learning.counters["decisions"] < 200
+        trainer = start(RLlib("ray.rllib.algorithms.dqn.DQN", {"num_steps_sampled_before_learning_starts": 40}))
+        while len(rows := play(trainer, 1)) == 0:
+            assert trainer.counters["decisions"] < 200
         assert rows[0]["length"] == 20
         with pytest.raises(BadInput, match="DQN learns a network of RLlib's own"):
-            learning.policy_weights()
-        state = from_bytes(to_bytes(learning.state()))
+            trainer.policy_weights()
+        state = from_bytes(to_bytes(trainer.state()))
         again = start(RLlib("ray.rllib.algorithms.dqn.DQN", {"num_steps_sampled_before_learning_starts": 40}))
         again.restore(state)
-        assert equal(again.state()["weights"], learning.state()["weights"])
-        assert again.counters == learning.counters
+        assert equal(again.state()["weights"], trainer.state()["weights"])
+        assert again.counters == trainer.counters

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from rl.algorithms.actor_critic.config import ActorCriticConfig
 from rl.algorithms.module import PolicyModule
-from rl.algorithms.policy_gradient import ENDS, PolicyGradientConfig, _spread, transitions
+from rl.algorithms.policy_gradient import ENDS, PolicyGradientConfig, _running_rms, transitions
 from rl.algorithms.reinforce.config import ReinforceConfig
 
 SPACE = Dict({"model": Box(-1.0, 1.0, (2,), np.float32)})
@@ -119,9 +119,9 @@ def test_normalized_advantages_have_the_size_of_one() -> None:
         assert torch.allclose(after[name] - before[name], (plain[name] - before[name]) / shrunk, atol=1e-6), name
     # Of two batches so far, the older one weighs 0.99 of the newer.
     advantages = deltas * 10
-    spread = learner.module[DEFAULT_MODULE_ID].spread
+    moments = learner.module[DEFAULT_MODULE_ID].advantage_moments
     expected = ((0.99 * size**2 + advantages.square().mean()) / 1.99).sqrt()
-    assert torch.isclose(_spread(spread, advantages), expected, rtol=1e-5)
+    assert torch.isclose(_running_rms(moments, advantages), expected, rtol=1e-5)
 
 
 def test_entropy_is_maximised_beside_it() -> None:

@@ -18,7 +18,7 @@ from rl.algorithms.module import PolicyModule
 from rl.algorithms.runner import Summary
 
 
-class Learning:
+class AgentTrainer:
     """An algorithm and its runners at work.
 
     Args:

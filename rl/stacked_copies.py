@@ -10,7 +10,7 @@ from rl.copies import Copies
 from rl.environment import SamplingEnvironment
 
 
-class TogetherCopies(Copies):
+class StackedCopies(Copies):
     """Copies that go from batch to batch together.
 
     Where their rankers allow it, one batch of kernels over stacked weights updates all those that still act

@@ -8,12 +8,12 @@ from typing import Any
 from ranking.errors import BadInput
 from rl.document_selector import LearnedSelector
 from rl.policy import LearnedPolicy
-from rl.state import StateOptions, Surroundings
+from rl.state import StateOptions, StateTables
 from rl.trained import TrainedAgent
 
 
-def surroundings(parts: dict[str, Any], options: StateOptions, pairs: int, functions: Sequence[str]) -> Surroundings:
-    """The surroundings of all trainings of a configuration.
+def state_tables(parts: dict[str, Any], options: StateOptions, pairs: int, functions: Sequence[str]) -> StateTables:
+    """What the states of all trainings look up, out of the parts of a configuration.
 
     Args:
         parts: of the configuration (`cluster.preparation`).
@@ -22,7 +22,7 @@ def surroundings(parts: dict[str, Any], options: StateOptions, pairs: int, funct
         functions: names of the actions, in their order.
     """
     tables = {name: parts[f"similarity:{name}"] for name in functions}
-    return Surroundings(options, parts["compressed"], tables, pairs, parts.get("candidates"))
+    return StateTables(options, parts["compressed"], tables, pairs, parts.get("candidates"))
 
 
 def equip(policy: Any, selector: Any, parts: dict[str, Any]) -> None:
@@ -32,13 +32,13 @@ def equip(policy: Any, selector: Any, parts: dict[str, Any]) -> None:
         BadInput: where the agent was learned with word vectors of another length.
     """
     agent: TrainedAgent = parts["agent"]
-    around = surroundings(parts, agent.state, agent.pairs, agent.functions)
-    if around.compressed.dimension != agent.dimension:
+    tables = state_tables(parts, agent.state, agent.pairs, agent.functions)
+    if tables.compressed.dimension != agent.dimension:
         raise BadInput(
-            f"the agent reads word vectors of {agent.dimension} dimensions, not {around.compressed.dimension}",
+            f"the agent reads word vectors of {agent.dimension} dimensions, not {tables.compressed.dimension}",
             "vectors",
             "choose those that it was learned with",
         )
     for part in (policy, selector):
         if isinstance(part, LearnedPolicy | LearnedSelector):
-            part.equip(agent, around)
+            part.equip(agent, tables)
