@@ -38,7 +38,7 @@ from rl.state import StateOptions
 from rl.trained import TrainedAgent
 from sampling.guard import negatives_lists
 
-FORMAT = 3
+FORMAT = 4
 """Raised whenever a part's content changes for the same configuration."""
 
 
@@ -290,7 +290,7 @@ def _base(state: dict[str, Any]) -> Base:
 
 
 def _candidates(state: dict[str, Any]) -> Candidates:
-    return Candidates(**(state | {"bm25": RankedLists(**state["bm25"])}))
+    return Candidates(**(state | {"first_stage": RankedLists(**state["first_stage"])}))
 
 
 def _lists(state: dict[str, Any]) -> Lists:
