@@ -27,9 +27,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from benchmarks.scoring import matmul_rate
-from cluster.configuration import compose
-from cluster.preparation import Preparation, read_encoded
-from cluster.run import assemble
+from cluster.config.compose import compose
+from cluster.runs.artifacts import Preparation, read_encoded
+from cluster.runs.execute import assemble
 from ranking.encoding import EncodedCollection, Judgements
 from ranking.evaluation.evaluation import Evaluation
 from ranking.rankers.dssm import Dssm

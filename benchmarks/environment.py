@@ -17,11 +17,11 @@ import numpy as np
 import torch
 
 import cluster  # noqa: F401  before ray, which it tells how to authenticate
-from cluster.configuration import compose
-from cluster.learning.environments import Environments, spaces_of
-from cluster.learning.learner import RolloutBackend
-from cluster.learning.places import LIGHT, Hosted, _hosts, in_workers
-from cluster.preparation import Preparation
+from cluster.config.compose import compose
+from cluster.rollouts.backends import LIGHT, Hosted, _hosts, in_workers
+from cluster.rollouts.environments import Environments, spaces_of
+from cluster.rollouts.trainer import RolloutBackend
+from cluster.runs.artifacts import Preparation
 from cluster.session import session
 from rl.agents.random import RandomAgent
 from rl.environment import SamplingEnvironment

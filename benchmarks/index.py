@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.transformers import default_checkpoint
-from cluster.configuration import compose
-from cluster.live_indexes import attach_indexes
-from cluster.preparation import Preparation
-from cluster.run import assemble
+from cluster.config.compose import compose
+from cluster.index.attach import attach_indexes
+from cluster.runs.artifacts import Preparation
+from cluster.runs.execute import assemble
 from cluster.session import session
 
 READERS = 32

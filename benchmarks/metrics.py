@@ -19,12 +19,12 @@ from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
-from cluster.configuration import compose
-from cluster.metrics.instruments import EVERY, looking
-from cluster.metrics.training import TrainingMetrics, run_tags
-from cluster.preparation import Preparation
-from cluster.run import assemble
+from cluster.config.compose import compose
+from cluster.runs.artifacts import Preparation
+from cluster.runs.execute import assemble
 from cluster.session import session
+from cluster.telemetry.instruments import EVERY, looking
+from cluster.telemetry.training import TrainingMetrics, run_tags
 
 LOOKS = 2000
 

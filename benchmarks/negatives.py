@@ -16,9 +16,9 @@ from pathlib import Path
 import bm25s
 import numpy as np
 
-from cluster.configuration import compose
-from cluster.preparation import Preparation
-from cluster.run import assemble
+from cluster.config.compose import compose
+from cluster.runs.artifacts import Preparation
+from cluster.runs.execute import assemble
 from ranking.bm25 import Bm25, Bm25Options
 
 

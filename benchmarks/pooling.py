@@ -23,8 +23,8 @@ import numpy as np
 import polars as pl
 
 from benchmarks.plain_pooling import plain_simulation
-from cluster.configuration import group_options
-from cluster.pools.plan import variants
+from cluster.config.compose import group_options
+from cluster.plan.pool_methods import variants
 from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.fusion import Fusion
 from pooling.adjudicators.static import Static

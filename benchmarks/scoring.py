@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from cluster.configuration import compose
-from cluster.preparation import Preparation
-from cluster.run import assemble
+from cluster.config.compose import compose
+from cluster.runs.artifacts import Preparation
+from cluster.runs.execute import assemble
 from ranking.encoding import EncodedCollection
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Candidates

@@ -23,9 +23,9 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cluster.configuration import compose
-from cluster.preparation import Preparation
-from cluster.run import assemble
+from cluster.config.compose import compose
+from cluster.runs.artifacts import Preparation
+from cluster.runs.execute import assemble
 from ranking.stacked import can_stack, stacked_update
 from ranking.training import Batch, RankerTraining
 

@@ -22,10 +22,12 @@ import polars as pl
 import ray
 from rich.console import Console
 
-from cluster.configuration import compose
-from cluster.preparation import Preparation
+from cluster.commands import study as ranking
+from cluster.config.compose import compose
+from cluster.runs.artifacts import Preparation
 from cluster.session import session
-from cluster.studies import live, ranking, tuning
+from cluster.tune import live_table as live
+from cluster.tune import trainable as tuning
 from ranking.checkpoint import to_bytes
 
 ENDS: dict[str, tuple[float, float]] = {}
@@ -64,8 +66,8 @@ class Holder:
     """A process that reads the collection as a run does."""
 
     def __init__(self) -> None:
-        import cluster.preparation
-        import cluster.run  # noqa: F401
+        import cluster.runs.artifacts
+        import cluster.runs.execute  # noqa: F401
 
         self.parts: list[Any] = []
 

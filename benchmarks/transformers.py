@@ -28,9 +28,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cluster.configuration import compose
-from cluster.preparation import Preparation
-from cluster.run import assemble
+from cluster.config.compose import compose
+from cluster.runs.artifacts import Preparation
+from cluster.runs.execute import assemble
 from ranking.objectives.objective import Objective
 from ranking.objectives.self_involvement import BlockLoss, ConditionalSIR, JointSIR
 from ranking.rankers.cross_encoder import CrossEncoder

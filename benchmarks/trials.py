@@ -24,7 +24,7 @@ import polars as pl
 from rich.console import Console
 
 import cluster  # noqa: F401  before ray, which it tells how to authenticate
-from cluster.configuration import compose
+from cluster.config.compose import compose
 from cluster.session import session
 
 EPOCHS = 3
@@ -44,13 +44,13 @@ def empty_trials(count: int, out: Path) -> float:
     """Run trials that do nothing; the seconds that it took."""
     from ray import tune
 
-    from cluster.storage import Storage
-    from cluster.studies.known_runs import KnownRuns
-    from cluster.studies.live import LiveTable
-    from cluster.studies.trials import run_trials
+    from cluster.output.storage import Storage
+    from cluster.tune.known_runs import KnownRuns
+    from cluster.tune.live_table import LiveTable
+    from cluster.tune.runner import run_trials
 
     config = compose(["policy=fixed", "function=bm25"])
-    configs = [json.dumps(config | {"seed": seed}) for seed in range(count)]  # as `cluster.studies.tuning` has them
+    configs = [json.dumps(config | {"seed": seed}) for seed in range(count)]  # as `cluster.tune.trainable` has them
     runs = [{"name": f"run-{seed:05}", "config": text, "parts": {}} for seed, text in enumerate(configs)]
     started = time.perf_counter()
     with LiveTable(Console(quiet=True), count, 0, "AP@100") as table:
@@ -65,7 +65,7 @@ def empty_trials(count: int, out: Path) -> float:
 
 def real_runs(count: int, out: Path) -> float:
     """Run a study of tiny runs; the seconds that it took, tables included."""
-    from cluster.studies.ranking import conduct, read_arguments
+    from cluster.commands.study import conduct, read_arguments
 
     overrides = [
         "collection=beir", f"collection.path={made_up(out.parent / 'collection')}", "vectors=random",

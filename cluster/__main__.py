@@ -1,6 +1,6 @@
 """`pyrite`, and `python -m cluster`."""
 
-from cluster.cli import main
+from cluster.commands.cli import main
 
 if __name__ == "__main__":
     main()

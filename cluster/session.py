@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cluster.object_store import wanted_store
-from cluster.storage import FULL, unwritable
+from cluster.output.storage import FULL, unwritable
 from ranking.errors import BadInput
 
 

@@ -18,7 +18,7 @@ from rich.console import Console
 from cluster.jobs.following import follow, ways_on
 from cluster.jobs.nodes import addresses, are_this_machine
 from cluster.jobs.package import pack, working_folder
-from cluster.jobs.places import Sight, place_inputs, place_output, split_output, variables, written
+from cluster.jobs.path_rewriting import Sight, place_inputs, place_output, split_output, variables, written
 from cluster.jobs.server import connected
 from ranking.errors import BadInput
 

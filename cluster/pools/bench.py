@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cluster.configuration import compose
+from cluster.config.compose import compose
 from cluster.pools.index import Index, Scores, character_grams, counts_of, pair_counts
 from cluster.pools.models import latent_semantics, relevance_model
-from cluster.preparation import Base, Lists
-from cluster.run import assemble
+from cluster.runs.artifacts import Base, Lists
+from cluster.runs.execute import assemble
 from ranking.bm25 import Bm25, Bm25Options
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection

@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.configuration import digest
+from cluster.config.compose import digest
 from cluster.pools.bench import Bench
 from cluster.pools.catalogue import SYSTEMS
 from cluster.pools.index import Scores
-from cluster.preparation import default_cache
+from cluster.runs.artifacts import default_cache
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
 from ranking.collections.pydocs import Pydocs

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import sys
 
-from cluster.cli import main
-from cluster.metrics.catalogue import CATALOGUE
-from cluster.metrics.instruments import tell
+from cluster.commands.cli import main
+from cluster.telemetry.catalogue import CATALOGUE
+from cluster.telemetry.instruments import tell
 
 
 def everything(value: float) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cluster.cli import main
+from cluster.commands.cli import main
 
 
 def command(*arguments: str) -> int:

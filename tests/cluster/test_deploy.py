@@ -18,12 +18,12 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cluster.cli import _parser
-from cluster.configuration import compose
-from cluster.jobs.places import Sight, place_output, split_output
+from cluster.commands.cli import _parser
+from cluster.commands.study import read_arguments
+from cluster.config.compose import compose
+from cluster.jobs.path_rewriting import Sight, place_output, split_output
 from cluster.jobs.submission import AS_CTRL_C
-from cluster.studies.ranking import read_arguments
-from cluster.studies.sweep import plan
+from cluster.plan.sweep import plan
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -20,18 +20,18 @@ import pytest
 import torch
 from rich.console import Console
 
-import cluster.claim
-from cluster.claim import claim
-from cluster.config_file import CONFIG, read_config, write_config
-from cluster.learning import kept_state
+import cluster.output.lock
 from cluster.object_store import bytes_of, check_store, largest_and_all, wanted_store
-from cluster.pools.trial import finished
-from cluster.storage import Storage, Unwritable, new_place
+from cluster.output.lock import claim
+from cluster.output.manifest import CONFIG, read_config, write_config
+from cluster.output.storage import Storage, Unwritable, new_place
+from cluster.rollouts import checkpoints
+from cluster.runs.pool_trial import finished
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.collections import cache
 from ranking.errors import BadInput
 from tests.cluster.commands import command
-from tests.cluster.pools.conftest import write_runs
+from tests.cluster.conftest import write_runs
 
 VERBS = ("study", "learn", "pool", "train")
 KINDS: dict[str, dict[str, Any]] = {
@@ -147,7 +147,7 @@ def test_a_full_disk_of_the_cache(
 def test_an_output_that_cannot_be_written_is_refused_first(
     verb: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for computes in ("cluster.preparation.open_collection", "cluster.pools.study.open_pools"):
+    for computes in ("cluster.runs.artifacts.open_collection", "cluster.commands.pool.open_pools"):
         monkeypatch.setattr(computes, lambda *given: pytest.fail("something was computed before"))
     given = [f"runs={write_runs(tmp_path / 'of') / 'runs'}", "method=rank"] if verb == "pool" else base
     for place in (f"{__file__}/out", "/proc/out"):
@@ -189,7 +189,7 @@ def test_two_commands_do_not_write_to_one_folder(tmp_path: Path) -> None:
 
 def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
     waits = "with claim(Storage(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
-    script = f"import sys; from cluster.claim import claim; from cluster.storage import Storage\n{waits}"
+    script = f"import sys; from cluster.output.lock import claim; from cluster.output.storage import Storage\n{waits}"
     process = subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -204,14 +204,14 @@ def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
 
 
 def test_what_has_no_locks_is_held_by_a_file_that_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster.claim, "BEAT", 0.1)
+    monkeypatch.setattr(cluster.output.lock, "BEAT", 0.1)
     storage = Storage(f"file://{tmp_path}/out")
     with claim(storage):
         with pytest.raises(BadInput, match=f"process {os.getpid()} on .* writes to it"), claim(storage):
             pass
-        assert storage.read(cluster.claim.FILE) is not None
-    assert storage.read(cluster.claim.FILE) is None
-    storage.write(cluster.claim.FILE, b"process 1 on a machine that is gone;0;0")
+        assert storage.read(cluster.output.lock.FILE) is not None
+    assert storage.read(cluster.output.lock.FILE) is None
+    storage.write(cluster.output.lock.FILE, b"process 1 on a machine that is gone;0;0")
     with claim(storage):
         pass
 
@@ -252,16 +252,16 @@ def test_no_byte_of_a_state_changes_unseen() -> None:
 
 def test_a_learning_goes_on_from_the_state_before_a_damaged_one(tmp_path: Path) -> None:
     storage, said = Storage(str(tmp_path)), []
-    assert kept_state.load(storage) is None
+    assert checkpoints.load(storage) is None
     for episode in (1, 2):
-        kept_state.save(storage, {"episode": episode})
-    assert kept_state.load(storage) == {"episode": 2}
-    damage([tmp_path / kept_state.STATE])
-    assert kept_state.load(storage, said.append) == {"episode": 1}
-    kept_state.save(storage, {"episode": 3})  # not over the good one's head
-    assert kept_state.load(storage) == {"episode": 3}
-    damage([tmp_path / kept_state.STATE, tmp_path / kept_state.BEFORE])
-    assert kept_state.load(storage, said.append) is None
+        checkpoints.save(storage, {"episode": episode})
+    assert checkpoints.load(storage) == {"episode": 2}
+    damage([tmp_path / checkpoints.STATE])
+    assert checkpoints.load(storage, said.append) == {"episode": 1}
+    checkpoints.save(storage, {"episode": 3})  # not over the good one's head
+    assert checkpoints.load(storage) == {"episode": 3}
+    damage([tmp_path / checkpoints.STATE, tmp_path / checkpoints.BEFORE])
+    assert checkpoints.load(storage, said.append) is None
     assert [line.rpartition("; ")[2] for line in said] == [
         "going on from the state before it", "going on from the state before it", "going on from the beginning"
     ]  # fmt: skip
@@ -375,7 +375,7 @@ def test_a_collection_that_does_not_fit_is_refused_before_anything_runs(
         check_store(room + 1, room + 1, said.append)
     place = write_runs(tmp_path / "of")
     of_pool = [f"runs={place / 'runs'}", f"qrels={place / 'qrels.txt'}", "method=rank"]
-    monkeypatch.setattr("cluster.preparation.Preparation.bytes_of", lambda *given: {"base": room, "lists": 1})
+    monkeypatch.setattr("cluster.runs.artifacts.Preparation.bytes_of", lambda *given: {"base": room, "lists": 1})
     monkeypatch.setattr("cluster.object_store.bytes_of", lambda pool: room + 1)
     for verb, given in (("study", base), ("learn", base), ("train", [*base, "resources.workers=2"]), ("pool", of_pool)):
         assert command(verb, *given, f"out={tmp_path / verb}") == 2
@@ -423,9 +423,9 @@ def test_trials_killed_for_memory_run_again_fewer_at_a_time(
 ) -> None:
     from ray import tune
 
-    from cluster.studies.known_runs import KnownRuns
-    from cluster.studies.live import LiveTable
-    from cluster.studies.trials import run_trials
+    from cluster.tune.known_runs import KnownRuns
+    from cluster.tune.live_table import LiveTable
+    from cluster.tune.runner import run_trials
 
     (tmp_path / "running").mkdir()
     console = Console(record=True, width=200)

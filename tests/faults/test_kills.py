@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from safetensors import safe_open
 
-from tests.cluster.pools.conftest import write_runs
+from tests.cluster.conftest import write_runs
 from tests.faults.disturbed import Disturbed, Job
 from tests.made_up import write_beir
 

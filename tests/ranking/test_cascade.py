@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from cluster.configuration import build, compose
+from cluster.config.compose import build, compose
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.objectives.self_involvement import JointSIR

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from cluster.commands.submit import _order
 from cluster.jobs import submission
-from cluster.jobs.arguments import _order
-from cluster.jobs.places import Sight
+from cluster.jobs.path_rewriting import Sight
 from cluster.jobs.submission import Order, arguments_of, send
 from ranking.errors import BadInput
 from tests.cluster.commands import command

@@ -274,7 +274,7 @@ SERVER = """
     from pathlib import Path
     sys.path.insert(0, sys.argv[1])
     from test_page import TOPICS, documents
-    from cluster.judge import listen, run
+    from cluster.commands.judge import listen, run
     from pooling.adjudicators.bandit.bandit import Bandit
     from pooling.adjudicators.max_mean import MaxMean
     from pooling.judging.opening import open_judging

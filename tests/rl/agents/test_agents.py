@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from benchmarks.toys import EarlyLate, maker, policy_value, shares_of_first
-from cluster.configuration import build, group_options, option
+from cluster.config.compose import build, group_options, option
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from rl.agents.actor_critic import ActorCritic

@@ -1,1 +1,0 @@
-"""Ray actors that outlive a call: they hold what many processes share."""

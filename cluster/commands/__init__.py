@@ -1,0 +1,1 @@
+"""Turns each command line verb into one call."""

@@ -1,0 +1,228 @@
+"""`pyrite judge`: a page on which people judge a pool in the order that a method says."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import socket
+import webbrowser
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from rich.console import Console
+
+from cluster.config.compose import build, compose, digest
+from cluster.output.storage import Storage
+from cluster.plan.sweep import key_of
+from cluster.runs.pool_sources import fingerprint
+from pooling.judging import export, store
+from pooling.judging.documents import pooled, read_texts, write_texts
+from pooling.judging.opening import Judging, open_judging
+from pooling.judging.options import Options
+from pooling.judging.topics import read_topics, topics_of
+from pooling.pool import make_pool
+from pooling.runs import read_runs
+from ranking.collections.faults import Faults
+from ranking.errors import BadInput
+from ranking.trec_files import read_qrels
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+OVERRIDES = "overrides.json"
+OUT = "outputs/judging"
+OF_A_START = {"out", "host", "hosts", "port", "open_browser", "serve"}
+"""Options that are not remembered: where the page is opened up to is said each time."""
+
+
+def judge(overrides: Sequence[str], console: Console) -> None:
+    """Serve the page until it is interrupted.
+
+    Args:
+        overrides: of conf/judge.yaml; those of the first time are remembered in the folder.
+        console: gets the link.
+
+    Raises:
+        BadInput: where an option is wrong, the folder holds other judgements, or the port is taken.
+    """
+    config, storage, kept_overrides = _configuration(overrides)
+    if config["serve"]:
+        _check_ray_serve()
+    listening = None if config["serve"] else listen(config["host"], config["port"])
+    judging = _open(config, console)
+    storage.write(OVERRIDES, json.dumps(kept_overrides).encode())
+    port = listening.getsockname()[1] if listening else config["port"]
+    shown = "127.0.0.1" if config["host"] in ("0.0.0.0", "") else config["host"]
+    link = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/?token={judging.token}"
+    console.print(f"judge at: {link}", soft_wrap=True, markup=False)
+    if not _is_loopback(config["host"]):
+        console.print("[yellow]other machines can reach this page, over plain HTTP: who reads the link can judge[/]")
+    if config["open_browser"]:
+        webbrowser.open(link)
+    try:
+        if listening is None:
+            judging.store.close()  # the replica opens it
+            _serve(config)
+        else:
+            run(judging.app, listening)
+    except KeyboardInterrupt:
+        pass  # the usual way to end it
+    finally:
+        judging.store.close()
+    console.print(f"stopped; go on with: pyrite judge out={storage}", soft_wrap=True, markup=False)
+
+
+def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
+    """`pyrite judge --export PATH out=FOLDER`: qrels of what is judged so far, while the page is served or not.
+
+    Args:
+        overrides: `out`, and `resolve` where another rule is to count than the page's.
+        path: of the qrels; `PATH.disagreements.tsv` is written beside it where documents were judged twice.
+        console: told what was written.
+
+    Raises:
+        BadInput: where there are no judgements, or the file can't be written.
+    """
+    storage = _folder(overrides)
+    wrong = [key_of(text) for text in overrides if key_of(text) not in ("out", "resolve")]
+    if wrong:
+        raise BadInput(f"{wrong[0]} has no effect on an export", remedy="give out= and, if you like, resolve=")
+    rules = [text.split("=", 1)[1] for text in (*_remembered(storage), *overrides) if key_of(text) == "resolve"]
+    options = Options(resolve=cast(export.Rule, rules[-1])) if rules else Options()
+    holds = store.read(Path(storage.path("")))
+    beside = export.write_qrels(holds, options.resolve, Path(path))
+    judged, known = len(holds.judgements.unique(["topic", "document"])), len(holds.known)
+    console.print(f"{judged:,} documents judged, {known:,} known before: {path}", soft_wrap=True, markup=False)
+    if beside:
+        console.print(f"where assessors differ: {beside}", soft_wrap=True, markup=False)
+
+
+def run(app: Starlette, listening: socket.socket) -> None:
+    """Serve an application on a socket that listens already, until Ctrl-C or SIGTERM."""
+    import uvicorn
+
+    # No log of requests: the first one's address holds the token.
+    config = uvicorn.Config(
+        app, access_log=False, log_level="warning", lifespan="off", ws="none", server_header=False,
+        timeout_graceful_shutdown=5,
+    )  # fmt: skip
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _configuration(overrides: Sequence[str]) -> tuple[dict[str, Any], Storage, list[str]]:
+    """The options, with those that the folder remembers; the folder; and what it is to remember."""
+    storage = _folder(overrides)
+    # documents=… is another way to write collection=…
+    given = [
+        f"collection{text.removeprefix('documents')}" if key_of(text).split(".")[0] == "documents" else text
+        for text in overrides
+    ]
+    keys = set(map(key_of, given))
+    together = [text for text in _remembered(storage) if key_of(text) not in keys] + given
+    config = compose(together, "judge") | {"out": storage.path("")}
+    if len(config["method"]) > 1:
+        raise BadInput(f"{len(config['method'])} methods are given", "method", "a pool is judged in one order")
+    return config, storage, [text for text in together if key_of(text) not in OF_A_START]
+
+
+def _folder(overrides: Sequence[str]) -> Storage:
+    # Of another configuration, which has a default for everything: this one's may be remembered in the folder.
+    out = compose([text for text in overrides if key_of(text) == "out"], "study")["out"] or OUT
+    if "://" in out:
+        raise BadInput("is not a folder on this machine", out, "SQLite needs one; give another out=")
+    return Storage(out)
+
+
+def _remembered(storage: Storage) -> list[str]:
+    content = storage.read(OVERRIDES)
+    try:
+        return list(map(str, json.loads(content))) if content else []
+    except ValueError:
+        raise BadInput("is damaged", f"{storage}/{OVERRIDES}", "delete it, and give the options again") from None
+
+
+def _open(config: dict[str, Any], console: Console) -> Judging:
+    options = Options(**{key: config[key] for key in Options.__dataclass_fields__})
+    topics = None if config["topics"] is None else read_topics(config["topics"], config["encoding"])
+    faults = Faults(config["strict"])
+    qrels = None if config["qrels"] is None else read_qrels(config["qrels"], faults=faults, encoding=config["encoding"])
+    folders = [config["runs"]] if isinstance(config["runs"], str) else config["runs"]
+    if Path(config["out"]).resolve() in (Path(folder).resolve() for folder in folders):
+        raise BadInput(
+            "is the folder of the runs", config["out"], "its files would be taken for runs; give another out="
+        )
+    runs = read_runs(
+        config["runs"], config["order"], config["groups"], config["strict"], config["encoding"], config["depth"]
+    )
+    pool = make_pool(runs, None, config["depth"], config["relevant_from"])
+    reader = build(config["collection"])
+    place = Path(config["out"]) / f"documents-{digest([config['collection'], fingerprint(pool)])}.arrow"
+    texts = read_texts(place)
+    if texts is None:
+        console.print("[dim]reading the documents …[/]")
+        texts = write_texts(place, pooled(reader.read_documents(faults), pool))
+    if topics is None:
+        topics = topics_of(reader.read_queries(faults))
+    ((named, node),) = config["method"].items()
+    judging = open_judging(
+        config["out"], pool, build(node), texts, topics, options,
+        of={"pool": fingerprint(pool), "method": f"{named} {json.dumps(node, sort_keys=True)}"},
+        qrels=qrels,
+        stemming=config["stemming"], title=config["title"], hosts=[*config["hosts"], config["host"]],
+    )  # fmt: skip
+    console.print(f"{len(pool.topics)} topics, {pool.size:,} documents of {len(pool.runs)} runs in the pool")
+    for what, count in (judging.notes | runs.notes | faults.skipped).items():
+        if count:
+            console.print(f"{what}: {count:,}", markup=False)
+    done = len(judging.session.state.judgements)
+    if done:
+        console.print(f"going on after {done:,} judgements")
+    return judging
+
+
+def listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        what = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        raise BadInput(
+            f"can't listen on port {port} of {host} ({what})", remedy="choose another port= or host="
+        ) from None
+
+
+def _is_loopback(host: str) -> bool:
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def _check_ray_serve() -> None:
+    try:
+        from ray import serve  # noqa: F401
+    except ImportError:
+        raise BadInput("Ray Serve is not installed", "serve=true", "pip install 'ray[serve]'") from None
+
+
+def _serve(config: dict[str, Any]) -> None:
+    """Let Ray Serve run the page: one replica, on this machine, where the folder is."""
+    import ray
+    from ray import serve
+
+    from cluster.session import session
+
+    def app() -> Starlette:
+        return _open(config, Console(quiet=True)).app
+
+    with session(dashboard=False):
+        here = {f"node:{ray.util.get_node_ip_address()}": 0.001}
+        deployment = serve.deployment(num_replicas=1, ray_actor_options={"num_cpus": 0, "resources": here})
+        page = deployment(serve.ingress(app)(type("JudgingPage", (), {})))
+        serve.start(http_options={"host": config["host"], "port": config["port"]})
+        try:
+            serve.run(page.bind(), name="judging", route_prefix="/", blocking=True)
+        finally:
+            serve.delete("judging")

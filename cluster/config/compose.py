@@ -1,0 +1,189 @@
+"""Hydra's overrides, composed into the configuration of one run."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cluster.config.renamed import no_option
+from ranking.errors import BadInput
+
+CONF = Path(__file__).parents[1] / "conf"
+OURS = ("cluster", "ranking", "sampling", "rl", "pooling")
+CHOICES = "choices"
+"""Key of the composed configuration under which each group's chosen option stands by name."""
+
+
+RENAMED = {"pool": {"worth": "ranking_quality"}}
+"""For each primary file: what was called otherwise until the last release, and what it is called now."""
+
+
+def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
+    """The resolved configuration that overrides give, and under `CHOICES` the options they chose.
+
+    Args:
+        overrides: Hydra overrides, e.g. `["ranker=match_pyramid", "training.patience=3"]`.
+        config: the primary file of `cluster/conf`.
+
+    Raises:
+        BadInput: where an override is malformed, names what is not there or has the wrong type.
+    """
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf, open_dict
+    from omegaconf.errors import OmegaConfBaseException
+
+    from cluster.config.schema import check_shape, see
+
+    _refuse_old_names(overrides, config)
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            composed = hydra_compose(config, list(overrides), return_hydra_config=True)
+        choices = OmegaConf.to_container(composed.hydra.runtime.choices)
+        with open_dict(composed):
+            del composed["hydra"]
+        resolved = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise BadInput(_reason(error, overrides), remedy=see(config)) from None
+    if not isinstance(resolved, dict) or not isinstance(choices, dict):
+        raise TypeError(f"{config} is not a mapping")
+    check_shape({str(key): value for key, value in resolved.items()}, config)
+    named = {str(group): option for group, option in choices.items() if not str(group).startswith("hydra")}
+    return {str(key): value for key, value in resolved.items()} | {CHOICES: named}
+
+
+def _refuse_old_names(overrides: Sequence[str], config: str) -> None:
+    for text in overrides:
+        key = text.lstrip("+~").partition("=")[0]
+        now = RENAMED.get(config, {}).get(key)
+        if now is not None:
+            raise BadInput(f"{key} is called {now} now", text, f"write {now} in its place")
+
+
+def _reason(error: Exception, overrides: Sequence[str]) -> str:
+    """Hydra's message in one line: what it says first, and the cause beneath it where there is one."""
+    causes = [error, *([error.__cause__] if error.__cause__ else [])]
+    lines = [line.strip() for cause in causes for line in str(cause).splitlines() if line.strip()]
+    unknown = re.match(r"Could not (?:override|append to config.*) '([^']+)'\.$", lines[0]) if lines else None
+    if unknown:
+        return no_option(unknown[1])
+    absent = re.match(r"In '.*': Could not find '([^/']+)/([^']+)'", lines[0]) if lines else None
+    if absent and absent[1] in group_options():
+        return f"there is no {absent[1]} {absent[2]!r}; there is {', '.join(group_options()[absent[1]])}"
+    if lines and lines[0].startswith("Missing mandatory value"):
+        where = next((line.removeprefix("full_key: ") for line in lines if line.startswith("full_key")), "")
+        return f"{where} has no default; give it with {where}=…"
+    unchosen = re.match(r"You must specify '([^']+)'", lines[0]) if lines else None
+    if unchosen:
+        return f"{unchosen[1]} has no default; choose one of {', '.join(group_options()[unchosen[1]])}"
+    noise = ("full_key", "object_type", "reference_type", "^", "See https", "To append")
+    said = [line for line in lines if not line.startswith(noise)]
+    return "; ".join(dict.fromkeys(said[:4])) or f"can't compose {' '.join(overrides)}"
+
+
+def group_options() -> dict[str, list[str]]:
+    """The options of each configuration group, by reading the names of the files."""
+    groups = sorted(folder for folder in CONF.iterdir() if folder.is_dir())
+    return {folder.name: sorted(file.stem for file in folder.glob("*.yaml")) for folder in groups}
+
+
+def groups_of(config: str) -> list[str]:
+    """The configuration groups that a primary file chooses from, in their order by name."""
+    from omegaconf import OmegaConf
+
+    content: Any = OmegaConf.to_container(OmegaConf.load(CONF / f"{config}.yaml"), resolve=False)
+    found: set[str] = set()
+    for entry in content["defaults"]:
+        if isinstance(entry, dict):
+            found |= {str(group) for group in entry if not str(group).startswith(("override ", "optional "))}
+        elif entry != "_self_":  # another primary file, whose options this one has too
+            found |= set(groups_of(entry))
+    return sorted(found)
+
+
+def digest(content: Any) -> str:
+    """16 hex digits that name a piece of configuration."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def option(group: str, name: str) -> dict[str, Any]:
+    """The content of one option's file.
+
+    Raises:
+        BadInput: where the group has no such option.
+    """
+    from omegaconf import OmegaConf
+
+    path = CONF / group / f"{name}.yaml"
+    if not path.is_file():
+        raise BadInput(f"no {group} {name!r}", remedy=f"choose one of {', '.join(group_options()[group])}")
+    content = OmegaConf.to_container(OmegaConf.load(path))
+    if not isinstance(content, dict):
+        raise TypeError(f"{path} is not a mapping")
+    return {str(key): value for key, value in content.items()}
+
+
+def build(node: Any, **given: Any) -> Any:
+    """The object that a piece of configuration describes by its `_target_`.
+
+    Raises:
+        BadInput: where an option is of the wrong type, or the object refuses it.
+    """
+    target = _locate(node["_target_"])
+    parts = {key: build(value) for key, value in node.items() if isinstance(value, dict) and "_target_" in value}
+    own = {key: value for key, value in node.items() if key not in parts}
+    if target.__module__.split(".")[0] in OURS:
+        _check_types(target, own | parts)
+    # Not by Hydra's instantiate: it would take parts that are dataclasses apart into mappings.
+    options = {key: value for key, value in own.items() if not key.startswith("_")}
+    made = functools.partial(target, **options, **parts, **given)
+    if own.get("_partial_"):
+        return made
+    try:
+        return made()
+    except TypeError as error:
+        if "missing" in str(error):  # an option without a default that was deleted
+            raise BadInput(str(error), node["_target_"], "see `pyrite options`") from None
+        raise
+
+
+def _locate(path: str) -> type:
+    module, _, name = path.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise BadInput(f"there is no such class ({error})", path, "is it importable?") from None
+    if not isinstance(found, type):
+        raise BadInput("is not a class", path, "name the class by its module, as package.module.Class")
+    return found
+
+
+def _check_types(target: type, node: dict[str, Any]) -> None:
+    """Hold the options against the annotations of the constructor."""
+    from typing import get_type_hints
+
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+    from cluster.config.schema import refusal
+
+    hints = get_type_hints(target.__init__)  # type: ignore[misc]
+    for name, value in node.items():
+        if name.startswith("_"):
+            continue
+        if name not in hints:
+            raise BadInput(f"{target.__name__} has no option {name}", remedy="see `pyrite options`")
+        try:
+            TypeAdapter(hints[name], config=ConfigDict(arbitrary_types_allowed=True)).validate_python(
+                value, strict=True
+            )
+        except ValidationError as error:
+            raise refusal(error, f"{name} of {target.__name__}") from None

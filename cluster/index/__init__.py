@@ -1,0 +1,1 @@
+"""Serves and refreshes the negative index from Ray actors."""

@@ -1,1 +1,0 @@
-"""Learning sampling policies: agents over copies of the environment, from the command line to what is kept of them."""

@@ -1,0 +1,120 @@
+"""What happened in an output folder, a line an event: `log.jsonl`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from cluster.output.storage import Storage
+from cluster.telemetry.instruments import Pace
+from ranking.errors import BadInput
+
+FILE = "log.jsonl"
+
+
+class Journal:
+    """Writes down events; one process does for a folder.
+
+    On a local path each event is one write to the end of the file, so that a process that is killed has told all it
+    did. What lies behind a URI can't be appended to: there the whole is kept in memory, and written every so often.
+    A log that can't be written ends no study: it is told no further, and what the study itself can't write says why.
+
+    Args:
+        storage: the folder.
+        every: seconds between two writings, of a URI.
+    """
+
+    def __init__(self, storage: Storage, every: float = 30.0) -> None:
+        self.storage = storage
+        self._pace, self._whole = Pace(every), b"" if storage.local else storage.read(FILE) or b""
+
+    def tell(self, event: str, **facts: Any) -> None:
+        """Write down what has happened.
+
+        Args:
+            event: in a few words, as `run ended`.
+            facts: numbers and texts, mappings and lists of them; what is None is left out, and no number is null.
+        """
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        said = {key: value for key, value in facts.items() if value is not None}
+        line = json.dumps(_plain({"time": now, "event": event, **said}), ensure_ascii=False).encode() + b"\n"
+        if self.storage.local:
+            self._append(line)
+            return
+        self._whole += line if self._whole.endswith(b"\n") or not self._whole else b"\n" + line
+        if self._pace.due():
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is kept in memory."""
+        if self._whole:
+            with suppress(BadInput):
+                self.storage.write(FILE, self._whole)
+
+    @contextmanager
+    def chapter(self, verb: str, resumed: bool, **facts: Any) -> Iterator[None]:
+        """Write down that a command began or went on, and how it ended.
+
+        Args:
+            verb: study, train, learn or pool.
+            resumed: the folder holds what an earlier command began.
+            facts: of its beginning.
+        """
+        self.tell("resumed" if resumed else "began", verb=verb, process=os.getpid(), **facts)
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.tell("interrupted")
+            raise
+        except BaseException as error:
+            self.tell("failed", reason=reason(error))
+            raise
+        else:
+            self.tell("finished")
+        finally:
+            self.flush()
+
+    @staticmethod
+    def read(storage: Storage) -> list[dict[str, Any]]:
+        """The events of a folder in their order; a line that was cut short is passed over."""
+        found = []
+        for line in (storage.read(FILE) or b"").splitlines():
+            with suppress(ValueError):
+                event = json.loads(line)
+                found += [event] if isinstance(event, dict) and "event" in event else []
+        return found
+
+    def _append(self, line: bytes) -> None:
+        with suppress(OSError):
+            os.makedirs(os.path.dirname(self.storage.path(FILE)), exist_ok=True)
+            with open(self.storage.path(FILE), "a+b", buffering=0) as file:
+                if file.tell() and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
+                    line = b"\n" + line  # whoever wrote the last one was killed in the middle of it
+                file.write(line)
+
+
+def reason(error: object) -> str:
+    """What went wrong in one line: the last of a traceback, or of the message."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
+def _plain(value: Any) -> Any:
+    """The same for JSON, which knows neither NaN nor infinity.
+
+    Raises:
+        TypeError: of an array or a tensor: a log has none.
+    """
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if value is None or isinstance(value, str | int):
+        return value
+    raise TypeError(f"{type(value).__name__} is nothing for a log")

@@ -1,0 +1,136 @@
+"""One command at a time writes to an output folder."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import os
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+
+from cluster.output.storage import Storage, unwritable
+from cluster.telemetry.instruments import looking
+from ranking.errors import BadInput
+
+FILE = ".claimed"
+"""Says which process writes to the folder; it is taken away when that ends."""
+BEAT = 10.0
+"""Seconds after which a claim that no lock stands for is renewed."""
+REMEDY = "wait for it or stop it, or choose another out="
+
+
+@contextmanager
+def claim(storage: Storage) -> Iterator[None]:
+    """Hold a folder while a command writes to it; it is seen first of all whether anything can be written there.
+
+    In a local or shared folder the claim is a lock of the operating system, which ends with its process, however that
+    ends. What lies behind a URI has no locks, and some shared folders have none: there the claim is a file that is
+    renewed. One that stays as it is for three renewals is of a process that was killed. No clock is asked, for those
+    of two machines differ.
+
+    Args:
+        storage: the folder.
+
+    Raises:
+        BadInput: where another process holds it.
+        Unwritable: where nothing can be written.
+    """
+    with ExitStack() as held:
+        if not storage.local or not held.enter_context(_locked(storage)):
+            held.enter_context(_renewed(storage))
+        storage.tidy()
+        try:
+            yield
+        finally:
+            storage.tidy()
+
+
+@contextmanager
+def _locked(storage: Storage) -> Iterator[bool]:
+    """Hold a lock; False where the file system has none."""
+    path = storage.path(FILE)
+    file = _lock(storage, path)
+    if file is None:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        with suppress(OSError):  # as long as it is ours: the next one makes a file of its own
+            os.unlink(path)
+            os.rmdir(os.path.dirname(path))  # if nothing came of it
+        os.close(file)
+
+
+def _lock(storage: Storage, path: str) -> int | None:
+    """The file, locked."""
+    try:
+        while True:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                who = os.read(file, 1000).decode(errors="replace")
+                os.close(file)
+                raise _refusal(storage, who) from None
+            except OSError:
+                os.close(file)
+                return None
+            if os.path.exists(path) and os.path.samestat(os.stat(path), os.fstat(file)):
+                break
+            os.close(file)  # whoever held it has ended meanwhile, and taken this file away
+        try:
+            os.ftruncate(file, 0)
+            os.write(file, _process().encode())
+        except OSError:
+            os.close(file)
+            raise
+    except OSError as error:
+        raise unwritable(error, storage.place, "choose another out=") from None
+    return file
+
+
+@contextmanager
+def _renewed(storage: Storage) -> Iterator[None]:
+    """Hold a file that changes every so often."""
+    before, patience = storage.read(FILE), time.monotonic() + 3 * BEAT
+    while before is not None and time.monotonic() < patience:
+        time.sleep(BEAT / 10)
+        now = storage.read(FILE)
+        if now is not None and now != before:
+            raise _refusal(storage, now.decode(errors="replace").split(";")[0])
+        before = now
+    token, numbers = uuid.uuid4().hex, itertools.count()
+
+    def renew() -> bytes:
+        content = f"{_process()};{token};{next(numbers)}".encode()
+        storage.write(FILE, content)
+        return content
+
+    written = renew()
+    time.sleep(BEAT / 10)  # of two that came at once, one has written last
+    if (there := storage.read(FILE)) != written:
+        raise _refusal(storage, (there or b"a process").decode(errors="replace").split(";")[0])
+
+    def renew_quietly() -> None:
+        with suppress(BadInput):  # the command itself will say so
+            renew()
+
+    try:
+        with looking(renew_quietly, BEAT):
+            yield
+    finally:
+        with suppress(OSError):
+            storage.delete(FILE)
+
+
+def _process() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+def _refusal(storage: Storage, who: str) -> BadInput:
+    return BadInput(f"{who or 'another process'} writes to it", storage.place, REMEDY)

@@ -1,0 +1,85 @@
+"""What an output folder says of itself: the command that it belongs to, and all that its results depend on."""
+
+from __future__ import annotations
+
+import shlex
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from cluster.output.storage import Storage
+from ranking.errors import BadInput
+
+CONFIG = "config.yaml"
+HEAD = b"# Written by pyrite, which sees by the last line whether it is whole.\n"
+KINDS = {"study": "study", "pools": "pool", "learn": "learn"}
+"""A key that only the configuration of this verb has; those of `train` have none of them."""
+
+
+def write_config(storage: Storage, content: Mapping[str, Any]) -> None:
+    """Write down what a folder holds."""
+    body = HEAD + yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True).encode()
+    storage.write(CONFIG, body + _seal(body))
+
+
+def read_config(storage: Storage) -> dict[str, Any]:
+    """The configuration that a study or a run wrote down.
+
+    Raises:
+        BadInput: where there is none, or it is damaged.
+    """
+    content = storage.read(CONFIG)
+    if content is None:
+        raise BadInput(f"there is no {CONFIG}", storage.place, "name the folder of a study")
+    body, _, last = content.removesuffix(b"\n").rpartition(b"\n")
+    sealed = content.startswith(HEAD) or last.startswith(b"# CRC-32 ")  # those of an older Pyrite are not
+    try:
+        config = yaml.safe_load(content)
+    except (yaml.YAMLError, ValueError):  # a date, or a text, that is none
+        config = None
+    if not isinstance(config, dict) or (sealed and _seal(body + b"\n") != last + b"\n"):
+        remedy = "delete this one file and give the first command again: what is finished is found"
+        raise BadInput("is damaged, or was changed", f"{storage.place}/{CONFIG}", remedy)
+    return config
+
+
+def _seal(body: bytes) -> bytes:
+    return f"# CRC-32 {zlib.crc32(body):08x}\n".encode()
+
+
+def verb_of(config: Mapping[str, Any]) -> str:
+    """Which verb wrote a configuration."""
+    return next((verb for key, verb in KINDS.items() if key in config), "train")
+
+
+def refuse_taken(storage: Storage) -> None:
+    """See that a folder is free for something new.
+
+    Raises:
+        BadInput: where it holds something, with how to go on with that.
+    """
+    if storage.read(CONFIG) is None:
+        return
+    verb = verb_of(read_config(storage))
+    again = "choose another out="
+    if verb != "train":
+        again = f"continue with `pyrite {verb} --resume {shlex.quote(storage.place)}`, or {again}"
+    raise BadInput(f"holds results already, of `pyrite {verb}`", storage.place, again)
+
+
+def read_config_of(verb: str, storage: Storage) -> dict[str, Any]:
+    """`read_config` of a folder that is to be gone on with.
+
+    Raises:
+        BadInput: where it holds nothing, or something of another verb.
+    """
+    config = read_config(storage)
+    if verb_of(config) != verb:
+        what = f"is not what a {_NAMES[verb]} writes down, but of `pyrite {verb_of(config)}`"
+        raise BadInput(what, f"{storage}/{CONFIG}", f"name the folder of a {_NAMES[verb]}")
+    return config
+
+
+_NAMES = {"study": "study", "pool": "pooling study", "learn": "learning"}

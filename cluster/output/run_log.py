@@ -1,0 +1,76 @@
+"""What a log says of runs, and how much of one that was lost is done again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cluster.output.event_log import Journal
+
+
+class RunLog:
+    """Writes down what becomes of runs.
+
+    Events, each with the name of the `run`: `run started`; `run reached` a step, with its `numbers`; `run lost`, with
+    the `reason`, when it is tried again, or `run failed` when it is not, each with the step that it had `reached`;
+    `run went on`, with the first step after a loss or after an interrupt of the whole command, which `repeats` so many
+    steps since its last kept state; `run ended`.
+
+    Args:
+        journal: of the output folder.
+        unit: what a step is: epoch, seed or episode.
+    """
+
+    def __init__(self, journal: Journal, unit: str = "epoch") -> None:
+        self.journal, self.unit = journal, unit
+        self._lost = _unfinished(Journal.read(journal.storage))
+        self._started: dict[str, float] = {}
+        self._reached: dict[str, int] = {}
+
+    def started(self, name: str) -> None:
+        """It starts, for the first time or again."""
+        self._started[name] = time.monotonic()
+        self.journal.tell("run started", run=name)
+
+    def reached(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
+        """It has come so far."""
+        before = self._lost.pop(name, 0)
+        if before:
+            self._tell("run went on", name, after=step - 1, repeats=max(before - step + 1, 0))
+        self._reached[name] = step
+        self._tell("run reached", name, step=step, numbers=dict(numbers))
+
+    def says(self, name: str, lines: Iterable[str]) -> None:
+        """It has notes for people."""
+        for line in lines:
+            self.journal.tell("run says", run=name, line=line)
+
+    def lost(self, name: str, reason: str) -> None:
+        """It is tried again, from its last kept state."""
+        self._lost[name] = self._reached.pop(name, self._lost.get(name, 0))
+        self._tell("run lost", name, reason=reason, reached=self._lost[name])
+
+    def failed(self, name: str, reason: str) -> None:
+        """It is not tried again."""
+        self._tell("run failed", name, reason=reason, reached=self._reached.pop(name, 0))
+
+    def ended(self, name: str, best: float | None) -> None:
+        """It has its result; one that was lost behind its last step repeats nothing."""
+        self._lost.pop(name, None)
+        spent = time.monotonic() - self._started.pop(name, time.monotonic())
+        self._tell("run ended", name, reached=self._reached.pop(name, None), best=best, seconds=round(spent, 3))
+
+    def _tell(self, event: str, name: str, **facts: Any) -> None:
+        self.journal.tell(event, run=name, unit=self.unit, **facts)
+
+
+def _unfinished(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """How far the runs had come that an earlier command did not bring to an end."""
+    reached: dict[str, int] = {}
+    for event in events:
+        if event["event"] == "run reached":
+            reached[event["run"]] = int(event["step"])
+        elif event["event"] == "run ended":
+            reached.pop(event["run"], None)
+    return reached

@@ -1,1 +1,0 @@
-"""One ranker trained by several workers, which make the same step of the optimizer together."""

@@ -1,0 +1,1 @@
+"""Turns sweeps into runs with names."""

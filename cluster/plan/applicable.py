@@ -1,0 +1,92 @@
+"""Which options belong to which of a study's points: those that the point's parts have.
+
+`policy=learned,random policy.checkpoint=outputs/agent` compares two policies of which one has such an option; the
+other is taken without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import replace
+from functools import cache
+
+from cluster.config.compose import CHOICES, compose, group_options, option
+from cluster.plan.point import Point, key_of
+
+PARTS = ("collection", "objective", "ranker", "policy", "selector")
+"""Groups of which a point chooses one option, by an override or by default."""
+LISTS = ("function", "origin")
+"""Groups of which a point may choose several: `function.bm25.depth` is an option of one of them."""
+
+
+def fitted(points: Sequence[Point], given: Set[str]) -> list[Point]:
+    """The points without the options that their parts do not have.
+
+    Two sorts of options are left out: one that another point takes, and one that the experiment names for a part
+    in whose place the user has put another. What no point takes stays, and composing refuses it.
+
+    Args:
+        points: all of a study's.
+        given: the keys that the user gave.
+    """
+    optional = {key for point in points for key in _keys(point) if takes(point.overrides, key)}
+    replaced = {key for point in points for key in _keys(point) if key not in given and key.split(".")[0] in given}
+
+    def stays(point: Point, key: str) -> bool:
+        if key.split(".")[0] in LISTS:
+            return key not in replaced or _chooses(point.overrides, key)
+        return takes(point.overrides, key) or key not in optional | replaced
+
+    return [
+        replace(
+            point,
+            overrides=tuple(text for text in point.overrides if stays(point, key_of(text))),
+            intervals=tuple((key, interval) for key, interval in point.intervals if stays(point, key)),
+        )
+        for point in points
+    ]
+
+
+def takes(overrides: Sequence[str], key: str) -> bool:
+    """Whether the part that overrides choose has the option `key`, as `policy.weights`.
+
+    What belongs to none of PARTS (`seed`, `training.patience`) is everyone's.
+    """
+    group, _, name = key.partition(".")
+    if group not in PARTS or not name:
+        return True
+    chosen = dict(text.split("=", 1) for text in overrides if "=" in text)
+    part = chosen.get(group) or (group == "objective" and _own_objective(chosen.get("ranker"))) or _defaults()[group]
+    options = _options(group, part)
+    return options is None or name.split(".")[0] in options
+
+
+def _chooses(overrides: Sequence[str], key: str) -> bool:
+    """Whether the functions or origins that overrides choose are those of an option, as `function.bm25.depth`."""
+    group, _, name = key.partition(".")
+    chosen = next(text.split("=", 1)[1] for text in overrides if key_of(text) == group)
+    return name.split(".")[0] in chosen.strip("[]").replace(" ", "").split(",")
+
+
+def _keys(point: Point) -> list[str]:
+    return [*map(key_of, point.overrides), *(key for key, _ in point.intervals)]
+
+
+@cache
+def _defaults() -> dict[str, str]:
+    return {group: name for group, name in compose([])[CHOICES].items() if group in PARTS}
+
+
+@cache
+def _own_objective(ranker: str | None) -> str | None:
+    """The objective that a ranker names as what it is trained with; None where it names none."""
+    if ranker not in group_options()["ranker"]:
+        return None
+    named = option("ranker", ranker).get("defaults", [])
+    return next((entry[key] for entry in named for key in entry if "/objective@" in key), None)
+
+
+@cache
+def _options(group: str, part: str) -> Set[str] | None:
+    """The options of a part; None where there is no such part, which composing will say."""
+    return option(group, part).keys() if part in group_options()[group] else None

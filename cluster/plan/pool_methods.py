@@ -1,0 +1,125 @@
+"""From `pyrite pool`'s overrides to the methods that are compared."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.config.compose import build, compose, digest, group_options
+from cluster.plan.sweep import key_of, values_of
+from pooling.simulation import Method
+from ranking.errors import BadInput
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A method with its options.
+
+    Args:
+        label: how tables call it: the method, and in brackets what is swept of its options.
+        method: its name in conf/method.
+        overrides: that make it.
+        node: composed.
+    """
+
+    label: str
+    method: str
+    overrides: tuple[str, ...]
+    node: dict[str, Any]
+
+    @property
+    def identity(self) -> str:
+        """Digest of what its result depends on, also of the files that it names."""
+        return digest([self.node, *(Path(of["path"]).read_text() for of in _with_files(self.node))])
+
+    def build(self) -> Method:
+        """The method.
+
+        Raises:
+            BadInput: where it refuses an option.
+        """
+        made: Method = build(self.node)
+        return made
+
+
+def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """What overrides say: the methods' names, options of methods, and all others.
+
+    Raises:
+        BadInput: where an override is malformed, or names a method that there is not.
+    """
+    there = group_options()["method"]
+    names: list[str] = []
+    options, others = [], []
+    for text in overrides:
+        key = key_of(text)
+        if key == "method":
+            names = values_of(text)
+        elif key.startswith("method."):
+            options.append(text)
+        else:
+            others.append(text)
+    chosen = [name for given in names for name in (there if given == ALL else [given])]
+    for name in chosen:
+        if name not in there:
+            raise BadInput(f"there is no method {name!r}", remedy=f"choose among {', '.join(there)} and {ALL}")
+    return list(dict.fromkeys(chosen)), options, others
+
+
+def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]) -> list[Variant]:
+    """Each method with every combination of its swept options.
+
+    Args:
+        names: of methods, each once.
+        options: overrides `method.NAME.option=…` that may sweep.
+        preset: the same, of the preset: for whichever methods are there.
+
+    Raises:
+        BadInput: where an option is of no method that is compared, or is refused.
+    """
+    for text in options:
+        if _method_of(text) not in names:
+            raise BadInput(
+                f"{key_of(text)} is an option of none of the methods ({', '.join(names)})",
+                remedy="name it as method.NAME.option=…, with NAME among method=…",
+            )
+    found = []
+    for name in names:
+        given = {key_of(text): text for text in [*preset, *options] if _method_of(text) == name}
+        swept = {key for key, text in given.items() if len(values_of(text)) > 1}
+        for values in itertools.product(*(values_of(text) for text in given.values())):
+            chosen = dict(zip(given, values, strict=True))
+            overrides = tuple(f"{_sign(given[key])}{key}={value}" for key, value in chosen.items())
+            node = compose([f"method={name}", *overrides], "pool")["method"][name]
+            for of in _with_files(node):  # trials run in other folders
+                of["path"] = os.path.abspath(of["path"])
+            told = [f"{key.removeprefix(f'method.{name}.')}={chosen[key]}" for key in given if key in swept]
+            label = f"{name}[{','.join(told)}]" if told else name
+            variant = Variant(label, name, (f"method={name}", *overrides), node)
+            variant.build()
+            found.append(variant)
+    return found
+
+
+def _with_files(node: Any) -> Iterator[dict[str, Any]]:
+    """The parts of a method that name a file by `path`."""
+    if isinstance(node, dict):
+        if isinstance(node.get("path"), str):
+            yield node
+        for value in node.values():
+            yield from _with_files(value)
+
+
+def _method_of(text: str) -> str:
+    parts = key_of(text).split(".")
+    return parts[1] if len(parts) > 2 else ""
+
+
+def _sign(text: str) -> str:
+    return text[: len(text) - len(text.lstrip("+"))]

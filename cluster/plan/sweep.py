@@ -1,0 +1,260 @@
+"""From sweeps in Hydra's grammar to the list of runs."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cluster.config.compose import CHOICES, compose, digest
+from cluster.config.schema import check_shape
+from cluster.plan.applicable import fitted, takes
+from cluster.plan.point import Interval, Point, key_of
+from ranking.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run of a study.
+
+    Args:
+        name: short, unique and stable.
+        overrides: Hydra overrides that reproduce it with `pyrite train`.
+        swept: key and value of what the study sweeps besides the method.
+        config: composed.
+    """
+
+    name: str
+    overrides: tuple[str, ...]
+    swept: tuple[tuple[str, str], ...]
+    config: dict[str, Any]
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What tells it from the others of its study: the method, what is swept besides, and the seed."""
+        chosen = self.config[CHOICES] | {"function": function_name(self.config)}
+        return {group: str(chosen[group]) for group in METHOD} | dict(self.swept) | {"seed": str(self.config["seed"])}
+
+
+METHOD = ("ranker", "policy", "function", "selector")
+"""The groups that name a method; other swept keys are its hyperparameters or further categories."""
+
+
+def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
+    """Every combination of a study's sweeps.
+
+    An option of a part (`policy.checkpoint`) is given to those points alone whose part has it (`fitted`).
+
+    Args:
+        methods: lines of overrides; the study is their union.
+        common: overrides of all lines.
+        given: the user's overrides: each takes the place of the same key in `common` and in every line.
+
+    Raises:
+        BadInput: where an override is malformed.
+    """
+    expanded: list[Point] = []
+    for line in methods or [[]]:
+        merged: dict[str, Any] = {}
+        for text in [*common, *line, *given]:
+            override = _parse(text)
+            merged[key_of(override.get_key_element())] = override
+        if _has_no_choice(merged, given):
+            continue
+        expanded += _expand(list(merged.values()))
+    found: dict[Any, Point] = {}
+    for point in fitted(expanded, set(map(key_of, given))):
+        found.setdefault((frozenset(point.overrides), point.intervals), point)
+    return _name_swept(list(found.values()))
+
+
+def _has_no_choice(merged: dict[str, Any], given: Sequence[str]) -> bool:
+    """Whether the user's one function leaves a line's policy nothing to choose: the line is then left out.
+
+    A policy that the user asked for is kept, so that it can complain.
+    """
+    function = merged.get("function")
+    single = function is not None and not function.is_sweep_override() and isinstance(function.value(), str)
+    chosen = merged["policy"].value() if "policy" in merged else "fixed"
+    return single and chosen != "fixed" and not any(key_of(text) == "policy" for text in given)
+
+
+def _name_swept(found: list[Point]) -> list[Point]:
+    """Tell each point which keys the study varies, whether a sweep or a line of the experiment does.
+
+    A point whose part has no such option is no other value of it.
+    """
+    values: dict[str, set[str | None]] = {}
+    for point in found:
+        for text in point.overrides:
+            values.setdefault(key_of(text), set())
+    for point in found:
+        own = {key_of(text): text for text in point.overrides}
+        for key, known in values.items():
+            if takes(point.overrides, key):
+                known.add(own.get(key))
+    varied = [key for key, known in values.items() if len(known) > 1]
+    return [Point(point.overrides, point.intervals, (*varied, *(key for key, _ in point.intervals))) for point in found]
+
+
+def values_of(text: str) -> list[str]:
+    """The values of an override, one unless it sweeps over several.
+
+    Raises:
+        BadInput: where it is malformed, or sweeps over an interval.
+    """
+    override = _parse(text)
+    if not override.is_sweep_override():
+        return [text.split("=", 1)[1]]
+    if override.is_interval_sweep():
+        raise BadInput(f"{text!r} sweeps over an interval", remedy="name the values: a list, choice(…) or range(…)")
+    return list(override.sweep_string_iterator())
+
+
+def _parse(text: str) -> Any:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    remedy = """write key=value; a value with =,()[]{}: in it needs quotes, as in "key='a=b'" """
+    try:
+        override = OverridesParser.create().parse_override(text)
+    except HydraException as error:
+        raise BadInput(f"can't read the override {text!r} ({str(error).splitlines()[0]})", remedy=remedy) from None
+    if not key_of(text):
+        raise BadInput(f"the override {text!r} has no key", remedy=remedy)
+    return override
+
+
+def given_seeds(overrides: Sequence[str]) -> list[int]:
+    """The seeds that overrides name, as `seed=3` or `seed=range(0,10)`; none where they name none.
+
+    Raises:
+        BadInput: where they are not whole numbers from 0 up.
+    """
+    seeds: list[Any] = []
+    for override in (_parse(text) for text in overrides if key_of(text) == "seed"):
+        discrete = override.is_sweep_override() and not override.is_interval_sweep()
+        seeds = list(override.sweep_iterator()) if discrete else [override.value()]
+    for seed in seeds:
+        if type(seed) is not int or seed < 0:
+            raise BadInput(f"seed is {seed!r}", remedy="give whole numbers from 0 up")
+    return list(dict.fromkeys(seeds))
+
+
+def _expand(overrides: list[Any]) -> list[Point]:
+    """The points of one line."""
+    choices: list[list[str]] = []
+    intervals = []
+    for override in overrides:
+        key = override.get_key_element()
+        if not override.is_sweep_override():
+            choices.append([override.input_line])
+        elif override.is_interval_sweep():
+            intervals.append((key, _interval(key, override.value())))
+        else:
+            choices.append([f"{key}={value}" for value in override.sweep_string_iterator()])
+    combinations = [_gather(combination, overrides) for combination in itertools.product(*choices)]
+    return [Point(combination, tuple(intervals), ()) for combination in dict.fromkeys(combinations)]
+
+
+def _gather(combination: tuple[str, ...], overrides: list[Any]) -> tuple[str, ...]:
+    """A policy that chooses takes all the functions of a sweep together, where `fixed` takes each alone.
+
+    `policy=fixed,random function=random,bm25` compares three methods: fixed over either function, and the
+    random policy over both.
+    """
+    chosen = dict(text.split("=", 1) for text in combination if "=" in text)
+    swept = {override.get_key_element(): override for override in overrides if override.is_sweep_override()}
+    if "function" not in swept or chosen.get("policy", "fixed") == "fixed" or chosen["function"].startswith("["):
+        return combination
+    names = [name for name in swept["function"].sweep_string_iterator() if not name.startswith("[")]
+    together = f"function=[{','.join(dict.fromkeys(names))}]"
+    return tuple(together if text.startswith("function=") else text for text in combination)
+
+
+def _interval(key: str, sweep: Any) -> Interval:
+    low, high = float(sweep.start), float(sweep.end)
+    log = "log" in sweep.tags
+    if low >= high or (log and low <= 0):
+        raise BadInput(
+            f"the interval of {key} goes from {low} to {high}", remedy="give low < high, above 0 for tag(log, …)"
+        )
+    return Interval(low, high, log, isinstance(sweep.start, int) and isinstance(sweep.end, int) and not log)
+
+
+def draws(count: int, samples: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Shares of `count` intervals for `samples` draws, the same for every method (Latin hypercube, seed 0)."""
+    from scipy.stats import qmc
+
+    return qmc.LatinHypercube(max(count, 1), rng=np.random.default_rng(0)).random(samples)[:, :count]
+
+
+def plan(point: Point, drawn: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
+    """The runs of a point, a seed each.
+
+    Args:
+        point: what is compared.
+        drawn: an override for each of its intervals.
+        seeds: of the runs, unless the point has its own.
+
+    Raises:
+        BadInput: where the overrides name what is not there.
+    """
+    overrides, config = (*point.overrides, *drawn), _configuration(point.overrides, tuple(drawn))
+    if any(key_of(text) == "seed" for text in overrides):
+        return [_planned(overrides, point, config)]
+    return [_planned((*overrides, f"seed={seed}"), point, config | {"seed": seed}) for seed in seeds]
+
+
+def _configuration(overrides: tuple[str, ...], drawn: tuple[str, ...]) -> dict[str, Any]:
+    """What `compose` gives for both together.
+
+    Composing costs a tenth of a second, and draws differ by numbers alone: they are put into what was
+    composed before, unless something refers to them.
+    """
+    if not drawn or "${" in "".join(overrides):
+        return compose([*overrides, *drawn])
+    keys = tuple(map(key_of, drawn))
+    if (overrides, keys) not in _COMPOSED:
+        _COMPOSED[overrides, keys] = compose([*overrides, *drawn])
+    config = copy.deepcopy(_COMPOSED[overrides, keys])
+    for text in drawn:
+        node = config
+        *path, last = key_of(text).split(".")
+        for name in path:
+            node = node[name]
+        node[last] = _parse(text).value()
+    check_shape({key: value for key, value in config.items() if key != CHOICES}, "config")
+    return config
+
+
+_COMPOSED: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, Any]] = {}
+
+
+def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -> Planned:
+    choices = config[CHOICES]
+    values = {key_of(text): text.split("=", 1)[1] for text in overrides if "=" in text}
+    swept = tuple((key, values[key]) for key in point.swept if key in values and key not in (*METHOD, "seed"))
+    parts = [choices["ranker"], choices["policy"], function_name(config), choices["selector"], f"s{config['seed']}"]
+    # Names of files: of any option, also one in a subfolder or many of them.
+    method = re.sub(r"[^\w+.-]", "_", "-".join(map(str, parts)))[:100]
+    return Planned(f"{method}-{identity(config)[:10]}", overrides, swept, config)
+
+
+def function_name(config: dict[str, Any]) -> str:
+    """The functions of a configuration, as reports name them."""
+    return "+".join(config["function"])
+
+
+def identity(config: dict[str, Any]) -> str:
+    """Digest of what a run's result depends on: two runs with the same one are the same run."""
+    beside = (CHOICES, "cache", "weights", "index", "save_every")
+    digested = {key: value for key, value in config.items() if key not in beside}
+    # How many workers share a run changes its rounding alone, and a run may go on with others than it began with.
+    digested["resources"] = {key: config["resources"][key] for key in ("cpu", "gpu")}
+    return digest(digested)

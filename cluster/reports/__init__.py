@@ -1,0 +1,1 @@
+"""Writes the tables, figures and pages of finished commands; imports no Ray."""

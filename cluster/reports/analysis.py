@@ -1,0 +1,154 @@
+"""The analysis of a study: what each method reaches, how far it spreads, and which differences are real.
+
+Paper 000 (sections 5.4 and 6) reports a sampling policy by the mean and deviation of many runs, never by its
+best one, and marks it where it differs from the best baseline by Student's t-test or, since consistency is
+the point, by the Kolmogorov-Smirnov test. A study makes many comparisons, so p values here are also adjusted
+by Holm's method, and only the adjusted ones make marks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from zlib import crc32
+
+import numpy as np
+import polars as pl
+
+from cluster.output.methods import BM25, METHOD, categorical, column_of, evaluations, measurements
+from cluster.reports.comparison import TESTS, Runs, best_baselines, compare, named_baseline
+from ranking.evaluation.significance import bootstrap_interval
+
+LEVEL = 0.05
+
+Row = dict[str, object]
+
+
+def summarise(trials: pl.DataFrame, baseline: str | None = None, seed: int = 0) -> pl.DataFrame:
+    """Summarise a study, one row a method, candidate origin and measure: what `summary.csv` holds.
+
+    Each method is compared, within its ranker, collection, origin and measure, with the best baseline: the
+    highest mean among the *other* methods whose policy is not learned. Rows of ranker "bm25" hold BM25's own
+    order of the same candidates.
+
+    Args:
+        trials: the frame of `trials.parquet`; the order of its rows does not matter.
+        baseline: a method to compare all others with besides, as "policy=fixed function=bm25
+            selector=uniform"; with "ranker=…" only the rows of that ranker.
+        seed: of the bootstrap.
+
+    Returns:
+        The columns that docs/results.md documents, by collection, origin, measure, ranker, and mean from the
+        highest. What cannot be computed is null.
+
+    Raises:
+        BadInput: `baseline` does not name exactly one method.
+    """
+    every = measurements(trials)
+    keys = [column_of(key) for key in categorical(trials)]
+    named, rankers = "", set[str]()
+    if baseline is not None:
+        named, rankers = named_baseline(every.select("method", *METHOD, *keys).unique(), baseline)
+
+    rows: list[Row] = []
+    for collection, candidates, measure in _places(trials, every):
+        place = {"collection": collection, "candidates": candidates, "measure": measure}
+        here = every.filter(pl.col(name) == value for name, value in place.items())
+        for ranker in here["ranker"].unique().sort():
+            family = _family(here.filter(pl.col("ranker") == ranker), keys)
+            best = best_baselines(family)
+            tests = compare(family, best)
+            fixed = {r.method: o for r in family for o in family if o.method == named and ranker in rankers}
+            fixed_tests = compare(family, {m: other for m, other in fixed.items() if len(other.values)})
+            for runs in family:
+                generator = np.random.default_rng([seed, _digest(*place.values(), ranker, runs.method)])
+                row: Row = {**place, **runs.identity, **_spread(runs, generator)}
+                row |= _comparison(runs.method, best, tests, "against", "")
+                row["marks"] = marks(row)
+                if baseline is not None:
+                    row |= _comparison(runs.method, fixed, fixed_tests, "baseline", "baseline_")
+                rows.append(row)
+        rows += [{**place, **own} for own in _own_order(here["bm25"], keys)]
+    return pl.DataFrame(rows, schema=_schema(keys, baseline is not None))
+
+
+def marks(row: Mapping[str, object], prefix: str = "") -> str:
+    """Paper 000's marks: "*" where the t-test, "†" where the Kolmogorov-Smirnov test finds a difference."""
+    t, ks = row.get(f"{prefix}t_p_holm"), row.get(f"{prefix}ks_p_holm")
+    return "".join(mark for mark, p in (("*", t), ("†", ks)) if isinstance(p, float) and p < LEVEL)
+
+
+def _places(trials: pl.DataFrame, every: pl.DataFrame) -> list[tuple[str, str, str]]:
+    pairs = evaluations(trials)
+    origins = list(dict.fromkeys(origin for origin, _ in pairs))
+    pairs.sort(key=lambda pair: origins.index(pair[0]))  # stable: measures stay in the order of the columns
+    return [(collection, *pair) for collection in every["collection"].unique().sort() for pair in pairs]
+
+
+def _family(results: pl.DataFrame, keys: list[str]) -> list[Runs]:
+    """The methods of one ranker in one place, the highest mean first, those without any run last."""
+    family = [
+        Runs(
+            {name: method[0, name] for name in (*METHOD, *keys, "method")},
+            method["value"].drop_nulls().sort().to_numpy(),
+            int((method["status"] != "done").sum()),
+        )
+        for method in results.partition_by("method")
+    ]
+    return sorted(family, key=lambda runs: (-runs.mean if len(runs.values) else math.inf, runs.method))
+
+
+def _spread(runs: Runs, generator: np.random.Generator) -> Row:
+    values = runs.values
+    low, high = bootstrap_interval(values, generator)
+    return {
+        "runs": len(values),
+        "failed": runs.failed,
+        "mean": runs.mean if len(values) else None,
+        "std": float(values.std(ddof=1)) if len(values) > 1 else None,
+        "min": float(values[0]) if len(values) else None,
+        "max": float(values[-1]) if len(values) else None,
+        "ci_low": None if math.isnan(low) else low,
+        "ci_high": None if math.isnan(high) else high,
+    }
+
+
+def _comparison(
+    method: str,
+    opponents: Mapping[str, Runs],
+    tests: Mapping[str, Mapping[str, float | None]],
+    name: str,
+    prefix: str,
+) -> Row:
+    if method not in tests:
+        return {}
+    return {name: opponents[method].method} | {prefix + test: p for test, p in tests[method].items()}
+
+
+def _own_order(figures: pl.Series, keys: list[str]) -> list[Row]:
+    """BM25's own order of the same candidates: one value if all runs agree, as they do on one split."""
+    values = figures.drop_nulls().sort().to_numpy()
+    if not len(values):
+        return []
+    if np.ptp(values) <= 1e-12:
+        values = values[:1]
+    identity = {"ranker": "bm25", **dict.fromkeys((*METHOD[1:], *keys), "-"), "method": BM25}
+    spread = _spread(Runs(identity, values, 0), np.random.default_rng(0))
+    return [{**identity, **spread, "ci_low": None, "ci_high": None, "marks": ""}]
+
+
+def _digest(*names: str) -> int:
+    # A row's resamples depend on what it is about alone, not on which other rows there are.
+    return crc32("\n".join(names).encode())
+
+
+def _schema(keys: list[str], baseline: bool) -> dict[str, pl.DataType]:
+    text, number = pl.String(), pl.Float64()
+    schema: dict[str, pl.DataType] = dict.fromkeys(("collection", *METHOD, *keys, "method"), text)
+    schema |= dict.fromkeys(("measure", "candidates"), text)
+    schema |= dict.fromkeys(("runs", "failed"), pl.Int64())
+    schema |= dict.fromkeys(("mean", "std", "min", "max", "ci_low", "ci_high"), number)
+    schema |= {"against": text, **dict.fromkeys(TESTS, number), "marks": text}
+    if baseline:
+        schema |= {"baseline": text, **{f"baseline_{name}": number for name in TESTS}}
+    return schema

@@ -1,0 +1,162 @@
+"""What all figures of a study share: one look a method, panels by ranker and origin, and two file formats."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import product
+from typing import Any
+
+import matplotlib
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from cluster.output.methods import evaluations, measurements
+
+# Okabe and Ito's colours, which people with any colour vision tell apart; without their yellow and black,
+# one of which vanishes on a white page and the other on a dark one.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D46", "#7F7F7F")
+STROKES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
+INK = "#010203"  # text and axes; a page replaces it by its own text colour, so that it is used for nothing else
+
+STYLE: dict[Any, Any] = {  # keys are matplotlib's own
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "legend.fontsize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#8888884d",
+    "grid.linewidth": 0.6,
+    "svg.fonttype": "none",
+    **dict.fromkeys(
+        ("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color"),
+        INK,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a method is drawn, alike in all figures of a study."""
+
+    colour: str
+    line: str
+    marker: str
+
+
+def looks(methods: Iterable[str]) -> dict[str, Look]:
+    """Give each method a look, by the order of their names: eight colours, then also other strokes."""
+    every = [Look(colour, line, marker) for (line, marker), colour in product(STROKES, COLOURS)]
+    return {method: every[i % len(every)] for i, method in enumerate(sorted(set(methods)))}
+
+
+class Panels:
+    """A study's done runs by one measure, and a grid to draw them on: rankers down, candidate origins across.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+        measure: an ir-measures name.
+    """
+
+    def __init__(self, trials: pl.DataFrame, measure: str) -> None:
+        every = measurements(trials)
+        self.looks = looks(every["method"])
+        self.runs = every.filter(pl.col("measure") == measure).drop_nulls("value")
+        self.runs = self.runs.sort("collection", "ranker", "method", "seed", "run", maintain_order=True)
+        self.sections: list[tuple[str, str]] = (
+            self.runs.select("collection", "ranker").unique(maintain_order=True).rows()
+        )
+        self.origins = [origin for origin, name in evaluations(trials) if name == measure]
+
+    def grid(self, height: float) -> tuple[Figure, list[tuple[str, str, str, Axes]]]:
+        """Make a figure; return it with (collection, ranker, origin, axes) of each panel, row by row."""
+        figure, axes = grid(section_titles(self.sections), [f"{o} candidates" for o in self.origins], height)
+        places = product(self.sections, self.origins)
+        return figure, [(*section, origin, ax) for (section, origin), ax in zip(places, axes, strict=False)]
+
+
+def section_titles(sections: Sequence[tuple[str, str]]) -> list[str]:
+    """Title each (collection, ranker): the ranker, and the collection where there are several."""
+    several = len({collection for collection, _ in sections}) > 1
+    return [f"{ranker} on {collection}" if several else ranker for collection, ranker in sections]
+
+
+def grid(rows: Sequence[str], columns: Sequence[str], height: float) -> tuple[Figure, list[Axes]]:
+    """Make a figure with one panel a row and column, titled by both.
+
+    Args:
+        rows, columns: their titles.
+        height: of a panel, in inches; all panels of a row together are 10 wide.
+
+    Returns:
+        The figure and its panels, row by row.
+    """
+    rows, columns = rows or ["no runs"], columns or [""]
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(10, 0.3 + height * len(rows)), layout="constrained", dpi=150)
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(len(rows), len(columns), squeeze=False)
+        for (row, column), ax in zip(product(rows, columns), axes.flat, strict=True):
+            between = " · " if len(columns) < 3 else "\n"
+            ax.set_title(between.join(filter(None, (row, column))), loc="left")
+    return figure, list(axes.flat)
+
+
+def name_axes(ax: Axes, x: str, y: str) -> None:
+    """Label both axes in the style of all figures."""
+    with matplotlib.rc_context(STYLE):
+        ax.set_xlabel(x)
+        ax.set_ylabel(y)
+
+
+def legend(figure: Figure, looks: Mapping[str, Look], present: Iterable[str], lines: bool = True) -> None:
+    """Add one legend for all panels below them, and room for it: of lines, or else of markers."""
+    names = sorted(set(present))
+    if not names:
+        return
+    handles = [
+        Line2D([], [], color=look.colour, lw=2, ls=look.line)
+        if lines
+        else Line2D([], [], color=look.colour, ls="", marker=look.marker, ms=5)
+        for look in map(looks.__getitem__, names)
+    ]
+    columns = max(1, min(len(names), 125 // (max(map(len, names)) + 6)))
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + 0.2 * -(-len(names) // columns) + 0.15)
+    with matplotlib.rc_context(STYLE):
+        figure.legend(handles, names, loc="outside lower center", ncols=columns, frameon=False)
+
+
+def png(figure: Figure) -> bytes:
+    """Render a figure as PNG, 1,500 pixels wide on white, without a date: the same figure, the same bytes."""
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=150, facecolor="white", metadata={"Software": None})
+    return out.getvalue()
+
+
+def svg(figure: Figure, name: str) -> str:
+    """Render a figure as an <svg> element to stand in a page, its ink in the page's text colour.
+
+    Args:
+        name: of the figure, unique in the page; also what a screen reader says.
+    """
+    out = io.StringIO()
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
+        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    opening, drawn = out.getvalue().partition("<svg")[2].split(">", 1)
+    opening = re.sub(r' (width|height)="[^"]*"', "", opening)  # the page sets the width, viewBox the shape
+    drawn = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->\s*", "", drawn, flags=re.DOTALL)
+    # A hundredth of a point is enough, and half the bytes. Only within tags: labels are numbers too.
+    drawn = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), drawn)
+    return f'<svg{opening} role="img" aria-label="{escape(name)}">{drawn}'.replace(INK, "currentColor")

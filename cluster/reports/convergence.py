@@ -1,0 +1,156 @@
+"""How reliably a policy is learned: the share of agents whose rankers beat those of the random policy.
+
+Cohen et al. 2019 (table 2) call it the convergence rate. The same learning with another seed gives another agent,
+and not every agent finds a policy that is better than choosing at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from cluster.output.methods import METHOD, categorical, column_of, evaluations, is_learned, measurements, swept
+from cluster.reports.comparison import TESTS, Runs, compare
+
+PLACE = ("collection", "candidates", "measure", "ranker")
+TEXT, NUMBER, WHOLE = pl.String(), pl.Float64(), pl.Int64()
+AGENTS = {
+    **dict.fromkeys((*PLACE, "method", "agent"), TEXT), "runs": WHOLE, "mean": NUMBER,
+    "random": TEXT, "random_mean": NUMBER, "better": pl.Boolean(),
+}  # fmt: skip
+RATES = {
+    **dict.fromkeys((*PLACE, "method"), TEXT), "agents": WHOLE, "better": WHOLE, "rate": NUMBER, "mean": NUMBER,
+    "best": NUMBER, "better_mean": NUMBER, "random": TEXT, "random_mean": NUMBER, **dict.fromkeys(TESTS, NUMBER),
+}  # fmt: skip
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A learned method in one place, and the random policy that it is held against.
+
+    Args:
+        place: collection, candidates, measure and ranker.
+        runs: the method's done runs: agent and value.
+        method, random: their names; `random` is None where the study has no random policy there.
+        chance: mean of the random policy's runs.
+        tests: of the method's runs against the random policy's: the columns of TESTS.
+    """
+
+    place: dict[str, str]
+    runs: pl.DataFrame
+    method: str
+    random: str | None
+    chance: float | None
+    tests: Mapping[str, float | None]
+
+
+def agents(trials: pl.DataFrame) -> pl.DataFrame:
+    """What the rankers of each agent reach, beside those of the random policy.
+
+    Args:
+        trials: the frame of `trials.parquet`; the order of its rows does not matter.
+
+    Returns:
+        One row an agent and place: collection, candidates, measure, ranker, method, agent (its seed; "-" where the
+        study has one alone), runs and their mean, random and random_mean (the random policy that it is held
+        against and what its runs reach; null without one), and better, whether the agent's mean is higher.
+    """
+    rows: list[Row] = []
+    for learned in _learned(trials):
+        for agent in sorted(learned.runs["agent"].unique(), key=lambda seed: (len(seed), seed)):
+            values = learned.runs.filter(agent=agent)["value"]
+            row: Row = {**learned.place, "method": learned.method, "agent": agent}
+            row |= {"runs": len(values), "mean": values.mean()}
+            row |= {"random": learned.random, "random_mean": learned.chance}
+            rows.append(row)
+    return pl.DataFrame(rows, schema=AGENTS).with_columns(better=pl.col("mean") > pl.col("random_mean"))
+
+
+def convergence(trials: pl.DataFrame) -> pl.DataFrame:
+    """The convergence rate of each learned method: what `convergence.csv` holds.
+
+    Args:
+        trials: the frame of `trials.parquet`; the order of its rows does not matter.
+
+    Returns:
+        The columns that docs/results.md documents, one row a learned method and place; no rows where nothing is
+        learned.
+    """
+    each = agents(trials)
+    rows: list[Row] = []
+    for learned in _learned(trials):
+        own = each.filter(*(pl.col(name) == value for name, value in learned.place.items()), method=learned.method)
+        better = own.filter(pl.col("better"))
+        row: Row = {**learned.place, "method": learned.method, "agents": len(own)}
+        if learned.random is not None:
+            row |= {"better": len(better), "rate": len(better) / len(own), **learned.tests}
+            of_better = learned.runs.filter(pl.col("agent").is_in(better["agent"].to_list()))
+            row["better_mean"] = of_better["value"].mean()
+        row |= {"mean": learned.runs["value"].mean(), "best": own["mean"].max()}
+        rows.append(row | {"random": learned.random, "random_mean": learned.chance})
+    return pl.DataFrame(rows, schema=RATES)
+
+
+def _learned(trials: pl.DataFrame) -> Iterator[Learned]:
+    """Every learned method in every place, in the order of the places in the summary."""
+    every = measurements(trials).drop_nulls("value").join(_agent_of(trials), on="run", how="left")
+    every = every.with_columns(pl.col("agent").fill_null("-")).sort("value")  # means must not depend on their order
+    keys = [column_of(key) for key in categorical(trials)]
+    origins = list(dict.fromkeys(origin for origin, _ in evaluations(trials)))
+    places = sorted(evaluations(trials), key=lambda pair: origins.index(pair[0]))
+    for collection in every["collection"].unique().sort():
+        for candidates, measure in places:
+            here = every.filter(collection=collection, candidates=candidates, measure=measure)
+            for ranker in here["ranker"].unique().sort():
+                place = dict(zip(PLACE, (collection, candidates, measure, ranker), strict=True))
+                yield from _of_family(place, here.filter(ranker=ranker), keys)
+
+
+def _of_family(place: dict[str, str], family: pl.DataFrame, keys: list[str]) -> Iterator[Learned]:
+    methods = list(family.select(*METHOD, *keys, "method").unique().sort("method").iter_rows(named=True))
+    runs = {
+        method["method"]: Runs(method, family.filter(method=method["method"])["value"].to_numpy(), 0)
+        for method in methods
+    }
+    learned = [method for method in methods if is_learned(method)]
+    random = {method["method"]: _random(method, methods, keys) for method in learned}
+    against = {method: runs[other] for method, other in random.items() if other is not None}
+    tests = compare([runs[method["method"]] for method in learned], against)
+    for method in sorted(random, key=lambda name: (-runs[name].mean, name)):
+        own, other = family.filter(method=method), random[method]
+        chance = runs[other].mean if other is not None else None
+        yield Learned(place, own.select("agent", "value"), method, other, chance, tests.get(method, {}))
+
+
+def _random(method: Mapping[str, str], methods: list[dict[str, str]], keys: list[str]) -> str | None:
+    """The method that chooses at random what a learned method has learned to choose, all else alike.
+
+    For a learned policy that is the random policy; where there is none of the same functions and selector, one of
+    others serves, first of all with selector uniform. For a learned selector it is the uniform one over the same
+    function, or else a random policy.
+    """
+    alike = [key for key in keys if key.split(".")[0] not in ("policy", "selector")]
+    others = [other for other in methods if not is_learned(other) and all(other[key] == method[key] for key in alike)]
+    if method["selector"] == "learned":
+        uniform = {**method, "selector": "uniform"}
+        for other in others:
+            if all(other[part] == uniform[part] for part in METHOD):
+                return other["method"]
+
+    def distance(other: Mapping[str, str]) -> tuple[bool, bool, bool, str]:
+        functions, own = (set(each["function"].split("+")) for each in (other, method))
+        selectors = other["selector"] != method["selector"], other["selector"] != "uniform"
+        return (functions != own, *selectors, other["method"])
+
+    random = [other for other in others if other["policy"] == "random"]
+    return min(random, key=distance)["method"] if random else None
+
+
+def _agent_of(trials: pl.DataFrame) -> pl.DataFrame:
+    """The agent of each run that says which, by its seed."""
+    named = swept(trials).filter(pl.col("key").is_in(["policy.agent", "selector.agent"]))
+    return named.group_by("run").agg(pl.col("value").sort_by("key").str.join("+").alias("agent"))

@@ -1,0 +1,152 @@
+"""The figures of a study's runs: how they are distributed, which method wins where, and how they learned.
+
+Each function returns a Figure of its own (no pyplot, no global state), which `canvas` renders. A method has
+one colour in all figures; rows of panels are rankers, columns are candidate origins.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from scipy.stats import gaussian_kde
+
+from cluster.output.methods import BM25, with_methods
+from cluster.reports.canvas import INK, Look, Panels, grid, legend, looks, name_axes, section_titles
+from cluster.reports.oscillation import DEV_LOSS, has_dev_losses
+from cluster.reports.table import figure as printed
+
+
+def density(trials: pl.DataFrame, measure: str) -> Figure:
+    """Draw the kernel density of each method's runs (paper 000, figure 4), every run as a tick below.
+
+    A method with fewer than three runs, or none of any spread, has its ticks alone. The bandwidth is Scott's,
+    but at least a fiftieth of the panel's range, so that one steady method does not flatten all others.
+    """
+    panels = Panels(trials, measure)
+    figure, places = panels.grid(height=2.7)
+    for collection, ranker, origin, ax in places:
+        here = panels.runs.filter(collection=collection, ranker=ranker, candidates=origin)
+        if not here.is_empty():
+            _densities(ax, here, panels.looks)
+        name_axes(ax, measure, "density")
+    legend(figure, panels.looks, panels.runs["method"])
+    return figure
+
+
+def _densities(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
+    every = here["value"].to_numpy()
+    low, high, width = every.min(), every.max(), np.ptp(every) or 0.01
+    x = np.linspace(max(low - width / 4, min(low, 0.0)), min(high + width / 4, max(high, 1.0)), 200)
+    methods = here.partition_by("method", maintain_order=True)
+    peak = 0.0
+    for runs in methods:
+        look, values = looks[runs[0, "method"]], runs["value"].to_numpy()
+        if len(values) >= 3 and np.ptp(values) > 1e-12:
+            kernel = gaussian_kde(values, max(len(values) ** -0.2, width / 50 / values.std(ddof=1)))(x)
+            seen = kernel > kernel.max() / 1000
+            ax.plot(x[seen], kernel[seen], color=look.colour, ls=look.line, lw=1.8)
+            ax.fill_between(x[seen], kernel[seen], color=look.colour, alpha=0.08, lw=0)
+            peak = max(peak, kernel.max())
+    # Ticks stand below zero, a line a method, so that those of equal runs do not hide each other.
+    step = min(0.045, 0.5 / len(methods)) * (peak or 1.0)
+    for i, runs in enumerate(methods):
+        at = np.full(len(runs), -(i + 0.9) * step)
+        ax.plot(runs["value"], at, "|", color=looks[runs[0, "method"]].colour, ms=5.5, mew=1.1)
+    ax.axhline(0, color=INK, lw=0.8)
+    ax.set_ylim(-(len(methods) + 0.6) * step, 1.06 * (peak or step))
+    ax.set_xlim(x[0], x[-1])
+    ax.set_yticks([])
+    ax.spines["left"].set_visible(False)
+
+
+def runs(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> Figure:
+    """Draw every run of each method, its mean and its bootstrap interval, candidate origins side by side.
+
+    Methods stand in the order of their means over the first origin, in all panels of their ranker: where
+    another panel leans the other way, the winner depends on the origin. The best mean of a panel is a star.
+    """
+    panels = Panels(trials, measure)
+    rows = summary.filter((pl.col("measure") == measure) & (pl.col("runs") > 0))
+    most = panels.runs.group_by("collection", "ranker").agg(pl.col("method").n_unique())["method"].max() or 1
+    figure, places = panels.grid(height=1.0 + 0.25 * int(str(most)))
+    jitter = np.random.default_rng(0)
+    for collection, ranker, origin, ax in places:
+        section = rows.filter(collection=collection, ranker=ranker)
+        methods = section["method"].unique(maintain_order=True).reverse().to_list()
+        means = section.filter(candidates=origin)
+        for row in means.iter_rows(named=True):
+            y = methods.index(row["method"])
+            values = panels.runs.filter(collection=collection, ranker=ranker, candidates=origin, method=row["method"])[
+                "value"
+            ]
+            _strip(ax, y, values.to_numpy(), panels.looks[row["method"]], jitter)
+            if row["ci_low"] is not None:
+                ax.plot((row["ci_low"], row["ci_high"]), (y - 0.2,) * 2, color=INK, lw=1.6, solid_capstyle="butt")
+            best = row["mean"] == means["mean"].max()
+            ax.plot(row["mean"], y - 0.2, color=INK, marker="*" if best else "|", ms=10 if best else 8, mew=1.4)
+        own = rows.filter(collection=collection, method=BM25, candidates=origin)["mean"].to_list()
+        name_axes(ax, f"{measure}  (BM25's own order: {printed(own[0])})" if own else measure, "")
+        _mark(ax, own)
+        ax.set_yticks(range(len(methods)), methods if origin == panels.origins[0] else [""] * len(methods))
+        ax.set_ylim(-0.6, len(methods) - 0.4)
+        ax.tick_params(axis="y", length=0)
+        ax.xaxis.set_major_locator(MaxNLocator(6))
+    return figure
+
+
+def _strip(ax: Axes, y: float, values: np.ndarray, look: Look, jitter: np.random.Generator) -> None:
+    at = y + 0.12 + jitter.uniform(-0.16, 0.16, len(values)) * (len(values) > 3)
+    ax.scatter(values, at, s=22, color=look.colour, marker=look.marker, alpha=0.7, lw=0)
+
+
+def _mark(ax: Axes, own: list[float]) -> None:
+    """Draw BM25's own figure where that does not squeeze the runs into a corner."""
+    low, high = ax.get_xlim()
+    for value in own:
+        if low - (high - low) / 4 <= value <= high + (high - low) / 4:
+            ax.axvline(value, color=INK, lw=1, ls="--")
+
+
+def curves(trials: pl.DataFrame) -> Figure:
+    """Draw validation and losses by epoch: the mean over a method's runs, and one standard deviation as a band.
+
+    The dev loss is a column where any run has one. A run that stopped early keeps its last value, so that each mean is
+    over the same runs; the line thins out where fewer than half of them still trained.
+    """
+    methods = with_methods(trials)
+    done = trials.filter(pl.col("status") == "done").drop_nulls("curve_validation")
+    columns = ["curve_validation", "curve_loss"] + ([DEV_LOSS] if has_dev_losses(done) else [])
+    every = methods.join(done.select("run", "validation_measure", *columns), on="run").sort(
+        "collection", "ranker", "method", "run"
+    )
+    measure = "/".join(every["validation_measure"].drop_nulls().unique().sort())
+    names = dict(zip(columns, (f"validation {measure}".strip(), "training loss", "dev loss"), strict=False))
+    sections = every.select("collection", "ranker").unique(maintain_order=True).rows()
+    figure, axes = grid(section_titles(sections), list(names.values()), height=2.6)
+    look = looks(methods["method"])
+    for i, (collection, ranker) in enumerate(sections):
+        here = every.filter(collection=collection, ranker=ranker)
+        for j, (column, title) in enumerate(names.items()):
+            ax = axes[i * len(names) + j]
+            for of in here.partition_by("method", maintain_order=True):
+                _curve(ax, of[column].drop_nulls().to_list(), look[of[0, "method"]])
+            name_axes(ax, "epoch", title)
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    legend(figure, look, every["method"])
+    return figure
+
+
+def _curve(ax: Axes, runs: list[list[float]], look: Look) -> None:
+    lengths = sorted(len(values) for values in runs if values)
+    if not lengths:
+        return
+    epochs, half = lengths[-1], lengths[(len(lengths) - 1) // 2]
+    held = np.stack([np.pad(values, (0, epochs - len(values)), mode="edge") for values in runs if values])
+    x, mean, sd = np.arange(1, epochs + 1), held.mean(axis=0), held.std(axis=0)
+    marker = "o" if epochs == 1 else ""
+    ax.plot(x[:half], mean[:half], color=look.colour, ls=look.line, lw=1.8, marker=marker, ms=4)
+    ax.plot(x[half - 1 :], mean[half - 1 :], color=look.colour, ls=look.line, lw=0.7)
+    ax.fill_between(x, mean - sd, mean + sd, color=look.colour, alpha=0.08, lw=0)

@@ -1,0 +1,149 @@
+"""What a study ends with: its tables, its summary, figures and report, and a word on screen."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+from rich.markup import escape
+
+from cluster.output.event_log import Journal
+from cluster.output.failure_summary import disturbances, show
+from cluster.output.manifest import CONFIG, read_config
+from cluster.output.methods import METHOD, categorical, column_of, with_methods
+from cluster.output.storage import Storage
+from cluster.plan.sweep import Planned
+from cluster.reports import frames
+from cluster.reports.analysis import summarise
+from cluster.reports.comparison import named_baseline
+from cluster.reports.convergence import convergence
+from cluster.runs import traces
+from cluster.runs.embeddings import embeddings_table
+from cluster.runs.results import read_outcome
+from ranking.collections.collection import Collection
+from ranking.errors import BadInput
+
+STEPS = "steps.parquet"
+EMBEDDINGS = "embeddings.parquet"
+
+
+def check_baseline(baseline: str | None, runs: Sequence[Planned], collections: dict[str, Collection]) -> None:
+    """See before anything runs that a baseline names one of the study's methods.
+
+    Raises:
+        BadInput: where it doesn't.
+    """
+    if baseline is not None:
+        rows = [frames.trial_row(planned, collections[planned.name], None, None) for planned in runs]
+        trials = frames.trials_table(rows)
+        columns = map(column_of, categorical(trials))
+        named_baseline(with_methods(trials).select("method", *METHOD, *columns).unique(), baseline)
+
+
+def own_baseline(trials: pl.DataFrame, design: Mapping[str, Any] | None) -> str | None:
+    """The baseline that an experiment names, if it is among a study's methods: the user may have left it out."""
+    named: str | None = (design or {}).get("baseline")
+    if named is None:
+        return None
+    try:
+        named_baseline(with_methods(trials).select("method", *METHOD, *map(column_of, categorical(trials))), named)
+    except BadInput:
+        return None
+    return named
+
+
+def write_tables(
+    storage: Storage, runs: Sequence[Planned], collections: dict[str, Collection], errors: dict[str, str]
+) -> int:
+    """Write trials.parquet, queries.parquet, samplers.parquet, steps.parquet and, where there are any, embeddings.
+
+    Args:
+        storage: the study's folder.
+        runs: all of them, each once.
+        collections: by the runs' names.
+        errors: of failed runs, by name.
+
+    Returns:
+        How many runs have no result.
+    """
+    rows, queries, samplers, steps = [], [], [], []
+    vectors = {}
+    for planned in runs:
+        outcome, collection = read_outcome(storage, planned.name), collections[planned.name]
+        error = None if outcome else errors.get(planned.name, "did not run")
+        rows.append(frames.trial_row(planned, collection, outcome, error))
+        if outcome:
+            queries.append(frames.query_rows(planned, collection, outcome))
+            samplers += frames.sampler_rows(planned, outcome)
+            steps.append(traces.trace_table(planned.name, list(planned.config["function"]), outcome.traces))
+            if outcome.embeddings:
+                vectors[planned.name] = outcome.embeddings
+    trials = frames.trials_table(rows)
+    tables = {
+        "trials": trials,
+        "queries": pl.concat(queries, how="diagonal") if queries else pl.DataFrame(),
+        "samplers": pl.DataFrame(samplers, infer_schema_length=None),
+        "steps": pl.concat(steps) if steps else pl.DataFrame(schema=traces.SCHEMA),
+    }
+    if vectors:
+        tables["embeddings"] = embeddings_table(trials, collections, vectors)
+    for name, table in tables.items():
+        storage.write(f"{name}.parquet", frames.parquet(table))
+    return len(rows) - len(queries)
+
+
+def report(storage: Storage, console: Console, baseline: str | None = None) -> None:
+    """Make summary, figures and report.html from a study's tables, and print the table.
+
+    Args:
+        storage: the study's folder.
+        console: shows the table.
+        baseline: a method to test the others against besides the best one; None takes the study's.
+
+    Raises:
+        BadInput: where the folder holds no finished study, or the baseline is none of its methods.
+    """
+    from cluster.reports.report import render
+    from cluster.reports.table import table
+
+    config = read_config(storage)
+    trials, queries = (_read_table(storage, f"{name}.parquet") for name in ("trials", "queries"))
+    if not (trials["status"] == "done").any():
+        failures = trials["error"].drop_nulls().to_list()
+        console.print(f"[red]no run came to its end[/]: {escape(failures[0] if failures else 'nothing ran')}")
+        return
+    asked = baseline or config.get("study", {}).get("baseline")
+    summary = summarise(trials, asked or own_baseline(trials, config.get("design")))
+    storage.write("summary.csv", summary.write_csv().encode())
+    written = (storage.read(CONFIG) or b"").decode()
+    rates = convergence(trials)
+    if not rates.is_empty():
+        storage.write("convergence.csv", rates.write_csv().encode())
+    # A study of an older Pyrite has no steps.
+    steps = _read_table(storage, STEPS) if STEPS in storage.names() else None
+    embeddings = _read_table(storage, EMBEDDINGS) if EMBEDDINGS in storage.names() else None
+    lost = disturbances(Journal.read(storage))
+    page = render(trials, queries, summary, written, config.get("command", ""), config, steps, embeddings, lost)
+    for name, content in page.figures.items():
+        storage.write(f"figures/{name}", content)
+    storage.write("report.html", page.html.encode())
+    console.print(table(summary))
+    failed = trials.filter(pl.col("status") == "failed")
+    for name, error in failed.select("run", "error").rows():
+        console.print(f"[red]failed[/] {escape(f'{name}: {error}')}")
+    show(lost, console)
+    where = storage.shown("report.html")
+    console.print(f"report: {escape(where)}", soft_wrap=True)
+
+
+def _read_table(storage: Storage, name: str) -> pl.DataFrame:
+    content = storage.read(name)
+    if content is None:
+        raise BadInput(f"there is no {name}", storage.place, "name the folder of a study that has ended")
+    try:
+        return pl.read_parquet(io.BytesIO(content))
+    except pl.exceptions.PolarsError:
+        raise BadInput("is damaged", f"{storage.place}/{name}", "`pyrite study --resume` writes it again") from None

@@ -1,0 +1,148 @@
+"""How hard a study's negatives were while its rankers learned: figure, table and section of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cluster.output.methods import with_methods
+from cluster.reports.canvas import Look, grid, legend, looks, name_axes, section_titles
+from cluster.reports.page import Markup, markup, table, tag
+
+BINS = 60
+"""Stretches of the training over which a figure averages: single batches differ by more than methods do."""
+FIGURES = {
+    "negative": "mean score of negatives",
+    "misranked": "share of misranked negatives",
+    "age": "age of the index (steps)",
+}
+
+
+def how_hard(trials: pl.DataFrame, traces: pl.DataFrame, figure: Markup) -> Iterator[Markup]:
+    """The section of a report about it; none where no step was recorded.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+        traces: the frame of `steps.parquet`.
+        figure: `hardness`, drawn.
+    """
+    rows = at_the_end(trials, traces)
+    if rows.is_empty():
+        return
+    yield tag("h2", "How hard the negatives were")
+    yield tag(
+        "p",
+        "Scores are the ranker's at the time of showing, before the update. Rankers that are trained differently score "
+        "on scales of their own: how far negatives are below positives, and how many are misranked, compares across "
+        "them. Harder negatives are not better ones; what they did is above.",
+    )
+    yield _table(rows)
+    yield figure
+
+
+def hardness(trials: pl.DataFrame, traces: pl.DataFrame) -> Figure | None:
+    """Draw how hard negatives were by step: means over a method's runs, and one standard deviation as a band.
+
+    Columns are the mean score of negatives, the share of them that score no lower than their positive and, where
+    negatives come from an index with versions, its age. None where no step was recorded.
+    """
+    every = _of_methods(trials, traces)
+    if every.is_empty():
+        return None
+    columns = {name: title for name, title in FIGURES.items() if every[name].count()}
+    sections = every.select("collection", "ranker").unique().sort("collection", "ranker").rows()
+    figure, axes = grid(section_titles(sections), list(columns.values()), height=2.6)
+    look = looks(with_methods(trials)["method"])
+    for row, (collection, ranker) in enumerate(sections):
+        here = every.filter(collection=collection, ranker=ranker)
+        width = max(1.0, float((here["step"] + here["steps"]).max()) / BINS)  # type: ignore[arg-type]
+        for column, (name, title) in enumerate(columns.items()):
+            ax = axes[row * len(columns) + column]
+            for of in here.partition_by("method", maintain_order=True):
+                _line(ax, of, name, width, look[of[0, "method"]])
+            name_axes(ax, "step", title)
+            ax.margins(x=0.01)
+    legend(figure, look, every["method"])
+    return figure
+
+
+def _line(ax: Axes, of: pl.DataFrame, name: str, width: float, look: Look) -> None:
+    """A method's figure by step; only where at least half of its runs still trained."""
+    middle = pl.col("step") + pl.col("steps") / 2
+    place = (middle / width).floor()
+    known = of.drop_nulls(name)
+    weighted = (pl.col(name) * pl.col("steps")).sum() / pl.col("steps").sum()
+    runs = known.group_by("run", place.alias("place"), maintain_order=True).agg(weighted.alias("value"))
+    means = (
+        runs.sort("place", "run")
+        .group_by("place", maintain_order=True)
+        .agg(pl.len().alias("runs"), pl.col("value").mean().alias("mean"), pl.col("value").std(ddof=0).alias("sd"))
+    )
+    means = means.filter(pl.col("runs") * 2 >= known["run"].n_unique())
+    x, mean, sd = (means[key].to_numpy() for key in ("place", "mean", "sd"))
+    x = (x + 0.5) * width
+    ax.plot(x, mean, color=look.colour, ls=look.line, lw=1.6, marker="o" if len(x) == 1 else "", ms=4)
+    ax.fill_between(x, mean - sd, mean + sd, color=look.colour, alpha=0.12, lw=0)
+
+
+def at_the_end(trials: pl.DataFrame, traces: pl.DataFrame) -> pl.DataFrame:
+    """What negatives were like in the last tenth of each training, by method.
+
+    Returns:
+        collection, ranker, method, runs; of positive, negative, misranked and age the mean over runs and the sample
+        standard deviation (`NAME_std`), null where there is none; and versions, how many a run's index had at most.
+    """
+    of_run = ["collection", "ranker", "method", "run"]
+    every = _of_methods(trials, traces)
+    last = (pl.col("step") + pl.col("steps")).max().over("run", "fold")
+    tenth = every.filter(pl.col("step") + pl.col("steps") > 0.9 * last)
+    figures = ["positive", "negative", "misranked", "age"]
+
+    def mean(name: str) -> pl.Expr:
+        weights = pl.when(pl.col(name).is_not_null()).then(pl.col("steps"))
+        return ((pl.col(name) * weights).sum() / weights.sum()).fill_nan(None).alias(name)
+
+    versions = (pl.col("version").max() + 1).alias("versions")
+    runs = tenth.group_by(of_run, maintain_order=True).agg(*map(mean, figures), versions)
+    spread = pl.col(figures).std().name.suffix("_std")
+    return runs.group_by(of_run[:3], maintain_order=True).agg(
+        pl.len().alias("runs"), pl.col(figures).mean(), spread, pl.col("versions").max()
+    )
+
+
+def _of_methods(trials: pl.DataFrame, traces: pl.DataFrame) -> pl.DataFrame:
+    """The steps of the runs that are done, with their methods."""
+    done = trials.filter(pl.col("status") == "done").select("run")
+    methods = with_methods(trials).join(done, on="run", how="semi").select("run", "collection", "ranker", "method")
+    return traces.join(methods, on="run").sort("collection", "ranker", "method", "run", "fold", "step")
+
+
+def _table(rows: pl.DataFrame) -> Markup:
+    """Lay out the rows of `at_the_end`, a section a ranker."""
+    index = rows["versions"].count() > 0
+    several = rows["collection"].n_unique() > 1
+    lines: list[list[object] | Markup] = []
+    for (collection, ranker), section in rows.partition_by(
+        "collection", "ranker", as_dict=True, maintain_order=True
+    ).items():
+        lines.append(markup(f"{ranker} on {collection}" if several else ranker))
+        for row in section.iter_rows(named=True):
+            cells: list[object] = [_spread(row, name, ".2f") for name in ("positive", "negative")]
+            cells.append(_spread(row, "misranked", ".1%"))
+            cells += [row["versions"], _spread(row, "age", ".0f")] if index else []
+            lines.append([row["method"], *cells, row["runs"]])
+    head = ["method", "score of positives", "of negatives", "misranked"]
+    head += ["versions of the index", "its age (steps)"] if index else []
+    return table([*head, "runs"], lines, caption="in the last tenth of each training")
+
+
+def _spread(row: dict[str, Any], name: str, places: str) -> Markup:
+    """The mean of a figure ± its deviation."""
+    if row[name] is None:
+        return markup(None)
+    spread = f"± {row[f'{name}_std']:{places}}" if row[f"{name}_std"] is not None else ""
+    return Markup(f"{row[name]:{places}} {tag('small', spread)}")

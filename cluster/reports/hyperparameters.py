@@ -1,0 +1,78 @@
+"""The figure of what swept settings did to the results."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cluster.output.methods import CHECKPOINT, swept
+from cluster.reports.canvas import INK, Look, Panels, grid, legend, name_axes, section_titles
+
+LEVELS = 6  # a number swept over so few values has its axis marked at them, and its means joined
+
+
+def hyperparameters(trials: pl.DataFrame, measure: str) -> Figure | None:
+    """Draw the measure against each swept hyperparameter, a row of panels each; None where none was swept.
+
+    Numbers stand on their scale, logarithmic where they span more than a factor of 20; names stand side by
+    side with a box over all methods, in which each method has its place from left to right.
+    """
+    panels = Panels(trials, measure)
+    pairs = swept(trials).join(panels.runs.select("run").unique(), on="run")
+    values = pairs.group_by("key").agg(pl.col("value").n_unique())
+    # Rankers from several checkpoints have panels of their own.
+    keys = values.filter((pl.col("value") > 1) & (pl.col("key") != CHECKPOINT))["key"].sort().to_list()
+    if not keys:
+        return None
+    rows = section_titles(panels.sections) * len(keys)
+    figure, axes = grid(rows, [f"{origin} candidates" for origin in panels.origins], height=2.5)
+    places = [(k, *section, o) for k in keys for section in panels.sections for o in panels.origins]
+    for (key, collection, ranker, origin), ax in zip(places, axes, strict=True):
+        setting = pairs.filter(key=key).select("run", "number", setting="value")
+        here = panels.runs.filter(collection=collection, ranker=ranker, candidates=origin)
+        here = here.join(setting, on="run", maintain_order="left")
+        draw = _numbers if here["number"].null_count() == 0 else _names
+        draw(ax, here, panels.looks)
+        name_axes(ax, key, measure)
+    legend(figure, panels.looks, panels.runs["method"], lines=False)
+    return figure
+
+
+def _numbers(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
+    levels = here["number"].unique().sort().to_numpy()
+    few = len(levels) <= LEVELS
+    if len(levels) and levels[0] > 0 and levels[-1] > 20 * levels[0]:
+        ax.set_xscale("log")
+    for of in here.partition_by("method", maintain_order=True):
+        look = looks[of[0, "method"]]
+        ax.scatter(of["number"], of["value"], s=20, color=look.colour, marker=look.marker, alpha=0.75, lw=0)
+        means = of.group_by("number").agg(pl.col("value").mean()).sort("number")
+        if few and 1 < len(means) < len(of):
+            ax.plot(means["number"], means["value"], color=look.colour, ls=look.line, lw=1.2, alpha=0.75)
+    if few:
+        ax.set_xticks(levels, [f"{level:g}" for level in levels])
+        ax.set_xticks([], minor=True)
+
+
+def _names(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
+    settings = here["setting"].unique().sort().to_list()
+    line = {"color": INK, "alpha": 0.55, "linewidth": 1.0}
+    ax.boxplot(
+        [here.filter(setting=setting)["value"].to_numpy() for setting in settings],
+        positions=range(len(settings)),
+        widths=0.8,
+        showfliers=False,
+        boxprops=line,
+        whiskerprops=line,
+        capprops=line,
+        medianprops={**line, "linewidth": 1.8},
+    )
+    for x, setting in enumerate(settings):
+        methods = here.filter(setting=setting).partition_by("method", maintain_order=True)
+        for of, offset in zip(methods, np.linspace(-0.32, 0.32, len(methods) + 2)[1:-1], strict=True):
+            look = looks[of[0, "method"]]
+            at = np.full(len(of), x + offset)
+            ax.scatter(at, of["value"], s=18, color=look.colour, marker=look.marker, alpha=0.75, lw=0)
+    ax.set_xticks(range(len(settings)), settings)

@@ -1,0 +1,143 @@
+"""Draws the figures of a pooling study: what is found when, how well judgements rank the runs, when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cluster.reports.canvas import INK, Look, grid, legend, looks, name_axes
+from cluster.reports.pool_summary import over_seeds
+
+Curves = dict[str, tuple[np.ndarray, np.ndarray]]
+
+
+def found(totals: pl.DataFrame) -> Figure:
+    """Draw relevant documents found against judgements, a panel a pool (the paper's figure 1).
+
+    Args:
+        totals: pool, method, seed, budget, found.
+    """
+    pools, styles = _pools(totals), looks(totals["method"])
+    figure, axes = grid([""], pools, 4.2)
+    for pool, ax in zip(pools, axes, strict=True):
+        for method, (budget, mean) in _curves(totals, pool).items():
+            ax.plot(budget, mean, color=styles[method].colour, ls=styles[method].line, lw=1.5)
+        name_axes(ax, "judgements a topic", "relevant documents found a topic")
+        ax.set_xlim(0)
+        ax.set_ylim(0)
+    legend(figure, styles, totals["method"])
+    return figure
+
+
+def gained(totals: pl.DataFrame, baseline: str) -> Figure | None:
+    """Draw what each method has found beyond the baseline, on a log scale of judgements; None without the baseline.
+
+    Args:
+        totals: pool, method, seed, budget, found.
+        baseline: label of the method that is the zero line.
+    """
+    pools, styles = _pools(totals.filter(method=baseline)), looks(totals["method"])
+    if not pools:
+        return None
+    figure, axes = grid([""], pools, 3.6)
+    for pool, ax in zip(pools, axes, strict=True):
+        curves = _curves(totals, pool)
+        zero = curves.pop(baseline)
+        for method, (budget, mean) in curves.items():
+            ax.plot(
+                budget, mean - np.interp(budget, *zero), color=styles[method].colour, ls=styles[method].line, lw=1.5
+            )
+        ax.axhline(0, color=styles[baseline].colour, ls=styles[baseline].line, lw=1.5)
+        low, high = ax.get_ylim()
+        ax.set_ylim(max(low, -high), high)
+        ax.set_xscale("log")
+        ax.set_xlim(max(1, zero[0].max() / 1000))
+        ax.xaxis.set_major_formatter("{x:g}")
+        name_axes(ax, "judgements a topic", f"found beyond {baseline}")
+    legend(figure, styles, totals["method"])
+    return figure
+
+
+def ranking_quality(table: pl.DataFrame) -> Figure:
+    """Draw how well the judgements so far rank the runs: τ and τ_AP against the budget, by AP and by infAP.
+
+    Args:
+        table: pool, method, seed, budget, tau, tau_ap, inf_tau, inf_tau_ap.
+    """
+    pools, styles = _pools(table), looks(table["method"])
+    columns = {"tau": "τ by AP", "tau_ap": "τ_AP by AP", "inf_tau": "τ by infAP", "inf_tau_ap": "τ_AP by infAP"}
+    figure, axes = grid(pools, list(columns.values()), 2.7)
+    means = over_seeds(table, "budget")
+    for (pool, column), ax in zip([(pool, column) for pool in pools for column in columns], axes, strict=True):
+        for (method,), own in means.filter(pool=pool).partition_by("method", as_dict=True).items():
+            own = own.sort("budget").drop_nulls(column)
+            _line(ax, styles[str(method)], own["budget"].to_numpy(), own[column].to_numpy())
+        lows = means.filter(pool=pool).group_by("method").agg(pl.col(column).min())[column].drop_nulls()
+        if len(lows):
+            ax.set_ylim(float(np.quantile(lows, 0.1)) - 0.01, 1.01)
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter("{x:g}")
+        name_axes(ax, "judgements a topic", "")
+    legend(figure, styles, table["method"])
+    return figure
+
+
+def stopping(table: pl.DataFrame) -> Figure:
+    """Draw what each stopping rule saves and costs: recall against the share of the pool that need not be judged.
+
+    Args:
+        table: pool, method, seed, rule, saved, recall.
+    """
+    pools, styles = _pools(table), looks(table["method"])
+    rules = table["rule"].unique(maintain_order=True).to_list()
+    figure, axes = grid(pools, rules, 2.9)
+    means = over_seeds(table, "rule")
+    for (pool, rule), ax in zip([(pool, rule) for pool in pools for rule in rules], axes, strict=True):
+        for row in means.filter(pool=pool, rule=rule).drop_nulls("recall").iter_rows(named=True):
+            look = styles[row["method"]]
+            ax.plot(row["saved"], row["recall"], look.marker, color=look.colour, ms=6)
+        name_axes(ax, "share of the pool not judged", "recall")
+        ax.set_xlim(-0.03, 1.03)
+        ax.set_ylim(-0.03, 1.03)
+    legend(figure, styles, table["method"], lines=False)
+    return figure
+
+
+def reuse(table: pl.DataFrame) -> Figure:
+    """Draw how many ranks a run loses, on average and at worst, when its team takes no part in the pool.
+
+    Args:
+        table: pool, method, budget, run, fallen.
+    """
+    pools, styles = _pools(table), looks(table["method"])
+    figure, axes = grid(pools, ["ranks lost, mean over runs", "ranks lost by the run that loses most"], 2.7)
+    means = table.group_by("pool", "method", "budget", maintain_order=True).agg(
+        mean=pl.col("fallen").mean(), most=pl.col("fallen").max()
+    )
+    for (pool, column), ax in zip([(pool, column) for pool in pools for column in ("mean", "most")], axes, strict=True):
+        for (method,), own in means.filter(pool=pool).partition_by("method", as_dict=True).items():
+            own = own.sort("budget")
+            _line(ax, styles[str(method)], own["budget"].to_numpy(), own[column].to_numpy())
+        ax.axhline(0, color=INK, lw=0.8)
+        name_axes(ax, "judgements a topic", "")
+    legend(figure, styles, table["method"])
+    return figure
+
+
+def _line(ax: Axes, look: Look, x: np.ndarray, y: np.ndarray) -> None:
+    ax.plot(x, y, color=look.colour, ls=look.line, marker=look.marker, ms=3, lw=1.3)
+
+
+def _pools(table: pl.DataFrame) -> Sequence[str]:
+    return table["pool"].unique(maintain_order=True).to_list()
+
+
+def _curves(totals: pl.DataFrame, pool: str) -> Curves:
+    """Means over seeds, by method."""
+    means = totals.filter(pool=pool).group_by("method", "budget").agg(pl.col("found").mean()).sort("method", "budget")
+    parts = means.partition_by("method", as_dict=True)
+    return {str(method): (own["budget"].to_numpy(), own["found"].to_numpy()) for (method,), own in parts.items()}

@@ -1,0 +1,107 @@
+"""What a pooling study ends with: its tables, its summary, figures and report, and a word on screen."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from rich.console import Console
+from rich.markup import escape
+
+from cluster.output.event_log import Journal
+from cluster.output.failure_summary import disturbances, show
+from cluster.output.manifest import CONFIG, read_config
+from cluster.output.storage import Storage
+from cluster.reports.frames import parquet
+from cluster.reports.pool_summary import summarise
+from cluster.runs.pool_sources import NamedPool
+from cluster.runs.pool_trial import TABLES, Trial, read_seconds, read_trial
+from ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from cluster.commands.pool import PoolStudy
+
+
+def write_tables(study: PoolStudy, trials: Sequence[Trial], pools: Sequence[NamedPool], errors: dict[str, str]) -> int:
+    """Gather the trials' tables into one each, and write trials.parquet.
+
+    Returns:
+        How many trials have no result.
+    """
+    storage = study.storage
+    overrides = {variant.label: shlex.join(variant.overrides) for variant in study.variants}
+    rows: list[dict[str, Any]] = []
+    done: list[Trial] = []
+    for trial in trials:
+        told = read_seconds(storage, trial)
+        done += [trial] if told else []
+        seconds = told or {}
+        rows.append(
+            {
+                "pool": trial.pool,
+                "method": trial.label,
+                "overrides": overrides[trial.label],
+                "seeds": trial.options["seeds"],
+                "status": "done" if told else "failed",
+                "error": None if told else errors.get(trial.name, "did not run"),
+                "seconds": seconds.get("simulated"),
+                "seconds_in_all": seconds.get("all"),
+            }
+        )
+    storage.write("trials.parquet", parquet(pl.DataFrame(rows, schema_overrides={"error": pl.String})))
+    for name in TABLES:
+        parts = [content for trial in done if (content := read_trial(storage, trial, name)) is not None]
+        if parts:
+            frames = [pl.read_parquet(io.BytesIO(content)) for content in parts]
+            storage.write(f"{name}.parquet", parquet(pl.concat(frames)))
+    return sum(row["status"] == "failed" for row in rows)
+
+
+def report(storage: Storage, console: Console, baseline: str | None = None) -> None:
+    """Make summary.csv, figures and report.html from a study's tables, and print the table.
+
+    Args:
+        storage: the study's folder.
+        console: shows the table.
+        baseline: the method to test the others against; None takes the study's.
+
+    Raises:
+        BadInput: where the folder holds no finished pooling study, or the baseline is none of its methods.
+    """
+    from cluster.reports.pool_report import render
+    from cluster.reports.pool_table import table
+
+    config = read_config(storage)
+    trials = _table(storage, "trials")
+    if trials is None:
+        raise BadInput("there is no trials.parquet", storage.place, "name the folder of a study that has ended")
+    failed = trials.filter(pl.col("status") == "failed")
+    tables = {name: frame for name in TABLES if (frame := _table(storage, name)) is not None}
+    if "budgets" in tables:
+        methods = trials["method"].unique(maintain_order=True).to_list()
+        if baseline is not None and baseline not in methods:
+            raise BadInput(f"the baseline {baseline!r} is none of the methods", remedy=f"choose {', '.join(methods)}")
+        config["options"]["baseline"] = baseline or config["options"]["baseline"]
+        summary = summarise(tables["budgets"], methods, config["options"]["baseline"])
+        storage.write("summary.csv", summary.write_csv().encode())
+        lost = disturbances(Journal.read(storage))
+        page = render(config, trials, tables, summary, (storage.read(CONFIG) or b"").decode(), lost)
+        for name, content in page.figures.items():
+            storage.write(f"figures/{name}", content)
+        storage.write("report.html", page.html.encode())
+        console.print(table(summary), crop=False)
+        show(lost, console)
+    for name, error in failed.select("method", "error").rows():
+        console.print(f"[red]failed[/] {escape(f'{name}: {error}')}")
+    if "budgets" not in tables:
+        return
+    where = storage.shown("report.html")
+    console.print(f"report: {escape(where)}", soft_wrap=True)
+
+
+def _table(storage: Storage, name: str) -> pl.DataFrame | None:
+    content = storage.read(f"{name}.parquet")
+    return None if content is None else pl.read_parquet(io.BytesIO(content))

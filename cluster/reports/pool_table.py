@@ -1,0 +1,52 @@
+"""A pooling study's summary as a table for the terminal: the paper's tables 2 and 3."""
+
+from __future__ import annotations
+
+import polars as pl
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from cluster.reports.pool_summary import ALPHA
+
+MOST = "bold: the most found"
+TESTED = "* differs from the baseline (paired t-test over topics, p < .05, Holm)"
+
+
+def table(summary: pl.DataFrame) -> Table:
+    """Relevant documents found a topic, methods by budgets, a section a pool; in the order of the first budget."""
+    columns = summary["judgements"].unique(maintain_order=True).to_list()
+    layout = Table(
+        title="relevant documents found a topic, by judgements",
+        caption="; ".join([MOST, TESTED] if summary["p"].count() else [MOST]),
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=0,
+    )
+    layout.title_style, layout.caption_style, layout.caption_justify = "bold", "dim", "left"
+    layout.add_column("method", no_wrap=True, min_width=max(map(len, summary["method"]), default=6))
+    for column in columns:  # as wide as it needs to be: a figure cut short is none
+        width = max(len(f"{found:.2f}*") for found in summary.filter(judgements=column)["found_mean"])
+        layout.add_column(column, justify="right", no_wrap=True, min_width=width)
+    several = summary["pool"].n_unique() > 1
+    for (pool,), part in summary.partition_by("pool", as_dict=True, maintain_order=True).items():
+        if several:
+            layout.add_row(Text(str(pool), style="bold cyan"))
+        for method in ranked(part):
+            cells = {row["judgements"]: row for row in part.filter(method=method).iter_rows(named=True)}
+            layout.add_row(Text(method), *(_cell(cells.get(column)) for column in columns))
+        layout.add_section()
+    return layout
+
+
+def ranked(part: pl.DataFrame) -> list[str]:
+    """The methods of a pool, those that find most at the first budget first."""
+    first = part.filter(pl.col("judgements") == part[0, "judgements"])
+    return first.sort("found_mean", descending=True, maintain_order=True)["method"].to_list()
+
+
+def _cell(row: dict[str, object] | None) -> Text:
+    if row is None:
+        return Text("–")
+    mark = "*" if isinstance(row["p"], float) and row["p"] < ALPHA else " "
+    return Text.assemble((f"{row['found_mean']:.2f}", "bold" if row["best"] else ""), mark)

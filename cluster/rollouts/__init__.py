@@ -1,0 +1,1 @@
+"""Trains an agent: environments, ranker hosts and the loop over them."""

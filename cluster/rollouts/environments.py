@@ -1,0 +1,94 @@
+"""Copies of the environment, from a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+
+from cluster.config.compose import build
+from cluster.runs.artifacts import Preparation
+from cluster.runs.execute import assemble
+from cluster.runs.state_tables import state_tables
+from ranking.training import RankerTraining
+from rl.copies import Copies
+from rl.document_actions import DocumentActions
+from rl.environment import Actions, FunctionActions, SamplingEnvironment
+from rl.stacked_copies import StackedCopies
+from rl.state import StateTables
+from sampling.sampler import Sampler
+
+
+@dataclass(frozen=True)
+class Environments:
+    """Makes copies of the environment, in whichever process they are stepped.
+
+    Args:
+        config: of a learning.
+        shared: its parts in Ray's object store, by name; None: they are read from the cache, or made.
+        offset: added to the number of each copy, so that other copies draw other seeds.
+    """
+
+    config: dict[str, Any]
+    shared: Mapping[str, Any] | None = None
+    offset: int = 0
+
+    def parts(self) -> dict[str, Any]:
+        """What rankers and states need; read-only, and one copy of it for all that this process steps."""
+        import ray
+
+        if self.shared is None:
+            return Preparation().parts(self.config)
+        return dict(zip(self.shared, ray.get(list(self.shared.values())), strict=True))
+
+    def __call__(self, first: int, count: int) -> Copies:
+        """The copies first … first + count − 1, counted from `offset`."""
+        return self.copies(self.parts(), self.offset + first, count)
+
+    def copies(self, parts: Mapping[str, Any], first: int, count: int) -> Copies:
+        """The copies first … first + count − 1 over parts that are there."""
+        torch.set_num_threads(max(1, int(self.config["resources"]["cpu"])))
+        config, tables, actions = self.config, state_tables_of(self.config, parts), actions_of(self.config)
+
+        def start(sequence: np.random.SeedSequence) -> tuple[RankerTraining, Sampler]:
+            # Cross-validated collections are learned on their first fold.
+            return assemble(config, dict(parts), 0, sequence, actions.policy())
+
+        return StackedCopies(
+            [
+                SamplingEnvironment(
+                    start,
+                    tables,
+                    actions,
+                    build(config["reward"]),
+                    build(config["validation_sample"]),
+                    config["seed"],
+                    copy,
+                    config["gamma"],
+                    config["decision_every"],
+                )
+                for copy in range(first, first + count)
+            ]
+        )
+
+
+def state_tables_of(config: dict[str, Any], parts: Mapping[str, Any]) -> StateTables:
+    """What the states of a learning look up."""
+    return state_tables(dict(parts), build(config["state"]), config["training"]["batch_size"], list(config["function"]))
+
+
+def actions_of(config: dict[str, Any]) -> Actions:
+    """What the agent of a learning can do."""
+    documents = config["actions"]["documents"]
+    if documents is None:
+        return FunctionActions(list(config["function"]))
+    return DocumentActions(documents, config["training"]["batch_size"], config["sampling"]["negatives"])
+
+
+def spaces_of(config: dict[str, Any], parts: Mapping[str, Any]) -> tuple[spaces.Dict, spaces.Space[Any]]:
+    """Observation and action space of a learning."""
+    return state_tables_of(config, parts).space, actions_of(config).space

@@ -1,0 +1,304 @@
+"""What runs need of a collection, made once: encoded texts, candidates, ranked lists.
+
+Each part has a key, the digest of all that it depends on. A part is built at most once: it is cached on
+disk under its key, and a study puts it into Ray's object store once for all the runs that share it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.config.compose import build, digest, option
+from cluster.output.storage import Storage
+from cluster.runs.agent_file import agent_content, checkpoint_of, documents_of, read_agent
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.collections.cache import open_collection
+from ranking.collections.collection import Collection
+from ranking.encoding import EncodedCollection, Judgements
+from ranking.errors import BadInput
+from ranking.evaluation.origins import Candidates
+from ranking.ranked_lists import RankedLists
+from ranking.sources import Sources
+from ranking.splits import Split, split_queries
+from ranking.texts import Texts
+from ranking.tokenization import Tokenization, Tokens
+from ranking.vectors import WordVectors
+from rl.candidates import candidate_table
+from rl.compression import Compressed, compress
+from rl.similarity import similarity_table
+from rl.state import StateOptions
+from rl.trained import TrainedAgent
+from sampling.guard import negatives_lists
+
+FORMAT = 4
+"""Raised whenever a part's content changes for the same configuration."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """The part that every run takes."""
+
+    encoded: EncodedCollection
+    vectors: WordVectors
+    splits: list[Split]
+
+
+@dataclass(frozen=True)
+class Lists:
+    """A retrieval function's lists (None where it ranks by itself), and what the guard took from them."""
+
+    lists: RankedLists | None
+    guarded: int
+
+
+Part = Base | Tokens | Candidates | Lists | Compressed | NDArray[np.float32] | TrainedAgent
+SAID = {
+    "base": "encoding texts",
+    "tokens": "tokenizing texts",
+    "validation": "ranking for validation",
+    "compressed": "compressing texts for the agent",
+    "similarity": "measuring the candidates for the agent",
+    "candidates": "describing the candidates for the agent",
+}
+"""What is being made, for people who wait; lists say what they rank."""
+
+
+def default_cache() -> Path:
+    """Where parts and collections are cached unless `cache` says otherwise."""
+    from platformdirs import user_cache_dir
+
+    return Path(user_cache_dir("pyrite"))
+
+
+@dataclass
+class Preparation:
+    """Makes the parts of configurations, remembering what they share.
+
+    Args:
+        note: told what is being made, for people who wait.
+    """
+
+    note: Callable[[str], None] = lambda line: None
+    _collections: dict[str, Collection] = field(default_factory=dict)
+    _sources: dict[str, Sources] = field(default_factory=dict)
+
+    def collection(self, config: dict[str, Any]) -> Collection:
+        """The collection of a configuration."""
+        key = digest([config["collection"], config["strict"]])
+        if key not in self._collections:
+            name = config["choices"]["collection"]
+            self.note(f"reading {name}")
+            reader = build(config["collection"])
+            collection = open_collection(reader, self._cache(config) / "collections", config["strict"])
+            if collection.skipped:
+                counts = ", ".join(f"{count} × {kind}" for kind, count in collection.skipped.items())
+                self.note(f"skipped in {name}: {counts}")
+            self._collections[key] = collection
+        return self._collections[key]
+
+    def keys(self, config: dict[str, Any]) -> dict[str, str]:
+        """The name and key of each part of a configuration, cheaply: nothing but the collection is read."""
+        fingerprint = self.collection(config).fingerprint
+        options = [config[key] for key in ("encoding", "vectors", "limits", "folds")]
+        base = digest([FORMAT, fingerprint, *options, *_files(config["vectors"])])
+        keys = {"base": base}
+        if tokenization := tokenization_of(config):
+            keys["tokens"] = digest([FORMAT, fingerprint, tokenization.key()])
+        for name, node in config["origin"].items():
+            keys[f"origin:{name}"] = digest([base, "test", node, _files(node)])
+        validation = self._validation_origin(config)
+        keys["validation"] = digest([base, "dev", validation, _files(validation)])
+        for name, node in config["function"].items():
+            keys[f"function:{name}"] = digest([base, node, config["sampling"]["guard"], _files(node)])
+        return keys | self._observed(config, keys)
+
+    def _observed(self, config: dict[str, Any], keys: dict[str, str]) -> dict[str, str]:
+        """Keys of what an agent's states look up, where there is one: it learns, or was learned."""
+        found = {}
+        if checkpoint := checkpoint_of(config):
+            found["agent"] = digest(hashlib.sha256(agent_content(checkpoint)).hexdigest())
+        elif "state" not in config:
+            return {}
+        weighting = self._state(config).weighting
+        found["compressed"] = digest([keys["base"], weighting])
+        for name in config["function"]:
+            found[f"similarity:{name}"] = digest([keys[f"function:{name}"], "similarity"])
+        if documents := documents_of(config):
+            found["candidates"] = digest([keys[_nearest(config)], "candidates", documents])
+        return found
+
+    def _state(self, config: dict[str, Any]) -> StateOptions:
+        """How the agent's states are described."""
+        if checkpoint := checkpoint_of(config):
+            return read_agent(checkpoint).state
+        options: StateOptions = build(config["state"])
+        return options
+
+    def part(self, config: dict[str, Any], name: str) -> Part:
+        """One part, from the cache or made now."""
+        if name == "agent":
+            return read_agent(checkpoint_of(config) or "")
+        place = self._place(config, self.keys(config)[name])
+        if place.is_file():
+            try:
+                return _RESTORE[name.split(":")[0]](from_bytes(place.read_bytes(), str(place)))
+            except BadInput:  # cut short by a full disk or a kill of old: make it again
+                pass
+        part = self._make(config, name)
+        Storage(str(place.parent), "cache").write(place.name, to_bytes(part))
+        return part
+
+    def parts(self, config: dict[str, Any]) -> dict[str, Any]:
+        """All parts of a configuration, by name."""
+        return {name: self.part(config, name) for name in self.keys(config)}
+
+    def bytes_of(self, config: dict[str, Any]) -> dict[str, int]:
+        """What each part of a configuration takes in memory, by its key: about what it takes in the cache.
+
+        Parts that are not there yet are made.
+        """
+        sizes = {}
+        for name, key in self.keys(config).items():
+            if name == "agent":
+                sizes[key] = len(agent_content(checkpoint_of(config) or ""))
+                continue
+            place = self._place(config, key)
+            if not place.is_file():
+                self.part(config, name)
+            sizes[key] = place.stat().st_size
+        return sizes
+
+    def _place(self, config: dict[str, Any], key: str) -> Path:
+        return self._cache(config) / "parts" / f"{key}.safetensors"
+
+    def _make(self, config: dict[str, Any], name: str) -> Part:
+        kind, _, which = name.partition(":")
+        self.note(SAID.get(kind, f"ranking: {which}"))
+        if kind == "base":
+            return self._make_base(config)
+        if kind == "tokens":
+            tokenization = tokenization_of(config)
+            assert tokenization is not None
+            tokens = tokenization.encode(self.collection(config))
+            if tokenization.remark:
+                self.note(tokenization.remark)
+            return tokens
+        base = self.part(config, "base")
+        assert isinstance(base, Base)
+        if kind == "compressed":
+            return compress(base.encoded, base.vectors, self._state(config).weighting)
+        sources = self._sources.setdefault(
+            self.keys(config)["base"], Sources(self.collection(config), base.encoded, base.vectors)
+        )
+        if kind == "candidates":
+            nearest, documents = self.part(config, _nearest(config)), documents_of(config)
+            assert isinstance(nearest, Lists)
+            assert nearest.lists is not None
+            assert documents is not None
+            return candidate_table(nearest.lists, sources, documents)
+        if kind == "similarity":
+            lists = self.part(config, f"function:{which}")
+            assert isinstance(lists, Lists)
+            return similarity_table(build(config["function"][which]), lists.lists, sources)
+        if kind == "function":
+            return Lists(
+                *negatives_lists(build(config["function"][which]), sources, build(config["sampling"]["guard"]))
+            )
+        split, node = (
+            ("dev", self._validation_origin(config)) if kind == "validation" else ("test", config["origin"][which])
+        )
+        queries = np.unique(np.concatenate([getattr(each, split) for each in base.splits]))
+        return build(node).candidates(sources, queries)
+
+    def _make_base(self, config: dict[str, Any]) -> Base:
+        collection = self.collection(config)
+        encoded, words = build(config["encoding"]).encode(collection)
+        vectors = build(config["vectors"]).read(words)
+        return Base(encoded, vectors, split_queries(collection, encoded, config["folds"], config["limits"]))
+
+    def _validation_origin(self, config: dict[str, Any]) -> dict[str, Any]:
+        name = config["validation"]["origin"]
+        return config["origin"].get(name) or option("origin", name)[name]
+
+    def _cache(self, config: dict[str, Any]) -> Path:
+        return Path(config["cache"]) if config["cache"] else default_cache()
+
+
+def tokenization_of(config: dict[str, Any]) -> Tokenization | None:
+    """How the configured ranker wants its texts; None where it reads our words."""
+    ranker = build(config["ranker"])
+    found: Tokenization | None = ranker.func.tokenization(**ranker.keywords)
+    return found
+
+
+def read_encoded(parts: dict[str, Any]) -> EncodedCollection:
+    """The collection as the ranker reads it: of words, or of its own tokens."""
+    encoded: EncodedCollection = parts["base"].encoded
+    tokens: Tokens | None = parts.get("tokens")
+    if tokens is None:
+        return encoded
+    documents = replace(tokens.documents, labels=encoded.documents.labels)
+    return replace(encoded, documents=documents, queries=replace(tokens.queries, labels=encoded.queries.labels))
+
+
+def _nearest(config: dict[str, Any]) -> str:
+    """The part whose lists an agent picks documents from: those of the one function."""
+    (name,) = config["function"]
+    return f"function:{name}"
+
+
+def checkpoint_files(checkpoint: str | None) -> list[str]:
+    """The files of a checkpoint's folder; none where it is a name at the hub, or where there is no checkpoint."""
+    folder = Path(checkpoint or "").expanduser()
+    return sorted(map(str, folder.glob("*.*"))) if checkpoint and folder.is_dir() else []
+
+
+def _files(node: dict[str, Any]) -> list[tuple[str, int, int]]:
+    """Size and time of the files that an option names, so that a changed one is read again."""
+    paths = node.get("path") or checkpoint_files(node.get("checkpoint"))
+    try:
+        stats = [(str(path), os.stat(path)) for path in ([paths] if isinstance(paths, str) else paths)]
+    except OSError as error:
+        raise BadInput("can't be read", error.filename, "is the path right?") from None
+    return [(path, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+
+
+def _texts(state: dict[str, Any]) -> Texts:
+    return Texts(state["tokens"], state["offsets"], state["labels"])
+
+
+def _tokens(state: dict[str, Any]) -> Tokens:
+    return Tokens(_texts(state["documents"]), _texts(state["queries"]))
+
+
+def _base(state: dict[str, Any]) -> Base:
+    encoded = state["encoded"] | {
+        "documents": _texts(state["encoded"]["documents"]),
+        "queries": _texts(state["encoded"]["queries"]),
+        "judgements": Judgements(**state["encoded"]["judgements"]),
+    }
+    splits = [Split(**split) for split in state["splits"]]
+    return Base(EncodedCollection(**encoded), WordVectors(**state["vectors"]), splits)
+
+
+def _candidates(state: dict[str, Any]) -> Candidates:
+    return Candidates(**(state | {"first_stage": RankedLists(**state["first_stage"])}))
+
+
+def _lists(state: dict[str, Any]) -> Lists:
+    return Lists(RankedLists(**state["lists"]) if state["lists"] else None, state["guarded"])
+
+
+_RESTORE: dict[str, Callable[[Any], Part]] = {
+    "base": _base, "tokens": _tokens, "origin": _candidates, "validation": _candidates, "function": _lists,
+    "compressed": lambda state: Compressed(**state), "similarity": lambda table: table,
+    "candidates": lambda table: table,
+}  # fmt: skip

@@ -1,0 +1,378 @@
+"""One run: a ranker trained with one way of choosing negatives, and measured."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cluster.config.compose import build
+from cluster.index.attach import attach_indexes, encoder_options, live_functions
+from cluster.plan.resources import check_workers
+from cluster.runs.agent_file import check_agent
+from cluster.runs.artifacts import read_encoded
+from cluster.runs.embeddings import check_vectors, spread_out, vectors_of
+from cluster.runs.rankers import make_ranker
+from cluster.runs.state_tables import equip
+from cluster.telemetry.training import watched
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.evaluation.clusters import agreement
+from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.held_out import HeldOut
+from ranking.labels import labels_of
+from ranking.rankers.cascade import Cascade
+from ranking.rankers.ranker import Ranker
+from ranking.splits import Split
+from ranking.training import OptimizerFactory, RankerTraining
+from sampling.policies.policy import SamplingPolicy
+from sampling.retrieval.dense import Dense
+from sampling.retrieval.random import RandomFunction
+from sampling.sampler import Sampler
+from sampling.staged_training import StagedTraining
+
+
+class StateStore(Protocol):
+    """Where a run keeps its state, to go on after an interrupt."""
+
+    def load(self) -> bytes | None:
+        """The last state, None at the start."""
+
+    def save(self, state: bytes) -> None:
+        """Keep the state whole."""
+
+
+@dataclass
+class Outcome:
+    """What a run showed. With folds the queries of all folds stand together.
+
+    Args:
+        epochs, best_epoch, steps, seconds: of the training; with folds the largest, the largest, sums. Where rankers
+            are trained in turn, epochs are of the last, steps and seconds of all.
+        losses, validations, dev_losses: a list a fold, a value an epoch of the last ranker.
+        queries: by origin, int64 [q], indices of the evaluated queries.
+        values: by origin and measure, float64 [q], of the ranker.
+        bm25: the same of BM25's own order of the same candidates.
+        sampler: a row a fold, stage and function (`StagedTraining.report`).
+        traces: a fold's `Sampler.traced`, of its last ranker.
+        clusters: how embeddings agree with categories (`ranking.evaluation.clusters`), a list of each figure by fold.
+        embeddings: some test queries of the last fold (`queries`, int64) and their vectors (`vectors`, float32).
+        weights: the ranker's best weights, of the last fold, where asked for: by name or, of a pretrained ranker, the
+            files of a checkpoint.
+    """
+
+    epochs: int = 0
+    best_epoch: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    losses: list[list[float]] = field(default_factory=list)
+    validations: list[list[float]] = field(default_factory=list)
+    dev_losses: list[list[float]] = field(default_factory=list)
+    queries: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    values: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
+    bm25: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
+    sampler: list[dict[str, Any]] = field(default_factory=list)
+    traces: list[dict[str, NDArray[Any]]] = field(default_factory=list)
+    clusters: dict[str, list[float]] = field(default_factory=dict)
+    embeddings: dict[str, NDArray[Any]] = field(default_factory=dict)
+    weights: dict[str, Any] | None = None
+
+    def means(self) -> dict[str, float]:
+        """Each measure's mean over the queries, by origin and measure: `bm25/AP@10`."""
+        return {
+            f"{origin}/{measure}": float(values.mean())
+            for origin, measures in self.values.items()
+            for measure, values in measures.items()
+        }
+
+
+def mean_best(outcome: Outcome) -> float:
+    """The best validation of each fold, averaged: what a search over hyperparameters maximises.
+
+    A fold that diverged before it was ever measured counts as 0.
+    """
+    return float(np.mean([max((v for v in curve if v == v), default=0.0) for curve in outcome.validations]))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run is: told after each epoch."""
+
+    fold: int
+    folds: int
+    epoch: int
+    max_epochs: int
+    loss: float
+    validation: float
+
+
+class _Clock:
+    """Seconds of training, over interrupts, and when the state was last kept."""
+
+    def __init__(self, before: float) -> None:
+        self.started = self.kept = time.perf_counter()
+        self.before = before
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.perf_counter() - self.started
+
+    def due(self, every: float) -> bool:
+        """Whether the state should be kept now."""
+        now = time.perf_counter()
+        if now - self.kept < every:
+            return False
+        self.kept = now
+        return True
+
+
+def run(
+    config: dict[str, Any],
+    parts: dict[str, Any],
+    on_epoch: Callable[[Progress], None] = lambda progress: None,
+    store: StateStore | None = None,
+    save_every: float = 30.0,
+    share: Callable[[RankerTraining, Sampler], None] = lambda training, sampler: None,
+    name: str = "run",
+    note: Callable[[str], None] = lambda line: None,
+    watch: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Train and evaluate one ranker.
+
+    The result depends on the configuration alone: to the last bit on a CPU, also after interrupts.
+
+    Args:
+        config: a composed configuration.
+        parts: its parts (`cluster.runs.artifacts`).
+        on_epoch: told the progress.
+        store: keeps the state between interrupts.
+        save_every: seconds between two states that are kept.
+        share: joins a fresh training to those of other workers (`cluster.training`).
+        name: of the run, for what it starts on the cluster.
+        note: told what it starts there, and loses.
+        watch: tags of its metrics (`cluster.telemetry.training.run_tags`); None: it tells none.
+    """
+    torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
+    saved = store.load() if store else None
+    state = from_bytes(saved) if saved else None
+    outcome = Outcome(**state["outcome"]) if state else Outcome()
+    splits: list[Split] = parts["base"].splits
+    for fold in range(len(outcome.losses), len(splits)):
+        with ExitStack() as started:
+            attach = partial(_attached, config, parts, fold, started, name, note, share)
+            staged = StagedTraining(attach)
+            if state and state["staged"]:
+                staged.load_state_dict(state["staged"])
+            clock = _Clock(state["seconds"] if state else 0.0)
+            state = None
+
+            def after_epoch(
+                training: RankerTraining, fold: int = fold, staged: StagedTraining = staged, clock: _Clock = clock
+            ) -> None:
+                last = (training.losses[-1], training.validations[-1])
+                epochs, limit = staged.epochs + training.epoch, training.max_epochs * len(staged.stages)
+                on_epoch(Progress(fold, len(splits), epochs, limit, *last))
+                if store and clock.due(save_every):
+                    _keep(store, outcome, staged.state_dict(), clock.seconds)
+
+            with watched(staged, watch, config["validation"]["measure"]):
+                staged.fit(after_epoch)
+        outcome.seconds += clock.seconds
+        _measure(config, parts, fold, staged, outcome)
+        if store and fold + 1 < len(splits):
+            _keep(store, outcome, None, 0.0)
+    return outcome
+
+
+def _attached(
+    config: dict[str, Any],
+    parts: dict[str, Any],
+    fold: int,
+    started: ExitStack,
+    name: str,
+    note: Callable[[str], None],
+    share: Callable[[RankerTraining, Sampler], None],
+) -> tuple[RankerTraining, Sampler]:
+    """`assemble`, with the run's live indexes, which `started` ends, and joined to the other workers."""
+    training, sampler = assemble(config, parts, fold)
+    started.enter_context(attach_indexes(sampler.functions, training, config, name, note))
+    share(training, sampler)
+    return training, sampler
+
+
+def assemble(
+    config: dict[str, Any],
+    parts: dict[str, Any],
+    fold: int,
+    sequence: np.random.SeedSequence | None = None,
+    policy: SamplingPolicy | None = None,
+) -> tuple[RankerTraining, Sampler]:
+    """The training of a fold's ranker and the sampler of its negatives, from a configuration.
+
+    Args:
+        config: composed.
+        parts: its parts.
+        fold: of the cross-validation, 0 where there is none.
+        sequence: of the seeds; the run's own when None.
+        policy: takes the place of the configured one.
+    """
+    base, split, encoded = parts["base"], parts["base"].splits[fold], read_encoded(parts)
+    weights, order, sampling = (sequence or np.random.SeedSequence([config["seed"], fold])).spawn(3)
+    device = torch.device("cuda" if config["resources"]["gpu"] and torch.cuda.is_available() else "cpu")
+    ranker = make_ranker(config, base, np.random.default_rng(weights))
+    check_vectors(config, ranker, encoded)
+    validation = Evaluation(encoded, parts["validation"].take(split.dev), [config["validation"]["measure"]])
+    training = build(config["training"])(
+        ranker.to(device),
+        build(config["objective"]),
+        encoded,
+        split.train,
+        validation,
+        _optimizer(config),
+        np.random.default_rng(order),
+        held_out=_held_out(config, encoded, split),
+    )
+    functions = {}
+    for name, node in config["function"].items():
+        functions[name] = build(node)
+        if isinstance(functions[name], Dense):
+            functions[name].guard = build(config["sampling"]["guard"])
+        functions[name].prepare(base.encoded, parts[f"function:{name}"].lists)
+    selector = build(config["selector"])
+    policy = policy or build(config["policy"])
+    if "agent" in parts:
+        equip(policy, selector, parts)
+    sampler = Sampler(
+        policy,
+        functions,
+        selector,
+        config["sampling"]["negatives"],
+        np.random.default_rng(sampling),
+        {name: parts[f"function:{name}"].guarded for name in functions},
+    )
+    return training, sampler
+
+
+def _held_out(config: dict[str, Any], encoded: EncodedCollection, split: Split) -> HeldOut | None:
+    """Random negatives for each dev query: the same ones for every run, whatever it is trained on."""
+    count = config["validation"]["negatives"]
+    if count is None:
+        return None
+    function = RandomFunction()
+    function.prepare(encoded, None)
+    negatives = function.sample(split.dev, count, np.random.default_rng(0)).documents
+    relevant = encoded.judgements.relevant()
+    positives = relevant.documents[relevant.offsets[split.dev]]
+    return HeldOut(encoded, split.dev, np.concatenate([positives[:, None], negatives], 1))
+
+
+def _optimizer(config: dict[str, Any]) -> OptimizerFactory:
+    """What makes the optimizer; torch checks its options when it does."""
+    factory = build(config["optimizer"])
+
+    def make(parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+        try:
+            return factory(parameters)
+        except (TypeError, ValueError) as error:
+            raise BadInput(str(error), "optimizer") from None
+
+    return make
+
+
+def _measure(
+    config: dict[str, Any],
+    parts: dict[str, Any],
+    fold: int,
+    staged: StagedTraining,
+    outcome: Outcome,
+) -> None:
+    """Add a finished fold to the outcome."""
+    training = staged.training
+    outcome.losses.append(training.losses)
+    outcome.validations.append(training.validations)
+    outcome.dev_losses.append(training.dev_losses)
+    outcome.epochs = max(outcome.epochs, training.epoch)
+    outcome.best_epoch = max(outcome.best_epoch, training.best_epoch)
+    outcome.steps += staged.steps + training.step
+    outcome.sampler += [{"fold": fold, **row} for row in staged.report()]
+    outcome.traces.append(staged.sampler.traced())
+    if config["weights"]:
+        outcome.weights = kept_weights(training.ranker)
+    queries, encoded = parts["base"].splits[fold].test, read_encoded(parts)
+    if config["embeddings"]:
+        _keep_embeddings(training.ranker, encoded, queries, outcome)
+    for origin in config["origin"]:
+        evaluation = Evaluation(encoded, parts[f"origin:{origin}"].take(queries), config["measures"])
+        nothing = np.zeros(0)
+        outcome.queries[origin] = np.concatenate([outcome.queries.get(origin, nothing), queries]).astype(np.int64)
+        for kept, values in ((outcome.values, evaluation(training.ranker)), (outcome.bm25, evaluation.of_bm25())):
+            before = kept.setdefault(origin, {})
+            for measure, value in values.items():
+                before[measure] = np.concatenate([before.get(measure, nothing), value])
+
+
+def _keep_embeddings(ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.int64], outcome: Outcome) -> None:
+    vectors = vectors_of(ranker, encoded, queries)
+    for name, figure in agreement(vectors, labels_of(encoded.queries, "embeddings=true")[queries, 0]).items():
+        outcome.clusters.setdefault(name, []).append(figure)
+    kept = spread_out(np.arange(len(queries)))
+    outcome.embeddings = {"queries": queries[kept], "vectors": vectors[kept]}
+
+
+def kept_weights(ranker: Ranker) -> dict[str, Any]:
+    """Weights by name; of a pretrained ranker the files of a checkpoint, as bytes."""
+    save: Callable[[str], None] | None = getattr(ranker, "save_pretrained", None)
+    if save is None or getattr(ranker, "categories", None):  # which a checkpoint's folder has no place for
+        return dict(ranker.state_dict())
+    with tempfile.TemporaryDirectory() as folder:
+        save(folder)
+        files = (file for file in sorted(Path(folder).rglob("*")) if file.is_file())
+        return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+def _keep(store: StateStore, outcome: Outcome, staged: Any, seconds: float) -> None:
+    state = {"outcome": vars(outcome), "staged": staged, "seconds": seconds}
+    store.save(to_bytes(state))
+
+
+def check(config: dict[str, Any]) -> None:
+    """Build what needs no data, so that bad options are refused before anything starts.
+
+    Raises:
+        BadInput: where a part of the configuration refuses its options.
+    """
+    for key in ("objective", "policy", "selector", "vectors", "encoding", "ranker", "training"):
+        made = build(config[key])
+        if key == "policy":
+            made.set_functions(list(config["function"]))
+        if key == "objective":
+            made.check_block(config["sampling"]["negatives"])
+            passes = getattr(made, "passes", "one")
+        if key == "ranker" and issubclass(made.func, Cascade) and passes != "level":
+            raise BadInput(
+                "a cascade has a model for each level, and this objective scores all levels with the first",
+                "objective",
+                "choose objective=sir_v3 or sir_v4 with objective.passes=level",
+            )
+    for group in ("function", "origin"):
+        for node in config[group].values():
+            build(node)
+    check_agent(config)
+    check_workers(config["resources"])
+    if live_functions(config):
+        encoder_options(config)
+    build(config["sampling"]["guard"])
+    from ranking.evaluation.measures import parse
+
+    for measure in [*config["measures"], config["validation"]["measure"]]:
+        parse(measure)

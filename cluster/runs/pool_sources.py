@@ -1,0 +1,122 @@
+"""The pools that a command works on: of the user's runs, of several collections, or of systems built on the spot."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from cluster.config.schema import PoolSource, refusal
+from pooling.pool import UNJUDGED_NOTE, Pool, make_pool
+from pooling.runs import read_runs
+from ranking.collections.faults import Faults
+from ranking.errors import BadInput
+from ranking.trec_files import read_qrels
+
+HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
+"""Of the topics, by place."""
+
+
+@dataclass(frozen=True)
+class NamedPool:
+    """A pool, and what a study writes down of it.
+
+    Args:
+        name: short, unique in a study.
+        pool: with judgements.
+        fingerprint: 16 hex digits of all that is in it.
+    """
+
+    name: str
+    pool: Pool
+    fingerprint: str
+
+
+def open_pools(config: dict[str, Any], on_system: Callable[[str, int, int], None]) -> list[NamedPool]:
+    """The pools of a configuration.
+
+    Args:
+        config: of conf/pool.yaml, composed.
+        on_system: told of each system that is built, where no runs are given: its name, how many are done, and of how
+            many.
+
+    Raises:
+        BadInput: where files are missing or broken, or options exclude each other.
+    """
+    own = {key: config[key] for key in PoolSource.model_fields}
+    if config["pools"] is not None:
+        if own["runs"] is not None or own["qrels"] is not None:
+            raise BadInput(
+                "pools= is given beside runs= or qrels=", remedy="write them into the file that pools= names"
+            )
+        sources = _read_sources(config["pools"], own)
+    elif own["runs"] is None:
+        if own["qrels"] is not None:
+            raise BadInput("qrels= is given without runs=", remedy="give runs=FOLDER")
+        return [_systems(own, config["cache"], on_system)]
+    else:
+        sources = {_name(own["runs"]): own}
+    return [_named(name, source) for name, source in sources.items()]
+
+
+def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    try:
+        content = yaml.safe_load(Path(path).read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BadInput(f"can't be read ({error})", path) from None
+    if not isinstance(content, dict) or not all(isinstance(source, dict) for source in content.values()) or not content:
+        raise BadInput("is not a mapping of pools", path, "write NAME: {runs: FOLDER, qrels: FILE, depth: 100}")
+    sources = {str(name): {**defaults, **source} for name, source in content.items()}
+    for name, source in sources.items():
+        try:
+            PoolSource.model_validate(source)
+        except ValidationError as error:
+            raise BadInput(f"{name}: {refusal(error).what}", path, refusal(error).remedy) from None
+    return sources
+
+
+def _name(runs: str | list[str]) -> str:
+    """Of a pool, by where its runs lie."""
+    place = Path(runs if isinstance(runs, str) else next(iter(runs), "")).resolve()
+    folder = place if place.is_dir() else place.parent
+    return folder.parent.name if folder.name in ("runs", "inputs") else folder.name
+
+
+def _named(name: str, source: dict[str, Any]) -> NamedPool:
+    if source["runs"] is None or source["qrels"] is None:
+        missing = "runs" if source["runs"] is None else "qrels"
+        raise BadInput(
+            f"the pool {name} has no {missing}", remedy=f"give {missing}=…; only `pyrite judge` needs no qrels"
+        )
+    runs = read_runs(source["runs"], source["order"], source["groups"], source["strict"], source["encoding"])
+    faults = Faults(source["strict"])
+    qrels = read_qrels(source["qrels"], faults=faults, encoding=source["encoding"])
+    pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], HALVES[source["topics"]])
+    pool.notes["broken lines of the judgements left out"] = sum(faults.skipped.values())
+    return NamedPool(name, pool, fingerprint(pool))
+
+
+def _systems(source: dict[str, Any], cache: str | None, on_system: Callable[[str, int, int], None]) -> NamedPool:
+    from cluster.pools.systems import pydocs_systems
+
+    made = pydocs_systems(cache, on_system)
+    named = _named("pydocs", {**source, "runs": str(made.runs), "qrels": str(made.qrels)})
+    # A topic is a class or module and its members are the relevant documents: there is nothing left to judge.
+    del named.pool.notes[UNJUDGED_NOTE]
+    return named
+
+
+def fingerprint(pool: Pool) -> str:
+    """16 hex digits that change with anything that a simulation depends on."""
+    digest = hashlib.sha256(repr((pool.runs, pool.teams, pool.depth, pool.relevant_from, pool.highest)).encode())
+    for topic in pool.topics:
+        digest.update(topic.name.encode())
+        for array in (topic.pool.ranking, topic.pool.teams, topic.grades, topic.judged):
+            digest.update(array.tobytes())
+        digest.update("\n".join(topic.documents).encode())
+    return digest.hexdigest()[:16]

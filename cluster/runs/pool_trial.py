@@ -1,0 +1,218 @@
+"""What is done with one method over one pool: simulated from every seed, and measured."""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from cluster.config.compose import build, digest
+from cluster.output.storage import Storage
+from cluster.plan.pool_methods import Variant
+from cluster.reports.frames import parquet
+from cluster.reports.pool_summary import WHOLE
+from cluster.runs.pool_sources import NamedPool
+from cluster.telemetry.instruments import Count
+from cluster.telemetry.training import study_of
+from pooling.effort import effort, total_curve
+from pooling.judging_order import JudgingOrder
+from pooling.pool import Pool
+from pooling.simulation import Method, found_at, found_curves, simulate
+
+TABLES = ("curves", "totals", "budgets", "effort", "ranking_quality", "stopping", "reuse")
+LOSADA = [100, 300, 500, 700, 900, 1100, 2000]
+"""Budgets of Losada et al. 2016, tables 2 and 3."""
+POINTS = 250
+"""Budgets at which the curve over all topics is kept."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One method over one pool.
+
+    Args:
+        name: short, unique and stable.
+        pool, fingerprint: name and digest of the pool.
+        label, node: of the method.
+        options: seeds, budgets, ranking_quality, reuse and stopping of conf/pool.yaml, and cpu.
+    """
+
+    name: str
+    pool: str
+    fingerprint: str
+    label: str
+    node: dict[str, Any]
+    options: dict[str, Any]
+
+
+def plan_trial(pool: NamedPool, variant: Variant, config: dict[str, Any]) -> Trial:
+    """The trial of a method over a pool."""
+    options = {key: config[key] for key in ("seeds", "ranking_quality", "reuse")}
+    options["stopping"] = config.get("stopping", {})  # stopping=[] leaves nothing of the group
+    options["budgets"] = sorted(set(config["budgets"] or usual_budgets(pool.pool)))
+    identity = digest([pool.fingerprint, variant.identity, options])
+    name = "".join(sign if sign.isalnum() or sign in "_-." else "_" for sign in f"{pool.name}-{variant.label}")
+    options |= {"cpu": config["cpu"]}
+    return Trial(f"{name[:80]}-{identity[:10]}", pool.name, pool.fingerprint, variant.label, variant.node, options)
+
+
+def usual_budgets(pool: Pool) -> list[int]:
+    """The paper's budgets; for a pool that they are too large for, some between a twentieth of it and most of it."""
+    if max(topic.pool.size for topic in pool.topics) > LOSADA[-1]:
+        return LOSADA
+    mean = pool.size / len(pool.topics)
+    return sorted({max(1, round(mean * share)) for share in (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8)})
+
+
+def conduct_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[[int, dict[str, float]], None]) -> None:
+    """Simulate a method and write what came out to the study's folder.
+
+    Args:
+        trial: what to do.
+        pool: to judge.
+        storage: the study's folder.
+        on_seed: told how many seeds are done, and of the last the share of the relevant documents that each budget
+            finds (`found/BUDGET`) and the figures of `pooling.effort`.
+    """
+    started = time.perf_counter()
+    method: Method = build(trial.node)
+    tags = {"study": study_of(storage.place), "method": trial.label}
+    judged = Count("pyrite_pool_judgements_total", tags)
+    orders: list[JudgingOrder] = []
+    for seed in range(trial.options["seeds"]):
+        orders += simulate(method, pool, [seed], trial.options["cpu"])
+        judged.add(sum(map(len, orders[-1].documents)))
+        on_seed(seed + 1, _figures(pool, orders[-1], trial.options["budgets"]))
+    judged.flush()
+    simulated = time.perf_counter() - started
+    digests = {}
+    for name, table in measure(trial.options, method, pool, orders).items():
+        said = (pl.lit(trial.pool).alias("pool"), pl.lit(trial.label).alias("method"))
+        content = parquet(table.select(*said, pl.all()))
+        storage.write(_file(trial, f"{name}.parquet"), content)
+        digests[name] = zlib.crc32(content)
+    told = {"simulated": simulated, "all": time.perf_counter() - started, "tables": digests}
+    storage.write(_file(trial, "json"), json.dumps(told).encode())
+
+
+def measure(
+    options: dict[str, Any], method: Method, pool: Pool, orders: Sequence[JudgingOrder]
+) -> dict[str, pl.DataFrame]:
+    """Everything that is told of a method, a table each (docs/pooling.md has their columns).
+
+    Args:
+        options: of the trial.
+        method: that judged.
+        pool: that was judged.
+        orders: a seed each.
+    """
+    names = [topic.name for topic in pool.topics]
+    budgets = options["budgets"]
+    tables = {
+        "curves": pl.concat(_curve_rows(pool, order, seed) for seed, order in enumerate(orders)),
+        "budgets": pl.concat(_budget_rows(pool, order, seed, names, budgets) for seed, order in enumerate(orders)),
+        "totals": pl.concat(_total_rows(pool, order, seed) for seed, order in enumerate(orders)),
+        "effort": pl.DataFrame([{"seed": seed, **effort(pool, order)} for seed, order in enumerate(orders)]),
+    }
+    if options["ranking_quality"] and len(pool.runs) > 1:
+        from pooling.ranking_quality import RankingQuality
+        from pooling.stopping import savings
+
+        quality = RankingQuality(pool)
+        every = [*budgets, max(topic.pool.size for topic in pool.topics)]
+        tables["ranking_quality"] = _by_seed(quality.table(order, list(dict.fromkeys(every))) for order in orders)
+        rules = [build(node) for node in options["stopping"].values()]
+        if rules:
+            tables["stopping"] = _by_seed(savings(pool, order, rules) for order in orders)
+    if options["reuse"] and len(set(pool.teams)) > 1:
+        from pooling.reusability import leave_out_teams
+
+        tables["reuse"] = leave_out_teams(pool, lambda reduced: simulate(method, reduced, [0])[0], budgets)
+    return tables
+
+
+def _figures(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> dict[str, float]:
+    """What a seed came to, over all topics."""
+    relevant = max(sum(int(pool.is_relevant(topic).sum()) for topic in pool.topics), 1)
+    found = found_at(pool, order, budgets).sum(1) / relevant
+    shares = {f"found/{budget}": float(share) for budget, share in zip(budgets, found, strict=True)}
+    return effort(pool, order) | shares
+
+
+def finished(storage: Storage, trials: Sequence[Trial]) -> set[str]:
+    """Names of the trials whose results are there, and whole."""
+    there = set(storage.names("runs"))
+    known = [trial for trial in trials if f"{trial.name}.json" in there]
+    return {trial.name for trial in known if read_seconds(storage, trial) is not None}
+
+
+def read_seconds(storage: Storage, trial: Trial) -> dict[str, Any] | None:
+    """Seconds that a finished trial took, `simulated` and `all`; None where it has none, or half of its results."""
+    try:
+        told = json.loads(storage.read(_file(trial, "json")) or b"")
+        digests = told.get("tables", {})  # of an older Pyrite there are none
+        whole = all(zlib.crc32(read_trial(storage, trial, name) or b"") == digests[name] for name in digests)
+    except (ValueError, AttributeError, TypeError):
+        return None
+    return told if whole else None
+
+
+def read_trial(storage: Storage, trial: Trial, table: str) -> bytes | None:
+    """The bytes of a trial's table, None where it has none."""
+    return storage.read(_file(trial, f"{table}.parquet"))
+
+
+def _file(trial: Trial, ending: str) -> str:
+    return f"runs/{trial.name}.{ending}"
+
+
+def _curve_rows(pool: Pool, order: JudgingOrder, seed: int) -> pl.DataFrame:
+    """A row wherever a topic's count of relevant documents rises, and one for its last judgement: all of the curve."""
+    frames = []
+    for topic, curve in zip(pool.topics, found_curves(pool, order), strict=True):
+        kept = np.diff(curve, prepend=0) > 0
+        kept[-1:] = True
+        judgements = np.flatnonzero(kept)
+        frames.append(
+            pl.DataFrame(
+                {"topic": [topic.name] * len(judgements), "judgements": judgements + 1, "found": curve[judgements]},
+                schema={"topic": pl.String, "judgements": pl.Int32, "found": pl.Int32},
+            )
+        )
+    return pl.concat(frames).select(pl.lit(seed, pl.Int32).alias("seed"), pl.all())
+
+
+def _budget_rows(
+    pool: Pool, order: JudgingOrder, seed: int, topics: Sequence[str], budgets: Sequence[int]
+) -> pl.DataFrame:
+    every = [*budgets, max(len(documents) for documents in order.documents)]
+    found = found_at(pool, order, every)
+    spent = np.array([order.spent(budget) for budget in every])
+    return pl.DataFrame(
+        {
+            "seed": np.full(found.size, seed, np.int32),
+            "budget": np.repeat([*budgets, WHOLE], len(topics)),
+            "topic": list(topics) * len(every),
+            "judged": spent.ravel().astype(np.int32),
+            "found": found.ravel().astype(np.int32),
+        }
+    )
+
+
+def _total_rows(pool: Pool, order: JudgingOrder, seed: int) -> pl.DataFrame:
+    """Relevant documents found a topic at some budgets, close together at first."""
+    _, curve = total_curve(pool, order)
+    budgets = np.unique(np.geomspace(1, len(curve), POINTS).astype(np.int64))
+    found = np.concatenate([[0], curve[budgets - 1]]) / len(pool.topics)
+    every = np.concatenate([[0], budgets]).astype(np.int32)
+    return pl.DataFrame({"seed": np.full(len(every), seed, np.int32), "budget": every, "found": found})
+
+
+def _by_seed(tables: Any) -> pl.DataFrame:
+    return pl.concat(table.select(pl.lit(seed, pl.Int32).alias("seed"), pl.all()) for seed, table in enumerate(tables))

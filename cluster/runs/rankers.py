@@ -1,0 +1,26 @@
+"""The ranker that a configuration asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from cluster.config.compose import build
+from cluster.runs.artifacts import Base
+from ranking.rankers.ranker import Ranker
+
+
+def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) -> Ranker:
+    """The configured ranker, its weights drawn.
+
+    Args:
+        config: composed.
+        base: what every run takes.
+        rng: draws weights, and vectors of words that have none.
+    """
+    generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
+    given = {"labels": base.encoded.label_counts} if config["ranker"].get("categories") else {}
+    ranker: Ranker = build(config["ranker"])(vectors=base.vectors.filled(rng), generator=generator, **given)
+    return ranker

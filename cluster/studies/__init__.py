@@ -1,1 +1,0 @@
-"""Studies: many runs spread with Ray Tune, their analysis and their report."""

@@ -1,0 +1,1 @@
+"""Tells Ray, Grafana and trackers how far a command is."""

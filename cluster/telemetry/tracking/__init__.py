@@ -1,0 +1,1 @@
+"""Hands numbers to TensorBoard, MLflow and Weights & Biases."""

@@ -1,0 +1,95 @@
+"""What the training of a ranker tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from cluster.config.compose import CHOICES
+from cluster.telemetry.instruments import EVERY, connected, looking, tell
+
+if TYPE_CHECKING:
+    from ranking.training import RankerTraining
+    from sampling.staged_training import StagedTraining
+
+
+def study_of(place: str) -> str:
+    """What metrics call a study: the last part of its folder's name."""
+    return PurePath(place).name
+
+
+def run_tags(place: str, config: Mapping[str, Any]) -> dict[str, str]:
+    """The tags of a run's metrics.
+
+    Seeds and hyperparameters are no part of a method: a study has few methods, however many its runs.
+
+    Args:
+        place: of the study.
+        config: of the run.
+    """
+    chosen = config.get(CHOICES, {})
+    functions = "+".join(config["function"])
+    source = functions if chosen.get("policy") == "fixed" else f"{chosen.get('policy')}({functions})"
+    parts = (chosen.get("ranker"), source, chosen.get("selector"), chosen.get("objective"))
+    return {"study": study_of(place), "method": " ".join(str(part) for part in parts)}
+
+
+@contextmanager
+def watched(
+    staged: StagedTraining, tags: Mapping[str, str] | None, measure: str, every: float = EVERY
+) -> Iterator[None]:
+    """Tell how a training goes while it does.
+
+    Args:
+        staged: that trains.
+        tags: of the run; None tells nothing.
+        measure: the validation measure's name.
+        every: seconds between two looks.
+    """
+    if tags is None or not connected():
+        yield
+        return
+    with looking(TrainingMetrics(staged, tags, measure), every):
+        yield
+
+
+class TrainingMetrics:
+    """Looks at a training from outside: it counts no step itself, and sees what was done since the last look.
+
+    Args:
+        staged: that trains. Steps that it has made already, before an interrupt, are not counted.
+        tags: of the run.
+        measure: the validation measure's name.
+    """
+
+    def __init__(self, staged: StagedTraining, tags: Mapping[str, str], measure: str) -> None:
+        self.staged, self.tags, self.measure = staged, tags, measure
+        self._training = staged.training
+        self._step = self._training.step
+
+    def __call__(self) -> None:
+        """Look, and tell."""
+        self._count()
+        if self.staged.training is not self._training:  # the next stage has begun
+            self._training, self._step = self.staged.training, 0
+            self._count()
+        training = self._training
+        tell("pyrite_training_loss_value", training.running_loss, self.tags)
+        if training.validations:
+            measured = {**self.tags, "measure": self.measure}
+            tell("pyrite_training_validation_value", training.validations[-1], measured)
+
+    def _count(self) -> None:
+        training, before, now = self._training, self._step, self._training.step
+        tell("pyrite_training_steps_total", now - before, self.tags)
+        tell("pyrite_training_pairs_total", pairs(training, now) - pairs(training, before), self.tags)
+        self._step = now
+
+
+def pairs(training: RankerTraining, step: int) -> int:
+    """Pairs that a training has seen after so many steps: the last batch of an epoch may have fewer."""
+    epochs, batches = divmod(step, training.steps_per_epoch)
+    examples = len(training.examples)
+    return epochs * examples + min(batches * training.batch_size, examples)

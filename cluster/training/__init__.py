@@ -1,0 +1,1 @@
+"""Trains one ranker on several workers of Ray Train."""

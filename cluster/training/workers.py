@@ -1,0 +1,142 @@
+"""A run on several workers, from the configuration to the outcome."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+from ray.util.placement_group import get_current_placement_group, remove_placement_group
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from cluster.runs.execute import Outcome, Progress, StateStore, run
+from cluster.telemetry.actor_names import unique
+from cluster.training.coordinator import Conductor
+from ranking.checkpoint import from_bytes, to_bytes
+
+
+def run_on_workers(
+    config: dict[str, Any],
+    parts: dict[str, Any],
+    on_epoch: Callable[[Progress], None] = lambda progress: None,
+    store: StateStore | None = None,
+    save_every: float = 30.0,
+    name: str = "run",
+    note: Callable[[str], None] = lambda line: None,
+    watch: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Run by the workers that `resources` asks for; without dropout, the result differs from one process by rounding.
+
+    The workers' CPUs and GPUs are a placement group of their own. A state that so many workers have kept is good for
+    any other number of them. Where a worker is lost, all start again from the last state: as many as before, or, with
+    `resources.least`, as many as the cluster has left.
+
+    Args:
+        config: a composed configuration.
+        parts: its parts, or references to them in the object store.
+        on_epoch: told the progress; epochs are told again where workers had to go back. What it raises ends them.
+        store: keeps the state between interrupts, written by the first worker and read by all, so that it must be
+            reachable from all nodes. Without one the state lasts as long as this call.
+        save_every: seconds between two states that are kept; sharded states, which take all workers, are kept after
+            every epoch.
+        name: of the run, for what it starts on the cluster.
+        note: told what it starts there, and loses.
+        watch: tags of its metrics, which the first worker tells; None: it tells none.
+
+    Raises:
+        BadInput: where a worker has met bad input.
+        ray.train.TrainingFailedError: where the workers failed too often.
+    """
+    # On this node, which the caller needs anyway, and outside a trial's placement group, which has no room for it.
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    called = unique(f"conductor:{name}")
+    options = {"name": called, "num_cpus": 0, "max_concurrency": 16, "scheduling_strategy": here}
+    conductor: Any = ray.remote(Conductor).options(**options).remote()
+    shared = {name: part if isinstance(part, ray.ObjectRef) else ray.put(part) for name, part in parts.items()}
+    # Inside an object of its own, so that only the workers unpack what they alone need.
+    job = ray.put(partial(_work, config, shared, conductor, store, save_every, name, watch))
+    ending = conductor.conduct.remote(partial(_perform, [job]), config["resources"])
+    try:
+        outcome = None
+        while outcome is None:
+            with contextlib.suppress(GetTimeoutError):
+                outcome = ray.get(ending, timeout=0.5)
+            for told in ray.get(conductor.hear.remote()):
+                note(told) if isinstance(told, str) else on_epoch(Progress(**told))
+        return Outcome(**from_bytes(outcome))
+    except RayTaskError as error:
+        raise error.cause from None
+    finally:
+        places = []
+        with contextlib.suppress(RayError):
+            places = ray.get(conductor.places.remote())
+        ray.kill(conductor)  # and with it all that it has started
+        # But for their placement groups: where they were not ended in order, Ray Train's cleaner looks for the dead
+        # with the dashboard's help, and without a dashboard never finds them.
+        for place in places:
+            remove_placement_group(place)
+
+
+def _perform(job: list[ray.ObjectRef]) -> None:
+    ray.get(job[0])()
+
+
+def _work(
+    config: dict[str, Any],
+    shared: dict[str, ray.ObjectRef],
+    conductor: Any,
+    store: StateStore | None,
+    save_every: float,
+    name: str,
+    watch: Mapping[str, str] | None,
+) -> None:
+    """What each worker does: the run, of which its rows are its own."""
+    from cluster.training.attach import crew
+
+    first = ray.train.get_context().get_world_rank() == 0
+    parts = dict(zip(shared, ray.get(list(shared.values())), strict=True))
+    store = store or _InConductor(conductor)
+    if config["resources"]["shard"]:
+        save_every = 0.0
+    if not first:
+        save_every = math.inf if save_every else 0.0
+        run(config, parts, store=_ReadOnly(store), save_every=save_every, name=name, share=crew(config))
+        return
+
+    def tell(progress: Progress) -> None:
+        ray.get(conductor.tell.remote(asdict(progress)))
+
+    def note(line: str) -> None:
+        ray.get(conductor.tell.remote(line))
+
+    ray.get(conductor.settle.remote(get_current_placement_group()))
+    outcome = run(config, parts, tell, store, save_every, name=name, note=note, share=crew(config), watch=watch)
+    ray.get(conductor.finish.remote(to_bytes(vars(outcome))))
+
+
+class _InConductor:
+    """A `StateStore` in the conductor's memory."""
+
+    def __init__(self, conductor: Any) -> None:
+        self._conductor = conductor
+
+    def load(self) -> bytes | None:
+        return ray.get(self._conductor.load.remote())
+
+    def save(self, state: bytes) -> None:
+        ray.get(self._conductor.save.remote(state))
+
+
+class _ReadOnly:
+    """What all workers but the first see of the state."""
+
+    def __init__(self, store: StateStore) -> None:
+        self.load = store.load
+
+    def save(self, state: bytes) -> None:
+        pass

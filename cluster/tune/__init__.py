@@ -1,0 +1,1 @@
+"""Runs many trials on Ray Tune."""

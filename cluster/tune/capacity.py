@@ -1,0 +1,37 @@
+"""How many trials go at once, by what the cluster has now: it may grow and shrink while a study runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ray
+from ray.tune import Callback
+from ray.tune.search import ConcurrencyLimiter
+
+from cluster.telemetry.instruments import EVERY, Pace
+
+Room = Callable[[Mapping[str, float]], int | None]
+"""How many trials fit into so many resources; None: Ray Tune finds out by itself."""
+
+
+class RoomForTrials(Callback):
+    """Opens and closes a limiter as the cluster grows and shrinks.
+
+    Args:
+        limiter: of the search.
+        room: says how many trials.
+        every: seconds between two looks at the cluster.
+    """
+
+    def __init__(self, limiter: ConcurrencyLimiter, room: Room, every: float = EVERY) -> None:
+        self.limiter, self.room, self._pace = limiter, room, Pace(every)
+
+    def __reduce__(self) -> tuple[type[Callback], tuple[()]]:
+        # Tune pickles its callbacks to restore an experiment; this one looks at the cluster of now.
+        return (Callback, ())
+
+    def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        if self._pace.due():
+            self.limiter.max_concurrent = self.room(ray.cluster_resources()) or sys.maxsize

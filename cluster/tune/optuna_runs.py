@@ -1,0 +1,126 @@
+"""Runs that Optuna proposes while a study goes on: a search over the intervals for each method by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+from ray.tune.search import Searcher
+
+from cluster.output.storage import Storage
+from cluster.plan.sweep import Interval, Planned, Point, plan
+from cluster.runs.execute import mean_best
+from cluster.runs.results import read_outcome
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+def distribution(interval: Interval) -> BaseDistribution:
+    """An interval as Optuna has it."""
+    if interval.whole:
+        return IntDistribution(round(interval.low), round(interval.high), log=interval.log)
+    return FloatDistribution(interval.low, interval.high, log=interval.log)
+
+
+class OptunaRuns(Searcher):
+    """A Tree-structured Parzen Estimator (Bergstra et al. 2011) a method, maximising the validation measure.
+
+    Methods take turns, and each proposal runs with every seed before the next one of its method. So a
+    method's proposals depend on its own results alone, in their order: with the same numbers the search
+    is the same, whatever the number of workers, and a resumed search replays what is finished.
+
+    Args:
+        points: the methods, with their intervals.
+        samples: proposals for each.
+        seeds: each proposal runs with all of them; their mean is what Optuna hears.
+        storage: where finished results are looked up.
+    """
+
+    def __init__(self, points: Sequence[Point], samples: int, seeds: Sequence[int], storage: Storage) -> None:
+        super().__init__(metric="best", mode="max")
+        self.points, self.samples, self.seeds, self.storage = points, samples, seeds, storage
+        self.describe: Callable[[Planned], dict[str, Any]] = lambda planned: {"name": planned.name}
+        self._studies = [
+            optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=number))
+            for number in range(len(points))
+        ]
+        self._open: list[tuple[optuna.Trial, dict[str, float | None]] | None] = [None] * len(points)
+        self._left = [samples] * len(points)
+        self._queue: list[tuple[int, Planned]] = []
+        self._running: dict[str, tuple[int, str]] = {}
+        self.proposed: list[Planned] = []
+        self.finished = 0
+        for method in range(len(points)):
+            self._propose(method)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}  # Tune pickles its searcher to restore an experiment; this one is replayed instead
+
+    @property
+    def total(self) -> int:
+        """Runs of the whole search."""
+        return len(self.points) * self.samples * len(self.seeds)
+
+    def examples(self) -> list[Planned]:
+        """A run of each method, to prepare for."""
+        return [plan(point, point.at([0.5] * len(point.intervals)), self.seeds[:1])[0] for point in self.points]
+
+    def _propose(self, method: int) -> None:
+        """Queue a method's next proposal, passing over what is finished from before."""
+        while self._left[method] and self._open[method] is None:
+            self._left[method] -= 1
+            point = self.points[method]
+            trial = self._studies[method].ask({key: distribution(interval) for key, interval in point.intervals})
+            drawn = [
+                f"{key}={float(f'{trial.params[key]:.6g}'):g}" if not interval.whole else f"{key}={trial.params[key]}"
+                for key, interval in point.intervals
+            ]
+            runs = plan(point, drawn, self.seeds)
+            self.proposed += runs
+            self._open[method] = (trial, {planned.name: None for planned in runs})
+            for planned in runs:
+                best = self._best(planned.name)
+                if best is None:
+                    self._queue.append((method, planned))
+                else:
+                    self.finished += 1
+                    self._tell(method, planned.name, best)
+
+    def _best(self, name: str) -> float | None:
+        outcome = read_outcome(self.storage, name)
+        return None if outcome is None else mean_best(outcome)
+
+    def _tell(self, method: int, name: str, best: float) -> None:
+        opened = self._open[method]
+        if opened is None:
+            return
+        trial, values = opened
+        values[name] = best
+        known = [value for value in values.values() if value is not None]
+        if len(known) == len(values):
+            self._studies[method].tell(trial, sum(known) / len(known))
+            self._open[method] = None
+
+    def suggest(self, trial_id: str) -> Any:
+        """Tune asks for the next run; None asks it to wait for results."""
+        if not self._queue:
+            for method in range(len(self.points)):
+                self._propose(method)
+        if not self._queue:
+            return None if any(self._left) or self._running else Searcher.FINISHED
+        method, planned = self._queue.pop(0)
+        self._running[trial_id] = (method, planned.name)
+        return {"run": self.describe(planned)}
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        """Tune tells that a run ended; one without a result counts as 0."""
+        method, name = self._running.pop(trial_id)
+        self._tell(method, name, self._best(name) or 0.0)
+
+    def save(self, checkpoint_path: str) -> None:
+        """Nothing to keep: a resumed search is replayed from the finished runs."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """See `save`."""

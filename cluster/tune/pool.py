@@ -1,0 +1,83 @@
+"""Spreading the simulations of a pooling study with Ray Tune."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import ray
+from ray import tune
+from rich.console import Console
+
+from cluster.output.storage import Storage
+from cluster.runs.pool_trial import Trial, conduct_trial
+from cluster.telemetry.tracking.tracking import Tracking
+from cluster.tune.known_runs import KnownRuns
+from cluster.tune.live_table import LiveTable
+from cluster.tune.runner import run_trials, trial_body
+from pooling.pool import Pool
+from ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from cluster.commands.pool import PoolStudy
+
+
+def trainable(config: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: Storage) -> None:
+    """What a trial's process does: one method over one pool, which is read from the object store without a copy.
+
+    Args:
+        config: `run`, with what makes the trial.
+        shared: pools by name.
+        storage: where the result goes.
+    """
+    trial = Trial(**{key: value for key, value in config["run"].items() if key != "parameters"})
+    seeds = trial.options["seeds"]
+    every: list[dict[str, float]] = []
+
+    def means() -> dict[str, float]:
+        return {key: sum(numbers[key] for numbers in every) / len(every) for key in every[0]}
+
+    def tell(done: int, numbers: dict[str, float]) -> None:
+        every.append(numbers)
+        shown = {"epoch": done, "max_epochs": seeds, "validation": numbers["area"], "best": means()["area"]}
+        tune.report(shown | {"numbers": numbers})
+
+    conduct_trial(trial, ray.get(shared[trial.pool]), storage, tell)
+    tune.report({"best": means()["area"], "numbers": {f"mean/{key}": mean for key, mean in means().items()}})
+
+
+def spread(
+    trials: Sequence[Trial],
+    pools: Mapping[str, Pool],
+    study: PoolStudy,
+    ready: int,
+    console: Console,
+    tracking: Tracking | None = None,
+) -> dict[str, str]:
+    """Run what is not finished.
+
+    Args:
+        trials: to run.
+        pools: by name.
+        study: options and storage.
+        ready: how many trials are finished.
+        console: shows the live table.
+        tracking: of the study.
+
+    Returns:
+        The error of each trial that failed for good, by its name.
+
+    Raises:
+        BadInput: where a trial asks for more than a local Ray has.
+    """
+    cpu = study.config["cpu"]
+    remote = study.config["address"] or os.environ.get("RAY_ADDRESS")
+    if not remote and cpu > ray.cluster_resources().get("CPU", 0):
+        raise BadInput(f"a method asks for {cpu} cores, and this machine has fewer", "cpu")
+    used = {trial.pool for trial in trials}
+    shared = {name: ray.put(pool) for name, pool in pools.items() if name in used}
+    body = trial_body("PoolRun", trainable, {"cpu": cpu}, shared=shared, storage=study.storage)
+    runs = KnownRuns([vars(trial) | {"parameters": {"pool": trial.pool, "method": trial.label}} for trial in trials])
+    with LiveTable(console, len(trials) + ready, ready, "area", "seed") as table:
+        return run_trials(body, runs, study.storage, study.config, table, tracking)

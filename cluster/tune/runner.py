@@ -1,0 +1,138 @@
+"""Trials of Ray Tune, as every study of ours runs them."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ray import tune
+from ray.tune import FailureConfig, RunConfig, TuneConfig
+from ray.tune.search import ConcurrencyLimiter, Searcher
+from ray.tune.trainable.function_trainable import wrap_function
+
+from cluster.output.storage import FULL, Storage, Unwritable, unwritable
+from cluster.telemetry.tracking.tracking import Tracking
+from cluster.telemetry.training import study_of
+from cluster.tune.capacity import Room, RoomForTrials
+from cluster.tune.failures import ThroughLosses
+from cluster.tune.live_table import LiveTable
+from cluster.tune.oom_backoff import Failures, Pressure, UnendedRuns, causes, killed_for_memory
+from cluster.tune.tracked_trials import TrackedTrials
+from cluster.tune.trial_log import TrialLog
+from cluster.tune.trial_states import TrialStates
+
+_NUMBERS = itertools.count()
+PENDING = "200"
+"""Trials that wait for room at once: what an autoscaler sees. Tune itself would let a searcher's wait one by one."""
+
+
+def trial_body(name: str, body: Callable[..., None], resources: Any, **shared: Any) -> Any:
+    """What a trial does, as an actor that people recognise by its name in Ray's dashboard.
+
+    Args:
+        name: of the actor's class, where Tune's own is `ImplicitFunc` for all.
+        body: takes the trial's configuration, and what is shared.
+        resources: of a trial, or what tells them by its configuration.
+        shared: by all trials.
+    """
+    made = wrap_function(tune.with_resources(tune.with_parameters(body, **shared), resources), name)
+    made.__name__ = made.__qualname__ = name
+    return made
+
+
+def run_trials(
+    trainable: Any,
+    search: Searcher,
+    storage: Storage,
+    options: dict[str, Any],
+    table: LiveTable,
+    tracking: Tracking | None = None,
+    room: Room = lambda there: None,
+) -> dict[str, str]:
+    """Run trials until each has ended.
+
+    Args:
+        trainable: what a trial does, with its resources.
+        search: proposes trials; each has `run`, a mapping with a `name`.
+        storage: the study's folder, in which Tune keeps its own.
+        options: `concurrent` and `retries` of the study.
+        table: told what happens, and counted by in the metrics.
+        tracking: of the study, with its log; None: neither.
+        room: for how many trials the cluster has room, where `concurrent` does not say.
+
+    Returns:
+        The error of each trial that failed for good, by its name.
+    """
+    # Tune's own files of each result (CSV, JSON) cost more than a short epoch, and ours say more; its
+    # handler of Ctrl-C would end the process instead of letting us say how to go on.
+    os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
+    os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
+    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+    os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", PENDING)
+    os.environ["TUNE_PRINT_ALL_TRIAL_ERRORS"] = "0"  # bad input has no traceback; `Losable` logs those of the others
+    # Its own state, which we never go on from: where that can't be written, neither can ours, and that is said.
+    logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
+    runs = UnendedRuns(search)
+    pressure = Pressure(runs, options, table, tracking.journal if tracking else None)
+    while True:
+        try:
+            _round(trainable, runs, storage, options | {"concurrent": pressure.limit}, table, tracking, room, pressure)
+            return pressure.errors
+        except Exception as error:
+            found = list(causes(error))
+            _refuse_unwritable(found, storage)
+            if not any(map(killed_for_memory, found)):
+                raise
+        pressure.relieve()
+
+
+def _refuse_unwritable(errors: Sequence[BaseException], storage: Storage) -> None:
+    """A disk that is full is the user's to mend, whether a trial has met it or Tune with its own files."""
+    for error in errors:
+        if isinstance(error, Unwritable):
+            raise error from None
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise unwritable(error, error.filename or storage.place, "choose another out=") from None
+
+
+def _round(
+    trainable: Any,
+    search: Searcher,
+    storage: Storage,
+    options: dict[str, Any],
+    table: LiveTable,
+    tracking: Tracking | None,
+    room: Room,
+    pressure: Pressure,
+) -> None:
+    """Run trials until each has ended, or memory is short."""
+    callbacks = [table, TrialStates(table, study_of(storage.place)), Failures(pressure.errors)]
+    if tracking is not None:
+        callbacks += [TrialLog(tracking.journal, table.unit), TrackedTrials(tracking)]
+    limiter = ConcurrencyLimiter(search, options["concurrent"] or sys.maxsize)
+    if not options["concurrent"]:
+        callbacks.append(RoomForTrials(limiter, room))
+    name = f"{next(_NUMBERS)}-{os.getpid()}"
+    tuner = tune.Tuner(
+        trainable,
+        tune_config=TuneConfig(
+            search_alg=limiter,
+            scheduler=ThroughLosses(),
+            num_samples=-1,  # until the search has finished
+            reuse_actors=True,
+            trial_name_creator=lambda trial: trial.config["run"]["name"],
+            trial_dirname_creator=lambda trial: trial.config["run"]["name"],
+        ),
+        run_config=RunConfig(
+            name=f"tune/{name}" if storage.local else f"tune-{name}",
+            storage_path=storage.path("").rstrip("/") if storage.local else storage.place,
+            failure_config=FailureConfig(max_failures=options["retries"]),
+            callbacks=callbacks,
+            verbose=0,
+        ),
+    )
+    tuner.fit()

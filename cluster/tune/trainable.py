@@ -1,0 +1,167 @@
+"""Spreading a study's runs with Ray Tune."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import ray
+from ray import tune
+from ray.tune.search import Searcher
+from rich.console import Console
+
+from cluster.index.attach import check_room, live_functions, reserved
+from cluster.index.attach import demand as of_encoders
+from cluster.output.storage import Storage
+from cluster.plan.resources import at_once, check_demand, demand, own_bundle, strategy
+from cluster.plan.sweep import Planned
+from cluster.runs.artifacts import Preparation
+from cluster.runs.execute import Progress, mean_best
+from cluster.runs.results import conduct_run
+from cluster.telemetry.tracking.tracking import Tracking
+from cluster.tune.capacity import Room
+from cluster.tune.known_runs import KnownRuns
+from cluster.tune.live_table import LiveTable
+from cluster.tune.optuna_runs import OptunaRuns
+from cluster.tune.runner import run_trials, trial_body
+
+if TYPE_CHECKING:
+    from cluster.commands.study import Study
+
+
+def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: Storage) -> None:
+    """What a trial's process does: one run, its parts read from the object store without a copy.
+
+    Args:
+        trial: `run`, with name, config (as JSON) and the keys of its parts.
+        shared: parts by key. One that is not there, because the search drew an option of it, is taken from
+            the cache or made here.
+        storage: where the result goes.
+    """
+    run = trial["run"]
+    config = json.loads(run["config"])
+    preparation = Preparation()
+    # A run with workers of its own hands the references on to them.
+    read = ray.get if config["resources"]["workers"] == 1 else lambda reference: reference
+    parts = {
+        name: read(shared[key]) if key in shared else preparation.part(config, name)
+        for name, key in run["parts"].items()
+    }
+    best = 0.0
+    notes: list[str] = []
+
+    def tell(progress: Progress) -> None:
+        nonlocal best
+        best = max(best, progress.validation)
+        shown = {key: getattr(progress, key) for key in ("fold", "epoch", "max_epochs", "validation")}
+        numbers = {"loss": progress.loss, "validation": progress.validation}
+        tune.report(shown | {"best": best, "numbers": numbers, "notes": list(notes)})
+        notes.clear()
+
+    outcome = conduct_run(run["name"], config, run["parts"], parts, storage, tell, note=notes.append)
+    tune.report({"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes})
+
+
+def spread(
+    study: Study,
+    waiting: Sequence[Planned],
+    proposals: OptunaRuns,
+    ready: int,
+    preparation: Preparation,
+    console: Console,
+    tracking: Tracking | None = None,
+) -> dict[str, str]:
+    """Run what is not finished.
+
+    Args:
+        study: options and storage.
+        waiting: the runs that are known and not finished.
+        proposals: those that Optuna proposes while the study runs.
+        ready: how many of the study's runs are finished.
+        preparation: makes the parts.
+        console: shows the live table.
+        tracking: of the study.
+
+    Returns:
+        The error of each run that failed for good, by its name.
+
+    Raises:
+        BadInput: where a run asks for more than a local Ray has.
+    """
+    examples = proposals.examples()
+    _check_resources(study, [*waiting, *examples])
+    shared: dict[str, ray.ObjectRef] = {}
+
+    def describe(planned: Planned) -> dict[str, Any]:
+        told = {"parameters": planned.parameters, "overrides": shlex.join(planned.overrides)}
+        # As text, for Tune copies what lies within a mapping many times, and keeps the copies.
+        config = json.dumps(planned.config)
+        return {"name": planned.name, "config": config, "parts": preparation.keys(planned.config), **told}
+
+    def share(planned: Planned) -> dict[str, Any]:
+        described = describe(planned)
+        for name, key in described["parts"].items():
+            if key not in shared:
+                shared[key] = ray.put(preparation.part(planned.config, name))
+        return described
+
+    batches: list[Searcher] = []
+    if waiting:
+        batches.append(KnownRuns([share(planned) for planned in waiting]))
+    if proposals.total > proposals.finished:
+        for planned in examples:
+            share(planned)
+        proposals.describe = describe
+        batches.append(proposals)
+    total = ready + len(waiting) + proposals.total - proposals.finished
+    measure = [*waiting, *examples][0].config["validation"]["measure"]
+    room = _room(study, [*waiting, *examples])
+    errors: dict[str, str] = {}
+    with LiveTable(console, total, ready, measure) as table:
+        for search in batches:
+            body = trial_body("StudyRun", trainable, _resources, shared=shared, storage=study.storage)
+            errors |= run_trials(body, search, study.storage, study.options, table, tracking, room)
+    return errors
+
+
+def _resources(trial: dict[str, Any]) -> tune.PlacementGroupFactory:
+    """What a trial takes of the cluster."""
+    config = json.loads(trial["run"]["config"])
+    asked = config["resources"]
+    return tune.PlacementGroupFactory([own_bundle(asked), *reserved(config)], strategy=strategy(asked))
+
+
+def _room(study: Study, runs: Sequence[Planned]) -> Room:
+    """How many of these runs a cluster has room for.
+
+    Where machines may be added, one more waits for an autoscaler to see; but none where runs have encoders, whose
+    place its workers would take.
+    """
+    shared = [planned.config for planned in runs if planned.config["resources"]["workers"] > 1]
+    wanted = [Counter(demand(config["resources"])) + Counter(of_encoders(config)) for config in shared]
+    waiting = int(_may_grow(study) and not any(map(live_functions, shared)))
+
+    def room(there: Mapping[str, float]) -> int | None:
+        count = at_once(wanted, there)
+        return count and count + waiting
+
+    return room
+
+
+def _may_grow(study: Study) -> bool:
+    """Whether this is a cluster, to which machines may be added, and no local Ray."""
+    return bool(study.options["address"] or os.environ.get("RAY_ADDRESS"))
+
+
+def _check_resources(study: Study, runs: Sequence[Planned]) -> None:
+    """A local Ray never grows: a run that asks for more than it has would wait for ever."""
+    if _may_grow(study):
+        return
+    there = ray.cluster_resources()
+    for planned in runs:
+        check_demand(planned.config["resources"], there)
+        check_room(planned.config, there)

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cluster.commands import command
+
+HEAVY = {"torch", "ray", "polars", "numpy", "hydra", "matplotlib", "scipy", "transformers"}
+VERBS = ["train", "study", "pool", "judge", "report", "options", "dashboard", "submit", "jobs", "logs", "stop"]
+
+
+@pytest.mark.parametrize("verb", [[], *([verb] for verb in VERBS)])
+def test_help_loads_nothing_heavy(verb: list[str]) -> None:
+    code = (
+        "import sys\nfrom cluster.commands.cli import main\n"
+        f"try: main({[*verb, '--help']!r})\nexcept SystemExit: pass\n"
+        f"print('LOADED', sorted({HEAVY!r} & set(sys.modules)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "usage: pyrite" in shown
+    assert "LOADED []" in shown
+
+
+def test_options_of_a_pool(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("options", "--for", "pool", "method=mm") == 0
+    shown = capsys.readouterr().out
+    assert "pooling.adjudicators.max_mean.MaxMean" in shown
+    assert "judgements a topic" in shown
+    assert "method=posterior_fusion" in shown
+    assert command("pool", "colour=red") == 2
+    assert "there is no option colour; see `pyrite options --for pool`" in capsys.readouterr().err
+
+
+def test_options_shows_values_and_choices(capsys: pytest.CaptureFixture[str]) -> None:
+    from cluster.commands.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["options", "ranker=match_pyramid"])
+    assert ended.value.code in (None, 0)
+    shown = capsys.readouterr().out
+    assert "MatchPyramid" in shown
+    assert "selector=dynamic" in shown

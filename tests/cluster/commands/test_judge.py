@@ -1,0 +1,169 @@
+"""`pyrite judge`: from its options to a page that is ready."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import re
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from cluster.commands.judge import judge, listen, write_qrels
+from cluster.config.compose import compose
+from pooling.judging.store import Event, Store
+from ranking.errors import BadInput
+
+Start = Callable[..., str]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Runs, a collection that nothing was judged of yet, topics, and old judgements."""
+    (tmp_path / "runs").mkdir()
+    for run in "ab":
+        lines = [f"{topic} Q0 d{rank} {rank} {9 - rank} {run}\n" for topic in (1, 2) for rank in range(5)]
+        (tmp_path / "runs" / run).write_text("".join(lines))
+    (tmp_path / "beir").mkdir()
+    corpus = [{"_id": f"d{number}", "title": "T", "text": f"text {number}"} for number in range(1, 9)]
+    (tmp_path / "beir" / "corpus.jsonl").write_text("".join(json.dumps(line) + "\n" for line in corpus))
+    (tmp_path / "beir" / "queries.jsonl").write_text('{"_id": "1", "text": "moles"}\n{"_id": "2", "text": "bats"}\n')
+    (tmp_path / "topics.tsv").write_text("1\tmoles and tunnels\n")
+    (tmp_path / "qrels").write_text("1 0 d3 1\n1 0 elsewhere 0\n9 0 d3 1\n")
+    return tmp_path
+
+
+@pytest.fixture
+def start(files: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+    """Starts the command with a page that ends at once; returns what it said."""
+
+    def begin(*overrides: str) -> str:
+        console = Console(file=io.StringIO(), width=200)
+        with monkeypatch.context() as patched:
+            patched.setattr("cluster.commands.judge.run", lambda app, listening: listening.close())
+            judge([f"out={files / 'out'}", "port=0", *overrides], console)
+        return console.file.getvalue()  # type: ignore[attr-defined]
+
+    return begin
+
+
+def options(files: Path) -> list[str]:
+    return [f"runs={files / 'runs'}", "collection=beir", f"collection.path={files / 'beir'}"]
+
+
+def judged(files: Path) -> dict[str, Any]:
+    """The settings of the folder; a judgement is written into it."""
+    from pooling.judging.store import read
+
+    settings = read(files / "out").settings
+    store = Store(files / "out", settings)
+    store.append(Event("sign in", "ada"), Event("hand out", "ada", "1", "d1"), Event("judge", "ada", "1", "d1", 1))
+    store.close()
+    return settings
+
+
+def test_a_link_is_printed_with_what_is_worth_knowing(start: Start, files: Path) -> None:
+    said = start(*options(files), f"topics={files / 'topics.tsv'}", f"qrels={files / 'qrels'}")
+    assert "2 topics, 10 documents of 2 runs in the pool" in said
+    assert "judgements taken over: 2" in said
+    assert "pooled documents that the collection lacks: 1" in said
+    assert "topics without a text: 1" in said
+    link = re.search(r"judge at: http://127\.0\.0\.1:\d+/\?token=(\S+)", said)
+    assert link is not None
+    assert (files / "out" / "token").read_text().strip() == link[1]
+    assert "other machines" not in said
+
+
+def test_the_second_time_the_folder_is_enough(start: Start, files: Path) -> None:
+    first = start(*options(files), "method=mm", "grades=[0,1,2]", "seed=3")
+    settings = judged(files)
+    assert settings["grades"] == [0, 1, 2]
+    assert settings["seed"] == 3
+    assert settings["method"].startswith("mm ")
+    second = start()
+    assert "going on after 1 judgements" in second
+    assert re.findall(r"token=\S+", first) == re.findall(r"token=\S+", second)
+    assert "reading the documents" in first
+    assert "reading the documents" not in second
+    remembered = json.loads((files / "out" / "overrides.json").read_text())
+    assert not any(text.startswith(("out=", "port=")) for text in remembered)
+    start("budget=3", "double=0.5", "title=Again")  # these may change
+    for other in ("method=mtf", "seed=4", "grades=[0,1]", "depth=2", f"qrels={files / 'qrels'}"):
+        with pytest.raises(BadInput, match="holds judgements made with another"):
+            start(other)
+
+
+def test_the_documents_may_be_called_so(start: Start, files: Path) -> None:
+    said = start(f"runs={files / 'runs'}", "documents=beir", f"documents.path={files / 'beir'}", "method=shared")
+    assert "judge at" in said
+
+
+def test_other_machines_are_let_in_with_a_warning(start: Start, files: Path) -> None:
+    assert "other machines can reach this page" in start(*options(files), "host=0.0.0.0")
+    assert "other machines" not in start()  # and not again unless it is said again
+
+
+def test_export(start: Start, files: Path) -> None:
+    start(*options(files), f"qrels={files / 'qrels'}")
+    judged(files)
+    console = Console(file=io.StringIO(), width=200)
+    write_qrels([f"out={files / 'out'}"], str(files / "made" / "qrels.txt"), console)
+    assert (files / "made" / "qrels.txt").read_text().splitlines() == ["1 0 d1 1", "1 0 d3 1", "1 0 elsewhere 0"]
+    assert "1 documents judged, 2 known before" in console.file.getvalue()  # type: ignore[attr-defined]
+    for wrong in ("resolve=mean", "method=mm"):
+        with pytest.raises(BadInput):
+            write_qrels([f"out={files / 'out'}", wrong], str(files / "qrels.txt"), console)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["collection.path=nowhere"], "nowhere: no such folder"), (["runs=nowhere"], "nowhere"),
+        (["topics=nowhere"], "nowhere: no such file"), (["qrels=nowhere"], "nowhere: no such file"),
+        (["grades=[1,2]"], "some grades must be relevant"), (["double=1.5"], "double"), (["double=-1"], "double"),
+        (["stemming=klingon"], "no stemmer for 'klingon'"), (["port=70000"], "port"), (["port=x"], "port is 'x'"),
+        (["host=256.1.1.1"], "can't listen"), (["method=all"], "method"), (["method=[mm,mtf]"], "method"),
+        (["names=[a]"], "1 names for 2 grades"), (["assessors=[]"], "assessors"), (["bugdet=3"], "bugdet"),
+    ],
+)  # fmt: skip
+def test_bad_options_are_one_line(start: Start, files: Path, more: list[str], says: str) -> None:
+    given = [text for text in options(files) if text.split("=")[0] != more[0].split("=")[0]]
+    with pytest.raises(BadInput) as caught:
+        start(*given, *more)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("lacking", ["runs", "collection"])
+def test_what_has_no_default_is_asked_for(start: Start, files: Path, lacking: str) -> None:
+    with pytest.raises(BadInput, match=lacking):
+        start(*(text for text in options(files) if not text.startswith(lacking)))
+
+
+def test_a_taken_port_is_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(BadInput, match=rf"^can't listen on port {port} of 127.0.0.1 \(Address already in use\)"):
+            listen("127.0.0.1", port)
+
+
+def test_a_folder_elsewhere_is_refused(files: Path) -> None:
+    with pytest.raises(BadInput, match="not a folder on this machine"):
+        judge([*options(files), "out=s3://bucket/folder"], Console(quiet=True))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("fastapi") is not None, reason="Ray Serve may be installed")
+def test_ray_serve_is_asked_for_where_it_is_missing(start: Start, files: Path) -> None:
+    with pytest.raises(BadInput, match=r"serve=true: Ray Serve is not installed; pip install 'ray\[serve\]'"):
+        start(*options(files), "serve=true")
+    assert not (files / "out").exists()
+
+
+def test_every_option_has_a_default_but_what_is_judged() -> None:
+    config = compose(["collection=pydocs", "runs=runs"], "judge")
+    assert config["host"] == "127.0.0.1"
+    assert list(config["method"]) == ["posterior_fusion"]

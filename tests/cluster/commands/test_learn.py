@@ -1,0 +1,257 @@
+"""Learning agents, in this process, with workers and with hosts."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psutil
+import pytest
+
+from cluster.commands.learn import compose_learning, read_arguments
+from cluster.output.storage import Storage
+from cluster.rollouts.backends import Hosted, attempts, in_workers, learn_on_hosts, workers_of
+from cluster.rollouts.checkpoints import STATE
+from cluster.rollouts.environments import Environments
+from cluster.rollouts.failures import through_losses
+from cluster.rollouts.ranker_host import RankerHost
+from cluster.rollouts.trainer import EPISODES, Progress, RolloutBackend, learn
+from cluster.runs.agent_file import read_agent
+from cluster.runs.artifacts import Preparation
+from ranking.errors import BadInput
+from rl.trained import TrainedAgent
+from tests.cluster.commands import command, kill_when, this_ray
+
+SMALL = [
+    "copies=2",
+    "episodes=4",
+    "random_baseline=0",
+    "workers=0",
+    "validation_sample.size=4",
+    "validation_sample.every=2",
+    "dashboard=false",
+]
+
+
+def here(config: dict[str, Any]) -> RolloutBackend:
+    return RolloutBackend(functools.partial(Environments, config, None), 0, 1)
+
+
+def taught(
+    config: dict[str, Any], folder: Path, backend: RolloutBackend | None = None, tell: Any = lambda progress: None
+) -> tuple[TrainedAgent, pl.DataFrame]:
+    """An agent learned into a folder."""
+    episodes = learn(config, backend or here(config), Preparation().parts(config), Storage(str(folder)), tell)
+    return read_agent(str(folder)), episodes
+
+
+def same(one: TrainedAgent, other: TrainedAgent) -> bool:
+    return one.weights.keys() == other.weights.keys() and all(
+        weights.equal(other.weights[name]) for name, weights in one.weights.items()
+    )
+
+
+@pytest.fixture(scope="module")
+def config(base: list[str], ray_session: None) -> dict[str, Any]:
+    return compose_learning([*base, *SMALL])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainedAgent, pl.DataFrame]:
+    return taught(config, tmp_path_factory.mktemp("learned") / "agent")
+
+
+def test_what_a_learning_leaves(
+    config: dict[str, Any], undisturbed: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
+) -> None:
+    told: list[Progress] = []
+    agent, episodes = taught(config | {"random_baseline": 2}, tmp_path, tell=told.append)
+    assert agent.functions == ["bm25", "random"]
+    assert agent.facts["episodes"] >= 4
+    assert episodes.filter(pl.col("agent") == "random").height == 2
+    learned = episodes.filter(pl.col("agent") == "learned")
+    assert learned.height >= 4
+    assert learned.select("copy", "episode").is_unique().all()
+    assert (learned["share:bm25"] + learned["share:random"]).to_list() == pytest.approx([1] * learned.height)
+    assert (learned["actions"].list.len() == learned["decisions"]).all()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["agent.safetensors", EPISODES]
+    assert told[-1].episodes >= told[-1].wanted == 4
+    # The same seed, the same agent: a random agent beside it changes nothing.
+    assert same(agent, undisturbed[0])
+    assert learned.equals(undisturbed[1].select(learned.columns))
+
+
+def test_another_seed_gives_other_weights(
+    config: dict[str, Any], undisturbed: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
+) -> None:
+    assert not same(taught(config | {"seed": 1}, tmp_path)[0], undisturbed[0])
+
+
+def test_it_goes_on_as_if_it_had_never_stopped(
+    config: dict[str, Any], undisturbed: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
+) -> None:
+    """Begun by two workers, ended in this process."""
+
+    class Enough(Exception):
+        pass
+
+    def stop(progress: Progress) -> None:
+        nonlocal updates
+        updates += 1
+        if updates == 7:  # in mid-episode
+            raise Enough
+
+    updates = 0
+    with pytest.raises(Enough):
+        taught(config | {"save_every": 0}, tmp_path, in_workers(config | {"workers": 2}, None), stop)
+    assert (tmp_path / STATE).exists()
+    agent, episodes = taught(config, tmp_path)
+    assert same(agent, undisturbed[0])
+    assert episodes.equals(undisturbed[1])
+    assert not (tmp_path / STATE).exists()
+
+
+def test_rankers_on_a_host_learn_the_same(
+    config: dict[str, Any], undisturbed: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
+) -> None:
+    import ray
+
+    host = ray.remote(RankerHost).options(name="test-host", num_cpus=1).remote(config)
+    agent, episodes = taught(config, tmp_path, RolloutBackend(functools.partial(Hosted, ["test-host"], 2), 0, 1))
+    ray.kill(host)
+    assert same(agent, undisturbed[0])
+    assert episodes.equals(undisturbed[1])
+
+
+def test_a_lost_host_is_gone_on_without(config: dict[str, Any], kills: int, tmp_path: Path) -> None:
+    """Killed in mid-episode it comes back, and its episodes start over and are counted."""
+    import ray
+
+    def kill(now: Progress) -> None:
+        if not killed:
+            killed.append(now.episodes)
+            ray.kill(ray.get_actor("test-learn-host-0"), no_restart=False)
+
+    killed: list[int] = []
+    hosted = config | {"hosts": 1, "workers": 1, "episodes": 20, "on_loss": "continue"}
+    episodes = learn_on_hosts(hosted, Storage(str(tmp_path)), kill, {}, "test-learn")
+    assert killed
+    assert killed[0] < 20, "it ended before its host could be killed"
+    assert read_agent(str(tmp_path)).facts["lost"] == 2  # one of each copy
+    assert episodes.height >= 20
+    with pytest.raises(ValueError, match="test-learn-host-0"):
+        ray.get_actor("test-learn-host-0")
+
+
+@pytest.fixture(scope="module")
+def longer(config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainedAgent, pl.DataFrame]:
+    """Twelve episodes: long enough to be met in the middle."""
+    return taught(config | {"episodes": 12}, tmp_path_factory.mktemp("learned") / "longer")
+
+
+def test_what_a_lost_runner_held_is_repeated(
+    config: dict[str, Any], longer: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
+) -> None:
+    """The learning goes back to its last state, and comes to the same end (tests/faults: so it does without a host)."""
+    said: list[str] = []
+    victim = "LockstepRunner"
+
+    def kill() -> None:
+        while not (tmp_path / STATE).exists():
+            time.sleep(0.01)
+        next(each for each in psutil.Process().children(recursive=True) if victim in " ".join(each.cmdline())).kill()
+
+    shared = config | {"episodes": 12, "workers": 2, "save_every": 0.2}
+    attempt = attempts(shared, Preparation().parts(config), Storage(str(tmp_path)), {})
+    killer = threading.Thread(target=kill)
+    killer.start()
+    episodes = through_losses(attempt, lambda progress: None, said.append)
+    killer.join()
+    assert len(said) == 1, "it ended before anything could be killed"
+    assert victim in said[0]
+    assert "going on from the last state" in said[0]
+    assert same(read_agent(str(tmp_path)), longer[0])
+    assert episodes.equals(longer[1])
+
+
+def test_killed_and_resumed_it_learns_the_same(
+    base: list[str], longer: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
+) -> None:
+    options = [*base, *SMALL, "episodes=12", "save_every=0"]
+    place = tmp_path / "killed"
+    kill_when(lambda: (place / STATE).exists(), "learn", *options, this_ray(), f"out={place}")
+    assert not (place / "agent.safetensors").exists()
+    assert command("learn", f"out={place}", *options) == 2  # a folder with a learning in it is not begun again
+    assert command("learn", "--resume", str(place)) == 0
+    assert same(read_agent(str(place)), longer[0])
+    assert pl.read_parquet(place / EPISODES).equals(longer[1])
+    assert {file.name for file in (place / "figures").iterdir()} == {"learning.png", "policy.png"}
+    (place / "figures" / "policy.png").unlink()
+    assert command("learn", "--resume", str(place)) == 0  # it has learned: what there is to see is made again
+    assert (place / "figures" / "policy.png").exists()
+    assert command("train", *base, "policy=learned", f"policy.checkpoint={place}", "policy.greedy=true") == 0
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["decision_every=0"], "decision_every"),
+        (["decision_every=sometimes"], "decision_every"),
+        (["gamma=1.5"], "gamma"),
+        (["agent=nobody"], "agent"),
+        (["reward=nothing"], "reward"),
+        (["agent.actor_lr=-1"], "actor_lr"),
+        (["reward.scale=0"], "scale"),
+        (["state.features=[mood]"], "features"),
+        (["validation_sample.size=0"], "validation_sample.size"),
+        (["policy=random"], "policy"),
+        (["function=bm25"], "chooses among functions"),
+        (["agent=ppo,reinforce"], "sweeps"),
+        (["copies=0"], "copies"),
+    ],
+)
+def test_bad_options_are_refused_in_one_line(base: list[str], overrides: list[str], says: str) -> None:
+    with pytest.raises(BadInput, match=says) as refused:
+        compose_learning([*base, *overrides])
+    assert "\n" not in str(refused.value)
+
+
+def test_a_folder_without_a_learning_is_not_resumed(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"config\.yaml"):
+        read_arguments([], str(tmp_path))
+    with pytest.raises(BadInput, match="can't change"):
+        read_arguments(["episodes=3"], str(tmp_path))
+
+
+def test_copies_are_shared_out_evenly(config: dict[str, Any]) -> None:
+    assert workers_of(config | {"workers": 2, "copies": 8}) == 2
+    assert workers_of(config | {"workers": None, "copies": 3}) in (1, 3)
+    assert workers_of(config | {"workers": None, "copies": 8, "hosts": 2}) == 2
+    for options in ({"workers": 3, "copies": 8}, {"workers": 2, "hosts": 4, "copies": 8}, {"workers": 0, "hosts": 1}):
+        with pytest.raises(BadInput, match="shared out"):
+            workers_of(config | options)
+
+
+@pytest.mark.parametrize("what", ["absent", "other functions", "smaller batches", "documents"])
+def test_an_agent_that_does_not_fit_is_refused(
+    config: dict[str, Any],
+    undisturbed: tuple[TrainedAgent, pl.DataFrame],
+    base: list[str],
+    tmp_path: Path,
+    what: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if what != "absent":
+        (tmp_path / "agent.safetensors").write_bytes(undisturbed[0].to_bytes())
+    more = {"other functions": "function=[bm25,tfidf]", "smaller batches": "training.batch_size=16"}.get(what)
+    options = ["policy=learned", f"policy.checkpoint={tmp_path}", *([more] if more else [])]
+    if what == "documents":
+        options = ["selector=learned", "function=tfidf", f"selector.checkpoint={tmp_path}"]
+    assert command("train", *base, *options) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("pyrite: ")
+    assert error.count("\n") == 1

@@ -1,0 +1,167 @@
+"""Learning agents that pick documents, from the command line's options to a run that uses one."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cluster.commands.learn import compose_learning
+from cluster.config.compose import compose
+from cluster.output.storage import Storage
+from cluster.rollouts.backends import in_workers
+from cluster.rollouts.checkpoints import STATE
+from cluster.rollouts.environments import Environments, actions_of
+from cluster.rollouts.trainer import Progress, RolloutBackend, learn
+from cluster.runs.agent_file import read_agent
+from cluster.runs.artifacts import Preparation
+from cluster.runs.execute import assemble, check
+from ranking.errors import BadInput
+from rl.trained import TrainedAgent
+from tests.cluster.commands import command
+from tests.made_up import TOPICS, WORDS
+
+SMALL = [
+    "copies=2",
+    "episodes=2",
+    "random_baseline=0",
+    "workers=0",
+    "validation_sample.size=4",
+    "validation_sample.every=2",
+    "dashboard=false",
+]
+PICKING = ["actions=documents", "actions.documents=6", "actions.imitate.epochs=2", "actions.imitate.states=8"]
+
+
+@pytest.fixture(scope="module")
+def own(base: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Overrides of runs with word vectors, which tf·idf needs."""
+    words = [*TOPICS, *WORDS, *(f"thing{number}" for number in range(20))]
+    rows = np.random.default_rng(0).normal(size=(len(words), 6))
+    lines = [f"{word} {' '.join(f'{number:.4f}' for number in row)}" for word, row in zip(words, rows, strict=True)]
+    path = tmp_path_factory.mktemp("vectors") / "words.txt"
+    path.write_text("\n".join(lines) + "\n")
+    rest = [text for text in base if not text.startswith("vectors=")]
+    return [*rest, "vectors=file", f"vectors.path={path}", "training.max_epochs=2"]
+
+
+@pytest.fixture(scope="module")
+def config(own: list[str], ray_session: None) -> dict[str, Any]:
+    return compose_learning([*own, *SMALL, *PICKING])
+
+
+def taught(config: dict[str, Any], folder: Path, workers: int = 0) -> tuple[TrainedAgent, pl.DataFrame]:
+    backend = RolloutBackend(functools.partial(Environments, config, None), 0, 1)
+    if workers:
+        backend = in_workers(config | {"workers": workers}, None)
+    return _learned(config, backend, folder)
+
+
+def _learned(config: dict[str, Any], backend: RolloutBackend, folder: Path) -> tuple[TrainedAgent, pl.DataFrame]:
+    episodes = learn(config, backend, Preparation().parts(config), Storage(str(folder)))
+    return read_agent(str(folder)), episodes
+
+
+@pytest.fixture(scope="module")
+def folder(config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An agent that was learned."""
+    folder = tmp_path_factory.mktemp("picking") / "agent"
+    taught(config, folder)
+    return folder
+
+
+def test_what_it_leaves(config: dict[str, Any], folder: Path) -> None:
+    agent = read_agent(str(folder))
+    assert (agent.documents, agent.functions, agent.decision_every) == (6, ["tfidf"], 1)
+    assert agent.network["shapes"]["candidates"] == [8, 6, 5]
+    figures = agent.facts["imitation"]
+    assert set(figures) == {"before", "after", "learned"}
+    assert all(0 <= figure <= 1 for figure in figures.values())
+    episodes = pl.read_parquet(folder / "episodes.parquet")
+    names = [f"share:{name}" for name in actions_of(config).names]
+    assert episodes.select(pl.sum_horizontal(names)).to_series().to_list() == pytest.approx([1] * episodes.height)
+    assert episodes["actions"].list.len().to_list() == [0] * episodes.height
+
+
+def test_imitation_is_where_learning_begins(config: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    none = config["actions"] | {"imitate": config["actions"]["imitate"] | {"epochs": 0}}
+    agent, _ = taught(config | {"actions": none}, tmp_path)
+    assert agent.facts["imitation"] is None
+    own = read_agent(str(folder)).weights
+    assert not all(weights.equal(own[name]) for name, weights in agent.weights.items())
+
+
+def test_a_run_takes_its_negatives_from_it(own: list[str], folder: Path) -> None:
+    config = compose([*own, "selector=learned", f"selector.checkpoint={folder}"])
+    check(config)
+    training, sampler = assemble(config, Preparation().parts(config), 0)
+    batch = training.next_batch()
+    negatives = sampler.negatives(batch, training)
+    nearest = sampler.functions["tfidf"].top(batch.queries, 6, np.random.default_rng(0)).documents
+    assert (negatives >= 0).any()
+    for row, own_list in zip(negatives, nearest, strict=True):
+        picks = row[row >= 0].tolist()
+        assert set(picks) <= set(own_list.tolist())
+        assert len(set(picks)) == len(picks)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["decision_every=4"], "picked for one batch"),
+        (["function=bm25"], "lists of tfidf"),
+        (["function.tfidf.depth=5"], "picks from 6 documents and the lists have 5"),
+        (["selector=uniform"], "selector is what is learned"),
+        (["actions.imitate.top=0"], "actions.imitate.top"),
+        (["actions.documents=1"], "actions.documents"),
+    ],
+)
+def test_what_can_not_be_learned(own: list[str], wrong: list[str], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        compose_learning([*own, *SMALL, *PICKING, *wrong])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["policy=learned", "policy.checkpoint={folder}"], "give selector=learned"),
+        (["selector=learned", "selector.checkpoint={folder}", "function=bm25"], "give function=\\[tfidf\\]"),
+        (["selector=learned", "selector.checkpoint={folder}", "function.tfidf.depth=5"], "depth=6 or more"),
+    ],
+)
+def test_where_an_agent_does_not_fit(own: list[str], folder: Path, wrong: list[str], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        check(compose([*own, *(text.format(folder=folder) for text in wrong)]))
+
+
+def test_a_study_learns_its_agent_first(own: list[str], ray_session: None, tmp_path: Path) -> None:
+    learn = [text for text in (*SMALL, *PICKING[1:]) if text.split("=")[0] not in ("workers", "dashboard")]
+    listed = ",".join(f"'{text}'" for text in learn)
+    methods = ["policy=fixed", "function=tfidf", "selector=learned,uniform", f"selector.learn=[{listed}]"]
+    assert command("study", *own, *methods, "seeds=1", "concurrent=1", f"out={tmp_path}/study") == 0
+    (agent,) = (tmp_path / "study" / "agents").iterdir()
+    assert read_agent(str(agent)).documents == 6
+    trials = pl.read_parquet(tmp_path / "study" / "trials.parquet")
+    assert sorted(trials["selector"]) == ["learned", "uniform"]
+    assert set(trials["status"]) == {"done"}
+
+
+def test_an_interrupted_learning_goes_on(config: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    """To the same agent, also of what imitation had come to."""
+    backend = RolloutBackend(functools.partial(Environments, config, None), 0, 1)
+    parts, storage = Preparation().parts(config), Storage(str(tmp_path))
+
+    def interrupt(progress: Progress) -> None:
+        if storage.read(STATE) is not None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learn(config | {"save_every": 0}, backend, parts, storage, interrupt)
+    learn(config, backend, parts, storage)
+    one, other = read_agent(str(folder)), read_agent(str(tmp_path))
+    assert all(weights.equal(other.weights[name]) for name, weights in one.weights.items())
+    assert one.facts == other.facts

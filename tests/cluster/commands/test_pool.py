@@ -1,0 +1,192 @@
+"""The real command, small."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+from cluster.commands.pool import PoolStudy
+from cluster.runs.pool_trial import Trial, conduct_trial
+from pooling.pool import Pool
+from tests.cluster.commands import command, kill_when, this_ray
+
+FILES = {
+    "config.yaml", "trials.parquet", "curves.parquet", "totals.parquet", "budgets.parquet", "effort.parquet",
+    "ranking_quality.parquet", "stopping.parquet", "reuse.parquet", "summary.csv", "report.html",
+}  # fmt: skip
+METHODS = "method=docid,mtf,mm,bla,posterior_fusion,shared"
+
+
+@pytest.fixture(scope="module")
+def study(of_small_pool: list[str], ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six methods over a small pool, two seeds each, with all that can be told of them."""
+    out = tmp_path_factory.mktemp("pool_studies") / "main"
+    assert command("pool", *of_small_pool, METHODS, "seeds=2", "reuse=true", f"out={out}") == 0
+    return out
+
+
+def test_a_pooling_study_leaves_its_files(study: Path) -> None:
+    assert {path.name for path in study.iterdir() if path.is_file()} >= FILES
+    assert {path.stem for path in (study / "figures").iterdir()} == {
+        "found",
+        "gained",
+        "ranking_quality",
+        "stopping",
+        "reuse",
+    }
+    assert not list(study.rglob("*.part"))
+    assert (pl.read_parquet(study / "trials.parquet")["status"] == "done").all()
+
+
+def test_every_method_finds_the_same_documents_in_the_end(study: Path) -> None:
+    curves = pl.read_parquet(study / "curves.parquet")
+    assert curves.columns == ["pool", "method", "seed", "topic", "judgements", "found"]
+    ends = curves.group_by("method", "seed", "topic").agg(pl.col("judgements").max(), pl.col("found").max())
+    assert ends.group_by("topic").agg(pl.exclude("method", "seed").n_unique()).select(
+        "judgements", "found"
+    ).unique().rows() == [(1, 1)]
+    rises = (
+        curves.sort("method", "seed", "topic", "judgements")
+        .group_by("method", "seed", "topic")
+        .agg(pl.col("found").diff().drop_nulls().max())
+    )
+    assert rises["found"].max() == 1  # a row wherever a document is found: nothing is left out
+
+
+def test_the_summary_has_a_row_a_method_and_budget(study: Path) -> None:
+    summary = pl.read_csv(study / "summary.csv")
+    assert summary.columns[:5] == ["pool", "method", "judgements", "budget", "found_mean"]
+    assert len(summary) == 6 * summary["judgements"].n_unique()
+    totals = summary.filter(judgements="all")["found_mean"]
+    assert totals.n_unique() == 1
+    at_once = pl.read_parquet(study / "totals.parquet").group_by("method").agg(pl.col("found").max())
+    assert at_once["found"].to_list() == pytest.approx([totals[0]] * 6)
+
+
+def test_the_report_says_what_was_compared(study: Path) -> None:
+    page = (study / "report.html").read_text()
+    for text in ("posterior_fusion", "When to stop", "Runs that took no part", "6 runs of 3 teams", "method=mm"):
+        assert text in page
+    assert page.count("<svg") == 5
+
+
+def test_making_the_report_again_gives_the_same_page(study: Path) -> None:
+    before = {name: (study / name).read_bytes() for name in ("report.html", "summary.csv")}
+    assert command("report", str(study)) == 0
+    assert {name: (study / name).read_bytes() for name in before} == before
+
+
+def test_a_study_that_is_finished_is_not_started_anew(study: Path, of_small_pool: list[str], capsys) -> None:  # type: ignore[no-untyped-def]
+    assert command("pool", *of_small_pool, METHODS, f"out={study}") == 2
+    assert "holds results already" in capsys.readouterr().err
+    before = (study / "summary.csv").read_bytes()
+    assert command("pool", "--resume", str(study)) == 0
+    assert "(6 of 6 done)" in capsys.readouterr().out
+    assert (study / "summary.csv").read_bytes() == before
+    assert command("pool", "--resume", str(study), "seeds=3") == 2
+    assert "can't change a study" in capsys.readouterr().err
+
+
+def test_a_killed_study_goes_on_to_the_same_tables_on_other_cores(
+    study: Path, of_small_pool: list[str], kills: int, tmp_path: Path
+) -> None:
+    killed = tmp_path / "killed"
+
+    def two_are_done() -> bool:
+        return len(list(killed.glob("runs/*.json"))) >= 2
+
+    asked = [*of_small_pool, METHODS, "seeds=2", "reuse=true", "concurrent=1", this_ray(), f"out={killed}"]
+    kill_when(two_are_done, "pool", *asked)
+    assert 2 <= len(list(killed.glob("runs/*.json"))) < 6
+    assert not (killed / "summary.csv").exists()
+    assert command("pool", "--resume", str(killed), "cpu=2") == 0
+    assert (killed / "summary.csv").read_bytes() == (study / "summary.csv").read_bytes()
+    for name in ("curves", "ranking_quality", "reuse"):
+        assert pl.read_parquet(killed / f"{name}.parquet").equals(pl.read_parquet(study / f"{name}.parquet"))
+
+
+def test_a_changed_pool_is_not_gone_on_with(study: Path, small_pool: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    qrels = small_pool / "qrels.txt"
+    before = qrels.read_text()
+    try:
+        qrels.write_text(before.replace(" 1\n", " 0\n", 1))
+        assert command("pool", "--resume", str(study)) == 2
+        assert "has changed since" in capsys.readouterr().err
+    finally:
+        qrels.write_text(before)
+
+
+def test_another_folder_is_not_continued(tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    assert command("pool", "--resume", str(tmp_path)) == 2
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"study": {}}))
+    assert command("pool", "--resume", str(tmp_path)) == 2
+    assert "not what a pooling study writes down" in capsys.readouterr().err
+
+
+def test_two_pools_in_one_study(small_pool: Path, tmp_path: Path, ray_session: None) -> None:
+    source = f"{{runs: {small_pool / 'runs'}, qrels: {small_pool / 'qrels.txt'}"
+    (tmp_path / "pools.yaml").write_text(f"deep: {source}, depth: 12}}\nflat: {source}, depth: 4}}\n")
+    out = tmp_path / "out"
+    given = [f"pools={tmp_path / 'pools.yaml'}", "method=mtf,mm", "method.mm.rate=0,1", "seeds=1", "budgets=[5]"]
+    assert command("pool", *given, "concurrent=1", f"out={out}") == 0
+    summary = pl.read_csv(out / "summary.csv")
+    assert summary.select("pool", "method").unique().height == 2 * 3
+    assert set(summary["method"]) == {"mtf", "mm[rate=0]", "mm[rate=1]"}
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conducts trials where their loops may be compiled already, for what is not asked of how they are spread."""
+
+    def conduct(trials: Sequence[Trial], pools: Mapping[str, Pool], of: PoolStudy, *others: object) -> dict[str, str]:
+        for trial in trials:
+            conduct_trial(trial, pools[trial.pool], of.storage, lambda done, area: None)
+        return {}
+
+    monkeypatch.setattr("cluster.tune.pool.spread", conduct)
+
+
+@pytest.mark.usefixtures("in_this_process", "ray_session")
+def test_a_pool_without_relevant_documents_is_reported(small_pool: Path, tmp_path: Path) -> None:
+    qrels = tmp_path / "none.txt"
+    qrels.write_text((small_pool / "qrels.txt").read_text().replace(" 1\n", " 0\n"))
+    given = [f"runs={small_pool / 'runs'}", f"qrels={qrels}", "method=mtf,mm", "seeds=1", "dashboard=false"]
+    out = tmp_path / "out"
+    assert command("pool", *given, "stopping=[found_nothing]", f"out={out}") == 0
+    assert (out / "report.html").exists()
+    assert set(pl.read_csv(out / "summary.csv")["found_mean"]) == {0.0}
+
+
+@pytest.mark.usefixtures("in_this_process", "ray_session")
+def test_a_prior_from_a_file_beside_the_user_and_another_baseline(
+    of_small_pool: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    prior = "method.mm.arm.prior={_target_: pooling.priors.PriorFile, path: prior.txt}"
+    names = ["a0", "a1", "b2", "b3", "c4", "c5"]
+    Path("prior.txt").write_text("".join(f"{name} {place + 1} 2\n" for place, name in enumerate(names)))
+    asked = [
+        *of_small_pool,
+        "method=mm,rank",
+        prior,
+        "seeds=1",
+        "ranking_quality=false",
+        "stopping=[]",
+        "budgets=[5,5,3]",
+    ]
+    assert command("pool", *asked, "out=first") == 0
+    summary = pl.read_csv("first/summary.csv")
+    assert summary.filter(method="mm")["judgements"].to_list() == ["3", "5", "all"]
+    assert summary["p"].null_count() == len(summary)
+    assert command("report", "first", "baseline=rank") == 0
+    assert pl.read_csv("first/summary.csv").filter(method="mm")["difference"].null_count() == 0
+    assert command("report", "first", "baseline=best") == 2
+    assert command("report", "first", "seeds=3") == 2
+    Path("prior.txt").write_text("".join(f"{name} {place + 2} 2\n" for place, name in enumerate(names)))
+    assert command("pool", *asked, "out=second") == 0
+    runs = [{path.stem.split(".")[0] for path in Path(out, "runs").glob("*-mm-*.json")} for out in ("first", "second")]
+    assert runs[0] != runs[1], "a prior's content is part of what a result depends on"

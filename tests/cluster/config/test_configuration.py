@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import importlib
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from cluster.config.compose import CHOICES, CONF, build, compose, group_options, groups_of, option
+from cluster.runs.execute import check
+from ranking.errors import BadInput
+
+FILES = sorted(path for path in CONF.rglob("*.yaml") if path.parent != CONF)
+LISTED = ("origin", "stopping", "track")
+"""Groups of which several options are chosen together."""
+ASKED = {"checkpoint": "FOLDER", "path": "file", "ids": "id", "algorithm": "ray.rllib.algorithms.dqn.DQN"}
+"""Values for options that have no default."""
+
+
+def targets(node: Any) -> list[dict[str, Any]]:
+    """Every mapping with a _target_."""
+    if not isinstance(node, dict):
+        return []
+    found = [node] if "_target_" in node else []
+    return found + [inner for value in node.values() for inner in targets(value)]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_file_names_a_class_and_only_options_that_it_has(path: Path) -> None:
+    content = OmegaConf.to_container(OmegaConf.load(path))
+    assert isinstance(content, dict)
+    for node in targets(content):
+        module, _, name = node["_target_"].rpartition(".")
+        parameters = inspect.signature(getattr(importlib.import_module(module), name)).parameters
+        own = set(node) - {"_target_", "_partial_", "defaults"}
+        assert own <= set(parameters), f"{path} sets what {name} does not take"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_option_explains_itself_and_composes(path: Path) -> None:
+    assert "# " in path.read_text()
+    group, name = path.parent.name, path.stem
+    if group == "experiment":
+        assert {"title", "methods"} <= set(option(group, name))
+        return
+    if group == "preset":
+        assert option(group, name)["overrides"] == compose([f"preset={name}"], "pool")["preset"]["overrides"]
+        return
+    node = option(group, name)
+    named = isinstance(node.get(name), dict)  # a part that is chosen together with others stands under its name
+    inner = node[name] if named else node
+    asked = [key for key, value in inner.items() if value == "???"]
+    dotted = f"{group}.{name}" if named else group
+    chosen = f"{group}=[{name}]" if group in LISTED else f"{group}={name}"
+    primary = next((name for name in ("pool", "learn") if group in groups_of(name)), "config")
+    config = compose([chosen, *(f"{dotted}.{key}={ASKED[key]}" for key in asked)], primary)
+    assert config[CHOICES][group] == name if group not in LISTED else name in config[group]
+
+
+@pytest.mark.parametrize("group", ["objective", "policy", "selector", "function", "origin", "vectors"])
+def test_every_option_that_needs_no_data_is_built(group: str) -> None:
+    for name in group_options()[group]:
+        node = option(group, name)
+        node.pop("defaults", None)
+        inner = {key: ASKED.get(key, value) if value == "???" else value for key, value in node.get(name, node).items()}
+        assert build(inner) is not None
+
+
+@pytest.mark.parametrize("group", ["method", "stopping"])
+def test_every_option_of_a_pool_is_built_and_says_what_its_class_does_by_default(group: str) -> None:
+    for name in group_options()[group]:
+        chosen = f"{group}=[{name}]" if group in LISTED else f"{group}={name}"
+        node = compose([chosen], "pool")[group][name]
+        assert build(node) is not None
+        parameters = inspect.signature(type(build(node)).__init__).parameters
+        missing = {key for key in parameters if key != "self"} - set(node)
+        assert not missing, f"{group} {name} does not show {missing}"
+
+
+def test_parts_within_parts_are_built_and_held_against_their_class() -> None:
+    config = compose(
+        ["method=mm", "method.mm.arm.prior={_target_: pooling.priors.AgreementPrior, strength: 3.0}"], "pool"
+    )
+    assert build(config["method"]["mm"]).arm._prior.strength == 3.0
+    config["method"]["mm"]["arm"]["prior"]["strength"] = "much"
+    with pytest.raises(BadInput, match="strength of AgreementPrior is 'much'"):
+        build(config["method"]["mm"])
+    config["method"]["mm"]["arm"] = {"_target_": "pooling.priors.CommonPrior"}
+    with pytest.raises(BadInput, match="arm of Bandit"):
+        build(config["method"]["mm"])
+
+
+def test_policies_bring_the_functions_they_choose_among() -> None:
+    assert list(compose([])["function"]) == ["bm25"]
+    assert list(compose(["policy=random"])["function"]) == ["random", "bm25"]
+    assert list(compose(["policy=random", "function=[tfidf,random]"])["function"]) == ["tfidf", "random"]
+
+
+def test_rankers_bring_their_objective() -> None:
+    assert compose(["ranker=match_pyramid"])[CHOICES]["objective"] == "pointwise"
+    assert compose(["ranker=match_pyramid", "objective=hinge"])[CHOICES]["objective"] == "hinge"
+
+
+def test_scales_cut_and_overrides_cut_scales() -> None:
+    assert compose(["scale=tiny"])["training"]["max_epochs"] == 2
+    assert compose(["scale=tiny", "training.max_epochs=7"])["training"]["max_epochs"] == 7
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["policy=nope"], "nope"),
+        (["trainig.patience=3"], "trainig"),
+        (["training.patiense=3"], "patiense"),
+        (["function=run_file"], "path"),
+        (["a=[b"], "[b"),
+    ],
+)
+def test_bad_overrides_are_one_line(overrides: list[str], says: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        compose(overrides)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["~sampling.guard"], "sampling.guard"),
+        (["~seed"], "seed"),
+        (["+seeds=3"], "there is no option seeds"),
+        (["training=5"], "training is 5; give a mapping"),
+        (["measures=AP@10"], "measures is 'AP@10'"),
+        (["seed=true"], "seed is True"),
+        (["strict=maybe"], "strict"),
+        (["cache=5"], "cache"),
+        (["origin=[]"], "origin"),
+        (["limits.train=-5"], "limits.train"),
+        (["resources.gpu=x"], "resources.gpu"),
+        (["+function.mine=3"], "function.mine"),
+        (["selector._target_=5"], "selector._target_"),
+        (["~selector._target_"], "selector._target_"),
+    ],
+)
+def test_what_has_the_wrong_shape_does_not_compose(overrides: list[str], says: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        compose(overrides)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("target", ["foo.Bar", "sampling.nothing.Bar", "Bar", "sampling.sampler"])
+def test_a_class_that_is_not_there(target: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BadInput, match=target):
+        build({"_target_": target})
+    assert not capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["function=[random,bm25]"], "function"),
+        (["policy=random", "function=bm25"], "function"),
+        (["policy=mixture", "policy.weights=[1,2,3]"], "weights"),
+        (["selector=dynamic", "selector.lam=2"], "lam"),
+        (["selector=error_reduction", "selector.form=other"], "form"),
+        (["measures=[MEAN@100]"], "MEAN"),
+        (["validation.measure=AP@0"], "AP@0"),
+        (["sampling.negatives=0"], "negatives"),
+        (["training.batch_size=x"], "batch_size"),
+        (["folds=1"], "folds"),
+        (["measures=[]"], "measure"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_starts(overrides: list[str], says: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        check(compose(overrides))
+    assert says in str(caught.value)

@@ -1,0 +1,347 @@
+"""Every experiment of `conf/experiment`, expanded and held against what its runs and its paper need."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from cluster.commands.study import Study, read_arguments
+from cluster.config.compose import compose, group_options
+from cluster.config.schema import Published
+from cluster.output.methods import items_of
+from cluster.plan.sweep import Planned, identity, plan
+from cluster.reports import frames
+from cluster.reports.paper_mapping import matches
+from cluster.reports.published import printed
+from cluster.runs.execute import check
+from ranking.errors import BadInput
+from tests.cluster.commands import command
+
+EXPERIMENTS = group_options()["experiment"]
+COHEN = [name for name in EXPERIMENTS if name.startswith("cohen2019")]
+PU = [name for name in EXPERIMENTS if name.startswith("pu2021")]
+SAEIDI = [name for name in EXPERIMENTS if name.startswith("saeidi2017")]
+
+
+@functools.cache
+def study(name: str, *arguments: str) -> Study:
+    own = ["ranker.checkpoint=some/where"] if name in (*PU, "sir", "saeidi2017_rankers") else []
+    return read_arguments([f"experiment={name}", "data=somewhere", "out=nowhere", *own, *arguments])
+
+
+def planned(of: Study) -> list[Planned]:
+    """The runs of the first seed and the first agent."""
+    others = re.compile(r"(policy|selector)\.agent=[1-9]")
+    points = [point for point in of.points() if not any(map(others.match, point.overrides))]
+    return [run for point in points for run in plan(point, [], of.seeds[:1])]
+
+
+def as_trials(runs: list[Planned]) -> pl.DataFrame:
+    """The frame that a study of these runs would leave, had all of them failed."""
+    rows = []
+    for run in runs:
+        name = Path(str(run.config["collection"].get("path", "pydocs"))).name
+        collection: Any = SimpleNamespace(name=name, fingerprint=f"of {name}")
+        rows.append(frames.trial_row(run, collection, None, "not run"))
+    return frames.trials_table(rows)
+
+
+@pytest.fixture(scope="module")
+def tiny() -> dict[str, list[Planned]]:
+    """The runs of each experiment at scale=tiny."""
+    return {name: planned(study(name, "scale=tiny")) for name in EXPERIMENTS}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_each_run_of_each_experiment_is_sound(name: str, tiny: dict[str, list[Planned]]) -> None:
+    runs = tiny[name]
+    assert len({identity(run.config) for run in runs}) == len(runs) > 1
+    for run in runs:
+        check(run.config)
+        assert run.config["ranker"]["preset"] == "tiny"
+
+
+@pytest.mark.parametrize("name", COHEN)
+def test_what_is_to_be_learned_composes(name: str, tiny: dict[str, list[Planned]]) -> None:
+    actions = {"policy": "functions", "selector": "documents"}
+    learned = {
+        (part, *run.config[part]["learn"]) for run in tiny[name] for part in actions if run.config[part].get("learn")
+    }
+    assert learned
+    for part, *overrides in learned:
+        assert compose([f"actions={actions[part]}", *overrides, "scale=tiny"], "learn")["reward"]
+
+
+@pytest.mark.parametrize("name", COHEN)
+def test_a_smaller_scale_has_fewer_seeds_and_agents(name: str) -> None:
+    def size(scale: str) -> int:
+        whole = study(name, f"scale={scale}")
+        return len(whole.points()) * len(whole.seeds)
+
+    sizes = [size(scale) for scale in ("paper", "medium", "small", "tiny")]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) == 4
+    assert size("paper") == len(study(name).points()) * len(study(name).seeds)
+
+
+def test_a_scale_gives_way_to_what_the_user_asks_for() -> None:
+    assert study("cohen2019_table2", "scale=small", "seeds=7").seeds == list(range(7))
+    assert study("cohen2019_table2", "scale=small", "seed=4,5").seeds == [4, 5]
+    agents = {
+        text for p in study("cohen2019_table2", "scale=small", "policy.agent=8,9").points() for text in p.overrides
+    }
+    assert {text for text in agents if text.startswith("policy.agent")} == {"policy.agent=8", "policy.agent=9"}
+
+
+@pytest.mark.parametrize("name", COHEN)
+def test_every_figure_of_the_paper_has_a_run_beside_it(name: str, tiny: dict[str, list[Planned]]) -> None:
+    published = Published.model_validate(study(name).design["published"])
+    trials = as_trials(tiny[name])
+    found = matches(published, trials)
+    assert all(found.values()), "each of the paper's methods has one of ours"
+    ours = [method for methods in found.values() for method in methods]
+    assert len(set(ours)) == len(ours), "none of ours stands for two of the paper's"
+    assert set(published.collections.values()) == set(trials["collection"])
+    assert set(published.rankers.values()) == set(trials["ranker"])
+    for laid_out in (published.figures, published.convergence):
+        for collection, methods in laid_out.items():
+            assert collection in published.collections
+            assert set(methods) <= set(published.methods)
+            assert all(set(rankers) <= set(published.rankers) for rankers in methods.values())
+    assert published.differs, "what differs from the paper is said"
+
+
+@pytest.mark.parametrize("name", SAEIDI)
+def test_every_condition_of_saeidi_has_a_run_beside_it(name: str, tiny: dict[str, list[Planned]]) -> None:
+    published = Published.model_validate(study(name).design["published"])
+    found = matches(published, as_trials(tiny[name]))
+    assert list(found) == ["no_ctg", "ctg_rnd", "ctg_rfn"]
+    rankers = {run.config["choices"]["ranker"] for run in tiny[name]}
+    assert all({ranker for ranker, _ in ours} == rankers for ours in found.values())
+    assert all({"category", "full"} == set(run.config["origin"]) for run in tiny[name])
+    assert published.differs
+
+
+def test_table_1_is_two_rankers_by_eleven_methods_on_two_collections(tiny: dict[str, list[Planned]]) -> None:
+    trials = as_trials(tiny["cohen2019_table1"])
+    methods = trials.group_by("collection", "ranker").agg(pl.struct("policy", "function", "selector").n_unique())
+    assert methods["policy"].to_list() == [11] * 4
+    assert len(trials) == 44
+    published = Published.model_validate(study("cohen2019_table1").design["published"])
+    assert sum(len(rankers) for rows in published.figures.values() for rankers in rows.values()) == 36
+    best = max(rows["f_FF"] for rows in published.figures["Webscope L4"].values())
+    assert printed(best) == (".1239", ".011", "*†")
+
+
+def test_each_collection_has_the_papers_discount(tiny: dict[str, list[Planned]]) -> None:
+    found = {
+        (Path(run.config["collection"]["path"]).name, item)
+        for run in tiny["cohen2019_table1"]
+        for item in map(str, run.config["policy"].get("learn", ()))
+        if "gamma" in item
+    }
+    assert found == {("medquad", "gamma=0.995"), ("cranfield", "gamma=0.999")}
+
+
+def test_table_2_differs_by_reward_alone(tiny: dict[str, list[Planned]]) -> None:
+    learned = [run for run in tiny["cohen2019_table2"] if run.config["policy"].get("learn")]
+    rewards = {item for run in learned for text in run.config["policy"]["learn"] for item in items_of(text)}
+    assert {item for item in rewards if "reward" in item} == {"reward=diff", "reward=raw", "reward=ceil"}
+    assert len({identity(run.config | {"policy": {}}) for run in learned}) == 1
+
+
+def test_the_limits_of_section_6_4() -> None:
+    for name, option, value in (
+        ("cohen2019_epoch_limit", "max_epochs", 4),
+        ("cohen2019_patience", "patience", 10),
+    ):
+        assert {run.config["training"][option] for run in planned(study(name, "scale=small"))} == {value}
+
+
+@pytest.mark.parametrize("name", COHEN)
+def test_another_collection_takes_the_place_of_the_papers(name: str) -> None:
+    of = study(name, "scale=tiny", "collection=pydocs")
+    paths = [text for point in of.points() for text in point.overrides if "path" in text]
+    assert not paths
+    assert "nowhere/at/all" in str(study(name, "data=nowhere/at/all").design)
+
+
+def test_data_that_is_absent_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command("study", "experiment=cohen2019_patience", "scale=tiny") == 2
+    said = capsys.readouterr().err.strip()
+    assert len(said.splitlines()) == 1
+    assert re.search(
+        r"data/medquad: there is no such folder; put the collection medquad there.*data=.*PYRITE_DATA", said
+    )
+    monkeypatch.setenv("PYRITE_DATA", "elsewhere")
+    assert command("study", "experiment=cohen2019_patience", "scale=tiny") == 2
+    assert "elsewhere/medquad" in capsys.readouterr().err
+
+
+def test_an_unknown_key_of_an_experiment_is_refused() -> None:
+    with pytest.raises(BadInput, match="colour"):
+        compose(["experiment=cohen2019_table2", "+experiment.published.colour=red"], "study")
+    with pytest.raises(BadInput, match=r"figures\.Webscope"):
+        compose(
+            ["experiment=cohen2019_table2", "experiment.published.figures={Webscope L4:{R_diff:{f_FF:much}}}"], "study"
+        )
+
+
+def sketched(of: Study) -> pl.DataFrame:
+    """As `as_trials`, from overrides alone: composing every run takes its time."""
+    runs = []
+    for number, point in enumerate(of.points()):
+        given = dict(text.split("=", 1) for text in point.overrides)
+        config = {
+            "choices": {group: given[group] for group in ("ranker", "policy", "selector", "objective")},
+            "function": {given["function"]: {}},
+            "collection": {"path": given["collection.path"].strip("'")},
+            "validation": {"measure": given["validation.measure"]},
+            "seed": 0,
+        }
+        swept = tuple((key, given[key]) for key in point.swept if key in given)
+        runs.append(Planned(f"run-{number:03}", point.overrides, swept, config))
+    return as_trials(runs)
+
+
+PICKS = {1: ["random"], 2: ["random"], 3: ["top"], 4: ["top"]}
+BOTH = {version: ["random", "top"] for version in (1, 2, 3, 4)}
+METHODS: dict[str, tuple[dict[int, list[str]], list[int]]] = {
+    "pu2021_table1": ({4: [""]}, [2]),
+    "pu2021_table2": (PICKS, [2]),
+    "pu2021_table3": (BOTH, [2, 3]),
+    "pu2021_figure5": ({3: ["top"], 4: ["top"]}, [1, 2, 3]),
+}
+"""Of each experiment the picks of each strategy, and the numbers of its levels."""
+
+
+@pytest.mark.parametrize("scale", ["paper", "medium", "small", "tiny"])
+@pytest.mark.parametrize("name", PU)
+def test_strategies_picks_and_levels_are_the_papers(name: str, scale: str) -> None:
+    picks, depths = METHODS[name]
+    wanted = [("sir_v0", "", 0)]
+    for version, every in picks.items():
+        of = depths if version > 2 else depths[:1]
+        wanted += [(f"sir_v{version}", pick, depth) for pick in every for depth in of]
+    found = []
+    for point in study(name, f"scale={scale}").points():
+        given = dict(text.split("=", 1) for text in point.overrides)
+        levels = given.get("objective.levels", "")
+        found.append((given["objective"], given.get("objective.pick", ""), len(items_of(levels)) if levels else 0))
+    assert sorted(found) == sorted(wanted)
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "block", "levels"),
+    [
+        ("pu2021_table1", "paper", 88, [48, 16]),
+        ("pu2021_table2", "medium", 88, [48, 16]),
+        ("pu2021_table2", "small", 24, [12, 6]),
+        ("pu2021_table3", "paper", 88, [48, 16, 8]),
+        ("pu2021_table3", "small", 24, [12, 6, 3]),
+        ("pu2021_figure5", "small", 24, [12, 6, 3]),
+        ("pu2021_figure5", "tiny", 12, [6, 4, 2]),
+    ],
+)
+def test_a_scale_has_blocks_and_levels_of_its_own(name: str, scale: str, block: int, levels: list[int]) -> None:
+    of = study(name, f"scale={scale}")
+    (random,), (deepest,) = (plan(of.points()[place], [], [0]) for place in (0, -1))
+    for run in (random, deepest):
+        check(run.config)
+        assert run.config["sampling"]["negatives"] == block - 1
+    assert set(random.config["objective"]) == {"_target_"}
+    assert deepest.config["objective"]["levels"] == levels
+    if scale == "paper":
+        assert deepest.config["training"]["batch_size"] == 4
+        assert deepest.config["optimizer"]["lr"] == 5e-5
+
+
+@pytest.mark.parametrize("scale", ["paper", "small", "tiny"])
+@pytest.mark.parametrize("name", PU)
+def test_every_method_of_pu_has_a_run_beside_it(name: str, scale: str) -> None:
+    checkpoints = "a/wlp,a/ict,a/prop" if name == "pu2021_table1" else "a/bert,a/electra"
+    of = study(name, f"scale={scale}", f"ranker.checkpoint={checkpoints}")
+    published = Published.model_validate(of.design["published"])
+    found = matches(published, sketched(of))
+    assert {len(ours) for ours in found.values()} == ({1} if name in ("pu2021_table1", "pu2021_table2") else {2})
+    ours = [method for methods in found.values() for method in methods]
+    assert len(set(ours)) == len(ours)
+    for methods in published.figures.values():
+        assert methods.keys() == published.methods.keys()
+        assert {frozenset(columns) for columns in methods.values()} == {frozenset(published.measures)}
+    given = dict(text.split("=", 1) for text in of.points()[0].overrides)
+    measures = {"RR@100", "RR@10", "AP@20", "nDCG@20"}
+    assert set(published.measures.values()) <= set(given["measures"].strip("[]").split(",")) == measures
+
+
+def test_a_checkpoint_that_is_no_electra_stands_for_bert() -> None:
+    of = study("pu2021_table2", "scale=tiny", "ranker.checkpoint=some/minilm")
+    found = matches(Published.model_validate(of.design["published"]), sketched(of))
+    assert found["BERT + V3"] == [("cross_encoder", "bm25 · uniform · objective=sir_v3 pick=top")]
+    assert found["ELECTRA + V3"] == []
+
+
+def test_lists_may_come_from_run_files() -> None:
+    files = ["function=run_file", "function.run_file.path=a", "origin=[run_file]", "origin.run_file.path=b"]
+    of = study("pu2021_table2", "scale=small", *files, "validation.origin=run_file")
+    (run,) = plan(of.points()[-1], [], [0])
+    assert (*run.config["function"], *run.config["origin"]) == ("run_file", "run_file")
+    assert run.config["validation"]["origin"] == "run_file"
+
+
+def test_other_levels_may_be_asked_for() -> None:
+    points = study("pu2021_table3", "scale=small", "objective.levels=[10,5]").points()
+    levels = [text for point in points for text in point.overrides if text.startswith("objective.levels")]
+    assert levels == ["objective.levels=[10,5]"] * 8
+    assert len(points) == 9
+    (run,) = plan(study("pu2021_table2", "scale=small", "objective.levels=[48]").points()[-1], [], [0])
+    with pytest.raises(BadInput, match=r"block of 1 \+ 23 documents can't be compressed to 48"):
+        check(run.config)
+
+
+def test_a_missing_checkpoint_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert command("study", "experiment=pu2021_table2", "scale=small", f"out={tmp_path / 'out'}") == 2
+    said = capsys.readouterr().err.strip()
+    assert said.startswith("pyrite: ranker.checkpoint has no default; give it with ranker.checkpoint=")
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def table_2(base: list[str], ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two rewards of table 2, an agent each, on the made-up collection."""
+    out = tmp_path_factory.mktemp("studies") / "table_2"
+    learn = ",".join(f"['reward={reward}','episodes=2','copies=2','random_baseline=0']" for reward in ("diff", "raw"))
+    mine = [text for text in base if not text.startswith("scale=")]
+    few = ["scale=tiny", "training.max_epochs=1", "policy.agent=3", f"policy.learn={learn}", "seeds=1"]
+    assert command("study", "experiment=cohen2019_table2", *mine, *few, "concurrent=1", f"out={out}") == 0
+    return out
+
+
+def test_a_study_learns_its_agents_and_says_how_reliably(table_2: Path) -> None:
+    assert len(list((table_2 / "agents").iterdir())) == 2
+    trials = pl.read_parquet(table_2 / "trials.parquet")
+    assert trials["status"].to_list() == ["done"] * 3
+    rates = pl.read_csv(table_2 / "convergence.csv")
+    assert rates["agents"].unique().to_list() == [1]
+    assert set(rates["rate"]) <= {0.0, 1.0}
+    chance = trials.filter(policy="random")["bm25:AP@10"].mean()
+    assert rates.filter(candidates="bm25", measure="AP@10")["random_mean"].to_list() == [pytest.approx(chance)] * 2
+
+
+def test_its_report_has_the_papers_figures(table_2: Path) -> None:
+    page = (table_2 / "report.html").read_text()
+    for part in ("Beside Cohen et al. 2019, table 2", "Webscope L4; here made_up", "31%", "How reliably it is learned"):
+        assert part in page
+    before = {name: (table_2 / name).read_bytes() for name in ("convergence.csv", "report.html")}
+    assert command("report", str(table_2)) == 0
+    assert {name: (table_2 / name).read_bytes() for name in before} == before

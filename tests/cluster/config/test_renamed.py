@@ -1,0 +1,29 @@
+"""Tests of `cluster.config.renamed`."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.config.compose import compose
+from cluster.config.renamed import RENAMED, new_name
+from ranking.errors import BadInput
+
+
+def test_an_old_name_is_refused_with_the_new_one() -> None:
+    with pytest.raises(BadInput, match=r"function\.dense\.refresh\.on_lost_index now"):
+        compose(["ranker=bi_encoder", "function=dense", "function.dense.refresh.on_loss=continue"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("hold=4", "decision_every"), ("yardstick=0", "random_baseline"), ("panel.size=9", "validation_sample.size")],
+)
+def test_old_names_of_a_learning_are_refused_with_the_new_ones(old: str, new: str) -> None:
+    with pytest.raises(BadInput, match=rf"{new} now"):
+        compose([old], "learn")
+
+
+def test_other_options_of_that_name_are_left_alone() -> None:
+    assert new_name("on_loss") is None
+    assert compose([], "learn")["on_loss"] == "repeat"
+    assert not set(RENAMED) & set(RENAMED.values())

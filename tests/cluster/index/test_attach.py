@@ -1,0 +1,131 @@
+"""What a run asks of the cluster for its negative indexes, and what it goes on with when it has lost one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster.config.compose import compose
+from cluster.index.attach import attach_indexes, check_room, demand, live_functions, reserved
+from cluster.index.build import EncoderOptions
+from cluster.index.corpus import PreparedCorpus
+from cluster.index.stale_results import LastAnswers
+from cluster.runs.artifacts import Preparation
+from ranking.errors import BadInput
+from ranking.index import IndexOptions
+from sampling.retrieval.dense import Dense, Refresh
+from sampling.retrieval.negative_index import Answer
+from tests.cluster.index.toy_corpus import WordSums
+
+
+def config_of(mode: str = "lagged", workers: int = 1, **index: Any) -> dict[str, Any]:
+    return {
+        "function": {"bm25": {"_target_": "any"}, "dense": {"_target_": "any", "refresh": {"mode": mode}}},
+        "resources": {"cpu": 2, "gpu": 0.5, "workers": workers, "placement": "pack"},
+        "index": index,
+        "cache": None,
+    }
+
+
+@pytest.mark.parametrize(("mode", "live"), [("lagged", True), ("async", True), ("sync", False), ("never", False)])
+def test_only_indexes_that_are_built_beside_the_training_live_on_actors(mode: str, live: bool) -> None:
+    assert live_functions(config_of(mode)) == (["dense"] if live else [])
+    assert len(reserved(config_of(mode))) == live
+
+
+def test_a_trial_sets_aside_what_its_encoders_take() -> None:
+    config = config_of(encoders=3, cpu=0.5, gpu=0.25)
+    assert reserved(config) == [{"CPU": 0.5, "GPU": 0.25}] * 3
+    assert demand(config) == {"CPU": 1.5, "GPU": 0.75}
+    assert reserved(config_of(encoders=2)) == [{"CPU": 1.0}] * 2
+    assert reserved(config_of(workers=2)) == []  # what is free must do
+
+
+def test_encoders_that_would_never_come_are_refused() -> None:
+    check_room(config_of(encoders=2), {"CPU": 4, "GPU": 1})
+    check_room(config_of("sync", encoders=9), {"CPU": 2, "GPU": 1})
+    with pytest.raises(BadInput, match=r"index.cpu: a run and the encoders of its index ask for 5 CPUs .* has 4"):
+        check_room(config_of(encoders=3), {"CPU": 4, "GPU": 1})
+    with pytest.raises(BadInput, match=r"index.gpu.* 1.5 GPUs .* has 1;"):
+        check_room(config_of(gpu=1), {"CPU": 4, "GPU": 1})
+    with pytest.raises(BadInput, match=r"ask for 5 CPUs"):
+        check_room(config_of(workers=2), {"CPU": 4, "GPU": 1})
+
+
+@pytest.mark.parametrize("wrong", [{"encoders": 0}, {"cpu": 0}, {"gpu": -1}])
+def test_encoders_of_nothing_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match=f"index.{next(iter(wrong))}"):
+        EncoderOptions(**wrong)
+
+
+def training_of(ranker: Any, documents: int = 60) -> Any:
+    encoded = SimpleNamespace(documents=range(documents), queries=range(12))
+    return SimpleNamespace(ranker=ranker, encoded=encoded)
+
+
+def test_an_index_is_stated_before_it_starts_and_given_to_its_function(tmp_path: Path) -> None:
+    dense, bm25 = Dense(refresh=Refresh("lagged")), SimpleNamespace()
+    said: list[str] = []
+    config = config_of() | {"cache": str(tmp_path)}
+    functions: Any = {"bm25": bm25, "dense": dense}
+    with attach_indexes(functions, training_of(WordSums()), config, "a run/of mine", said.append) as attached:
+        (index,) = attached.indexes.values()
+        assert dense._served is index
+        assert index.name.startswith("negative-index:a run/of mine:dense#")
+        assert index.folder.parent == tmp_path / "indexes" / "a_run_of_mine-dense"
+    assert said == [
+        "the negative index takes 0.00 MB of memory, 0.00 MB while a new version takes over, 0.00 MB on disk"
+    ]
+    assert attach_indexes(functions, training_of(object()), config_of("sync"), "run").indexes == {}
+
+
+def test_what_can_not_be_searched_or_does_not_fit_is_refused(tmp_path: Path) -> None:
+    functions: Any = {"dense": Dense(refresh=Refresh("lagged"))}
+    config = config_of() | {"cache": str(tmp_path)}
+    with pytest.raises(BadInput, match="object has no vectors that an index could search; choose ranker=bi_encoder"):
+        attach_indexes(functions, training_of(object()), config, "run")
+    with pytest.raises(BadInput, match=r"the negative index takes .* GB of memory and .* GB are free"):
+        attach_indexes(functions, training_of(WordSums(), 10**12), config, "run")
+    functions["dense"].index = IndexOptions("Nonsense7")
+    with pytest.raises(BadInput, match="faiss makes no index 'Nonsense7'"):
+        attach_indexes(functions, training_of(WordSums()), config, "run")
+
+
+def test_last_answers_are_kept_by_query() -> None:
+    last = LastAnswers()
+    scores = np.array([[3, 2], [5, 1]], np.float32)
+    last.note(np.array([4, 7]), Answer(np.array([[1, 2], [3, 4]], np.int32), scores, 0, 0))
+    last.note(np.array([7]), Answer(np.array([[8, 9]], np.int32), scores[:1], 1, 10))
+    answer = last.recall(np.array([7, 5, 4]), 3)
+    assert answer.documents.tolist() == [[8, 9, -1], [-1, -1, -1], [1, 2, -1]]
+    assert answer.scores.tolist() == [[3, 2, -np.inf], [-np.inf] * 3, [3, 2, -np.inf]]
+    assert (answer.version, answer.step) == (0, 0)
+    assert last.recall(np.array([7]), 1).version == 1
+    assert (last.recalled, last.missing) == (4, 1)
+    assert last.recall(np.array([99]), 1).version == -1
+
+
+def test_last_scores_are_those_of_the_same_documents() -> None:
+    last, documents = LastAnswers(), np.array([[1, 2], [3, -1]])
+    last.note_scores(np.array([4, 7]), documents, np.array([[0.5, 0.25], [1, -np.inf]], np.float32))
+    assert last.recall_scores(np.array([7, 4]), documents[::-1]).tolist() == [[1, -np.inf], [0.5, 0.25]]
+    assert last.recall_scores(np.array([4, 9]), np.array([[2, 1], [1, 2]])).tolist() == [[-np.inf] * 2] * 2
+
+
+def test_actors_read_what_a_run_reads(base: list[str]) -> None:
+    config = compose([*base, "function=bm25", "function.bm25.k1=1.2"])
+    corpus = PreparedCorpus(config)
+    encoded = Preparation().part(config, "base").encoded  # type: ignore[union-attr]
+    documents, queries = corpus.texts()
+    assert (documents.tokens == encoded.documents.tokens).all()
+    assert (queries.offsets == encoded.queries.offsets).all()
+    found = corpus.bm25(np.array([3, 5]), 4)
+    lists = Preparation().part(config | {"sampling": {"guard": {"_target_": "sampling.guard.Guard"}}}, "origin:bm25")
+    assert found.documents.shape == (2, 4)
+    assert lists is not None
+    with pytest.raises(TypeError, match="FeedForward has no vectors to search"):
+        corpus.ranker()

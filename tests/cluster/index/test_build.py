@@ -1,0 +1,97 @@
+"""One version of an index, built by encoder actors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster.index.build import EncoderOptions, IndexBuild
+from cluster.index.folder import IndexFolder, Publication, digest_of
+from ranking.checkpoint import to_bytes
+from ranking.errors import BadInput
+from ranking.index import IndexOptions
+from ranking.index_versions import IndexVersion
+from tests.cluster.index.toy_corpus import ToyCorpus, exact, weights_of
+
+CORPUS = ToyCorpus()
+ALL = np.arange(12)
+TWO = EncoderOptions(2, cpu=0.1)
+
+
+def version_of(build: IndexBuild, place: Path, step: int) -> IndexVersion:
+    """The version of the weights of a step."""
+    folder, content = IndexFolder(place), np.frombuffer(to_bytes(weights_of(step)), np.uint8)
+    publication = Publication(step, None, digest_of(content))
+    folder.publish(publication, content)
+    return build(folder, publication, 0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where poison for the encoders may lie."""
+    return tmp_path_factory.mktemp("encoders")
+
+
+@pytest.fixture(scope="module")
+def build(ray_session: None, folder: Path) -> Iterator[IndexBuild]:
+    """Two encoders, who take seven texts at once."""
+    import ray
+
+    build = IndexBuild(ToyCorpus(folder=str(folder)), IndexOptions(), TWO, 7)
+    yield build
+    for actor in build.pool.actors:
+        ray.kill(actor)
+
+
+def test_the_block_of_an_encoder_that_dies_is_done_again(build: IndexBuild, folder: Path, tmp_path: Path) -> None:
+    (folder / "poison").touch()
+    version = version_of(build, tmp_path, 5)
+    assert not (folder / "poison").exists()
+    documents, products = exact(CORPUS, weights_of(5), 9)
+    found = version.search(ALL, 9)
+    assert (found[0] == documents).all()
+    np.testing.assert_allclose(found[1], products, rtol=1e-5, atol=1e-6)
+
+
+def test_an_encoder_that_does_not_see_the_folder_hands_its_vectors_back(build: IndexBuild, tmp_path: Path) -> None:
+    import ray
+
+    weights = weights_of(1)
+    content = np.frombuffer(to_bytes(weights), np.uint8)
+    order = build.pool.actors[0].encode.remote(content, "one", 10, 14, False, str(tmp_path / "elsewhere"))
+    vectors = ray.get(order)
+    documents = CORPUS.texts()[0]
+    table = weights["table"].numpy()
+    for row, vector in enumerate(vectors):
+        tokens = documents.tokens[documents.offsets[10 + row] : documents.offsets[11 + row]]
+        np.testing.assert_allclose(vector, table[tokens].sum(0), rtol=1e-5, atol=1e-6)
+    assert not ray.get(
+        build.pool.actors[0].finish.remote(tmp_path / "no", tmp_path / "nowhere", 0, 0, "one", IndexOptions())
+    )
+
+
+def test_an_encoder_builds_the_index_of_faiss(build: IndexBuild, tmp_path: Path) -> None:
+    build.options = IndexOptions("HNSW16", probes=64)
+    version = version_of(build, tmp_path, 2)
+    assert (IndexFolder(tmp_path).place(2) / "faiss.index").is_file()
+    documents, _ = exact(CORPUS, weights_of(2), 3)
+    assert (version.search(ALL, 3)[0] == documents).mean() > 0.9
+    build.options = IndexOptions("IVF5000,Flat")
+    with pytest.raises(BadInput, match=r"^index.factory: 'IVF5000,Flat' can't be built from 60 vectors"):
+        version_of(build, tmp_path, 3)
+
+
+def test_there_may_be_more_encoders_than_blocks_and_no_documents_at_all(ray_session: None, tmp_path: Path) -> None:
+    import ray
+
+    build = IndexBuild(ToyCorpus(documents=0, queries=3), IndexOptions(), TWO, 7)
+    version = version_of(build, tmp_path, 0)
+    documents, scores = version.search(np.arange(3), 4)
+    assert (documents == -1).all()
+    assert (scores == -np.inf).all()
+    assert version.queries.shape == (3, 8)
+    for actor in build.pool.actors:
+        ray.kill(actor)

@@ -1,0 +1,54 @@
+"""What reports say of losses."""
+
+from __future__ import annotations
+
+from cluster.output.failure_summary import SHOWN, disturbances
+
+
+def test_nothing_is_said_where_nothing_was_lost() -> None:
+    assert disturbances([]) == []
+    straight = [{"event": "began", "verb": "study"}, {"event": "run started", "run": "a"},
+                {"event": "run reached", "run": "a", "step": 1}, {"event": "run ended", "run": "a"},
+                {"event": "run went on", "run": "a", "after": 3, "repeats": 0}, {"event": "finished"}]  # fmt: skip
+    assert disturbances(straight) == []
+
+
+def test_losses_and_what_was_repeated() -> None:
+    events = [
+        {"event": "run lost", "run": "a", "unit": "epoch", "reached": 7, "reason": "the worker died"},
+        {"event": "run went on", "run": "a", "unit": "epoch", "after": 5, "repeats": 2},
+        {"event": "run lost", "run": "a", "unit": "epoch", "reached": 9, "reason": "the node died"},
+        {"event": "run went on", "run": "a", "unit": "epoch", "after": 9, "repeats": 0},
+        {"event": "resumed", "verb": "study"},
+        {"event": "run went on", "run": "b", "unit": "epoch", "after": 0, "repeats": 1},
+        {"event": "run says", "run": "b", "line": "index#1 is lost; waiting"},
+        {"event": "run says", "run": "b", "line": "index#1 is back"},
+    ]
+    assert disturbances(events) == [
+        "It was interrupted and gone on with once.",
+        "1 run lost a process or a machine, twice in all.",
+        "3 epochs had to be run again; nothing of that is counted twice.",
+        "b: index#1 is lost; waiting.",
+        "a: lost at epoch 7 (the worker died); at epoch 9 (the node died), 2 epochs again.",
+        "b: interrupted, 1 epoch again.",
+    ]
+
+
+def test_of_a_learning_and_of_memory() -> None:
+    events = [
+        {"event": "lost", "says": "RankerHost was lost at episode 8; going on from the last state"},
+        {"event": "episodes lost", "count": 2},
+        {"event": "memory short", "line": "fewer at a time"},
+    ]
+    assert disturbances(events) == [
+        "RankerHost was lost at episode 8; going on from the last state.",
+        "2 episodes were cut short with the host of their ranker, and left out.",
+        "fewer at a time",
+    ]
+
+
+def test_of_many_runs_a_few_are_told_one_by_one() -> None:
+    events = [{"event": "run lost", "run": f"r{number}", "reached": 0} for number in range(SHOWN + 5)]
+    told = disturbances(events)
+    assert len(told) == 1 + SHOWN + 1
+    assert told[-1].startswith("… and 5 more runs")

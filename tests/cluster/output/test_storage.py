@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from cluster.output.storage import Storage
+from ranking.errors import BadInput
+
+
+def test_writes_whole_files_and_reads_them(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path / "out"))
+    assert storage.read("a/b.txt") is None
+    assert storage.names("a") == []
+    storage.write("a/b.txt", b"one")
+    storage.write("a/b.txt", b"two")
+    assert storage.read("a/b.txt") == b"two"
+    assert storage.names("a") == ["b.txt"]
+    assert [path.name for path in (tmp_path / "out" / "a").iterdir()] == ["b.txt"]
+    storage.delete("a/b.txt")
+    storage.delete("a/b.txt")
+    assert storage.names("a") == []
+
+
+def test_a_uri_is_a_folder_too(tmp_path: Path) -> None:
+    storage = Storage(f"file://{tmp_path}/out")
+    storage.write("x", b"1")
+    assert (tmp_path / "out" / "x").read_bytes() == b"1"
+    assert pickle.loads(pickle.dumps(storage)).read("x") == b"1"
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_what_the_killed_were_writing_is_tidied_away(scheme: str, tmp_path: Path) -> None:
+    storage = Storage(f"{scheme}{tmp_path}/out")
+    storage.tidy()
+    storage.write("runs/a.parquet", b"1")
+    for name in ("runs/a.parquet.0123abcd.part", "b.89ef0123.part", "mine.part"):
+        (tmp_path / "out" / name).write_bytes(b"")
+    storage.tidy()
+    left = sorted(path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*"))
+    assert left == ["mine.part", "runs/a.parquet"]
+
+
+def test_a_relative_place_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    storage = Storage("out")
+    copy = pickle.loads(pickle.dumps(storage))
+    monkeypatch.chdir("/")
+    copy.write("x", b"1")
+    assert (tmp_path / "out" / "x").is_file()
+
+
+def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="out="):
+        Storage(str(tmp_path / "file")).write("x", b"1")
+    with pytest.raises(BadInput):
+        Storage("nosuch://place")

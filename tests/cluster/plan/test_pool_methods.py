@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+
+from cluster.commands.pool import DEFAULT, read_arguments
+from cluster.config.compose import group_options
+from cluster.plan.pool_methods import split, variants
+from pooling.adjudicators.bandit.bandit import Bandit
+from ranking.errors import BadInput
+
+
+def test_all_stands_for_every_method_and_none_is_named_twice() -> None:
+    assert split(["method=mtf,mm,mtf"])[0] == ["mtf", "mm"]
+    assert split(["method=mm,all"])[0] == ["mm", *(name for name in group_options()["method"] if name != "mm")]
+    assert set(DEFAULT) <= set(group_options()["method"])
+
+
+def test_overrides_are_told_apart() -> None:
+    assert split(["method=mm", "method.mm.rate=0,1", "depth=10"]) == (["mm"], ["method.mm.rate=0,1"], ["depth=10"])
+
+
+def test_swept_options_make_a_variant_each_and_name_it() -> None:
+    found = variants(["mtf", "mm"], ["method.mm.rate=0,0.5", "method.mm.ties=first"], [])
+    assert [variant.label for variant in found] == ["mtf", "mm[rate=0]", "mm[rate=0.5]"]
+    built = found[1].build()
+    assert isinstance(built, Bandit)
+    assert (built.options().rate, built.options().random_ties) == (0.0, False)
+    assert found[1].overrides == ("method=mm", "method.mm.rate=0", "method.mm.ties=first")
+    assert found[1].identity != found[2].identity
+
+
+def test_a_preset_is_for_the_methods_that_are_there_and_the_user_has_the_last_word() -> None:
+    preset = ["method.mtf.judged=replay", "method.mtf.ties=first"]
+    (only,) = variants(["mm"], [], preset)
+    assert only.overrides == ("method=mm",)
+    (mtf,) = variants(["mtf"], ["method.mtf.ties=random"], preset)
+    options = mtf.build().options()  # type: ignore[union-attr]
+    assert (options.replays, options.random_ties) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["method=best"], "no method 'best'"),
+        (["method=mtf", "method.mm.rate=0"], "method.mm.rate is an option of none"),
+        (["method=mm", "method.mm.rats=0"], "no option method.mm.rats"),
+        (["method=mm", "method.mm.rate=fast"], "rate of Bandit is 'fast'"),
+        (["method=mm", "method.mm.rate=-1"], "rate is -1"),
+        (["method=mm", "method.mm.evidence=nobody"], "evidence of Bandit is 'nobody'"),
+        (["method=mm", "method.mm.rate=interval(0,1)"], "sweeps over an interval"),
+        (["method=mm", "method.mm.window=5", "method.mm.rate=0.0"], "another way to forget"),
+        (["depth=0"], "depth is 0"),
+        (["order=alphabetical"], "order is 'alphabetical'"),
+        (["method=mm", "baseline=mtf"], "baseline 'mtf' is none of the methods"),
+        (["preset=nobody2030"], "no preset 'nobody2030'"),
+        (["colour=red"], "no option colour"),
+        (["worth=false"], "worth is called ranking_quality now"),
+        (
+            ["method=mm", "method.mm.arm.prior={_target_: pooling.priors.Same}"],
+            "Same is called CommonPrior now; write pooling.priors.CommonPrior",
+        ),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_is_refused_in_one_line(arguments: list[str], says: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        read_arguments(arguments)
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)

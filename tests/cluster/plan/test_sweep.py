@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from cluster.config.compose import compose
+from cluster.plan.sweep import Interval, draws, given_seeds, identity, plan, points
+from ranking.errors import BadInput
+
+
+def texts(methods: list[list[str]], given: list[str]) -> list[str]:
+    return [" ".join(point.overrides) for point in points(methods, [], given)]
+
+
+MAIN = [["policy=fixed", "function=random,bm25", "selector=uniform,dynamic"], ["policy=random", "selector=uniform"]]
+
+
+def test_lines_are_united() -> None:
+    assert len(texts(MAIN, [])) == 5
+
+
+def test_what_the_user_gives_takes_the_place_of_a_lines() -> None:
+    assert texts(MAIN, ["policy=fixed", "function=bm25", "selector=top,uniform"]) == [
+        "policy=fixed function=bm25 selector=top",
+        "policy=fixed function=bm25 selector=uniform",
+    ]
+
+
+def test_a_line_whose_policy_has_nothing_to_choose_is_left_out() -> None:
+    assert all("policy=fixed" in text for text in texts(MAIN, ["function=bm25"]))
+    assert any("policy=random" in text for text in texts(MAIN, ["function=bm25", "policy=random"]))
+
+
+def test_a_policy_that_chooses_takes_the_functions_together() -> None:
+    found = texts([], ["policy=fixed,random", "function=random,bm25"])
+    assert found == [
+        "policy=fixed function=random",
+        "policy=fixed function=bm25",
+        "policy=random function=[random,bm25]",
+    ]
+
+
+def test_ranges_and_choices() -> None:
+    found = texts([], ["training.patience=range(1,4)", "objective=choice(softmax,hinge)"])
+    assert len(found) == 6
+    assert "training.patience=3 objective=hinge" in found
+
+
+def test_swept_names_what_varies_also_between_lines() -> None:
+    found = points([["selector=uniform", "sampling.negatives=1"], ["selector=dynamic"]], [], ["training.patience=1,2"])
+    assert all(set(point.swept) == {"selector", "sampling.negatives", "training.patience"} for point in found)
+
+
+def test_intervals_are_drawn_alike_for_all_methods() -> None:
+    found = points([], [], ["selector=uniform,dynamic", "optimizer.lr=tag(log,interval(1e-4,1e-2))"])
+    shares = draws(1, 4)
+    assert [point.at(shares[0])[-1] for point in found] == [found[0].at(shares[0])[-1]] * 2
+    values = [float(found[0].at(share)[-1].split("=")[1]) for share in shares]
+    assert len(set(values)) == 4
+    assert all(1e-4 <= value <= 1e-2 for value in values)
+
+
+def test_interval_scales() -> None:
+    assert Interval(1, 100, True, False).at(0.5) == pytest.approx(10)
+    assert Interval(0, 10, False, False).at(0.25) == 2.5
+    assert Interval(1, 5, False, True).at(0.6) == 3
+
+
+@pytest.mark.parametrize("text", ["a=interval(3,1)", "a=tag(log,interval(0,1))", "a=[", "=3"])
+def test_broken_sweeps(text: str) -> None:
+    with pytest.raises(BadInput):
+        points([], [], [text])
+
+
+def test_a_run_is_named_by_its_overrides(base: list[str]) -> None:
+    (point,) = points([], [], [*base, "selector=dynamic"])
+    runs = plan(point, [], [0, 1])
+    assert [run.config["seed"] for run in runs] == [0, 1]
+    assert runs[0].overrides[-1] == "seed=0"
+    assert runs[0].name != runs[1].name
+    again = plan(points([], [], list(runs[1].overrides))[0], [], [0])
+    assert again[0].name == runs[1].name
+    assert identity(again[0].config) == identity(runs[1].config)
+
+
+def test_the_main_job_has_seven_methods() -> None:
+    design = compose([], "study")["experiment"]
+    assert len(points(design["methods"], design["overrides"], [])) == 7
+
+
+def test_draws_fill_the_space() -> None:
+    shares = draws(2, 8)
+    assert shares.shape == (8, 2)
+    for column in shares.T:
+        assert sorted(math.floor(share * 8) for share in column) == list(range(8))
+
+
+def test_seeds_are_read_from_a_sweep() -> None:
+    assert given_seeds(["selector=top"]) == []
+    assert given_seeds(["seed=range(2,5)"]) == [2, 3, 4]
+    assert given_seeds(["seed=7,7,1"]) == [7, 1]
+    for text in ("seed=a,1", "seed=-1", "seed=interval(0,3)", "seed=true"):
+        with pytest.raises(BadInput):
+            given_seeds([text])
+
+
+def test_numbers_put_into_a_composed_point_are_what_composing_gives(base: list[str]) -> None:
+    sweep = ["optimizer.lr=tag(log,interval(1e-6,1e-2))", "training.patience=int(interval(1,4))"]
+    (point,) = points([], [], [*base, *sweep])
+    for shares in draws(2, 5):
+        (run,) = plan(point, point.at(shares), [3])
+        assert run.config == compose(run.overrides)
+    (refers,) = points([], [], [*base, "training.max_epochs=${training.patience}", sweep[1]])
+    for share in (0.0, 1.0):
+        (run,) = plan(refers, refers.at([share]), [0])
+        assert run.config["training"]["max_epochs"] == run.config["training"]["patience"]
+
+
+def test_names_are_names_of_files() -> None:
+    overrides = [f"+function.{'long' * 9}{number}=${{function.bm25}}" for number in range(9)]
+    (run,) = plan(points([], [], overrides)[0], [], [0])
+    assert len(run.name) < 128

@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+from scipy import stats
+
+from cluster.output.methods import BM25, with_methods
+from cluster.reports.analysis import summarise
+from cluster.reports.comparison import Runs, best_baselines, compare
+from cluster.reports.table import figure, table
+
+BASE = "policy=fixed function=bm25 selector=uniform"
+
+
+def row(summary: pl.DataFrame, method: str, candidates: str = "bm25", measure: str = "AP@100") -> dict[str, Any]:
+    return summary.filter(method=method, candidates=candidates, measure=measure).row(0, named=True)
+
+
+def of(trials: pl.DataFrame, policy: str, function: str, selector: str) -> np.ndarray:
+    chosen = trials.filter(policy=policy, function=function, selector=selector, status="done")
+    return chosen["bm25:AP@100"].to_numpy()
+
+
+def test_figures_are_those_of_the_runs(made_up_study: Any) -> None:
+    trials, _ = made_up_study(seeds=5)
+    summary = summarise(trials, BASE)
+    found = row(summary, "bm25 · dynamic")
+    values, best = of(trials, "fixed", "bm25", "dynamic"), of(trials, "fixed", "bm25", "uniform")
+    expected = {
+        "runs": 5,
+        "failed": 0,
+        "mean": values.mean(),
+        "std": values.std(ddof=1),
+        "min": values.min(),
+        "max": values.max(),
+        "against": "bm25 · uniform",
+        "difference": values.mean() - best.mean(),
+        "t_p": stats.ttest_ind(values, best).pvalue,
+        "ks_p": stats.ks_2samp(values, best).pvalue,
+        "baseline": "bm25 · uniform",
+        "baseline_t_p": stats.ttest_ind(values, best).pvalue,
+    }
+    assert {name: found[name] for name in expected} == {
+        name: pytest.approx(value) if isinstance(value, float) else value for name, value in expected.items()
+    }
+    assert found["min"] <= found["ci_low"] < found["mean"] < found["ci_high"] <= found["max"]
+
+
+def test_the_opponent_is_the_best_that_is_not_learned(made_up_study: Any) -> None:
+    summary = summarise(made_up_study()[0])
+    against = {name: row(summary, name)["against"] for name in summary["method"].unique() if name != BM25}
+    assert against == {
+        "learned(random+bm25) · uniform": "bm25 · uniform",
+        "bm25 · uniform": "bm25 · dynamic",  # the runner-up: the learned policy, though better, is no baseline
+        "bm25 · dynamic": "bm25 · uniform",
+        "random(random+bm25) · uniform": "bm25 · uniform",
+        "random · uniform": "bm25 · uniform",
+    }
+    assert row(summary, "random · uniform", "random")["against"] == "random(random+bm25) · uniform"
+
+
+def test_holm_counts_the_two_best_as_one_comparison(made_up_study: Any) -> None:
+    summary = summarise(made_up_study()[0])
+    rows = summary.filter(pl.col("ranker") != "bm25", candidates="bm25", measure="AP@100")
+    least = rows.sort("t_p").row(0, named=True)
+    assert least["t_p_holm"] == pytest.approx(4 * least["t_p"])  # five methods, four comparisons
+    two = made_up_study(methods=[("fixed", "bm25", s, m) for s, m in (("uniform", 0.3), ("top", 0.29))])[0]
+    first = row(summarise(two), "bm25 · uniform")
+    assert first["t_p_holm"] == first["t_p"]  # one comparison is not adjusted at all
+
+
+def test_marks_follow_the_adjusted_p(made_up_study: Any) -> None:
+    summary = summarise(made_up_study(seeds=6)[0])
+    for found in summary.filter(pl.col("ranker") != "bm25").iter_rows(named=True):
+        assert ("*" in found["marks"]) == (found["t_p_holm"] < 0.05)
+        assert ("†" in found["marks"]) == (found["ks_p_holm"] < 0.05)
+    assert row(summary, "random · uniform")["marks"] == "*†"
+    # With three runs no Kolmogorov-Smirnov test can find anything.
+    assert not summarise(made_up_study(seeds=3)[0])["marks"].str.contains("†").any()
+
+
+def test_bm25s_own_order_is_one_value(made_up_study: Any) -> None:
+    summary = summarise(made_up_study()[0])
+    own = row(summary, BM25, "random")
+    assert (own["ranker"], own["policy"], own["runs"], own["mean"], own["std"]) == ("bm25", "-", 1, 0.7, None)
+    varied = made_up_study()[0].with_columns(pl.int_range(pl.len()).cast(pl.Float64).alias("bm25:AP@100:bm25"))
+    assert row(summarise(varied), BM25)["runs"] == 20
+    none = made_up_study()[0].with_columns(pl.lit(None, pl.Float64).alias("bm25:AP@100:bm25"))
+    assert summarise(none).filter(ranker="bm25", candidates="bm25", measure="AP@100").is_empty()
+
+
+def test_order_of_rows(made_up_study: Any) -> None:
+    summary = summarise(made_up_study(rankers=("match_pyramid", "feed_forward"))[0])
+    places = summary.select("candidates", "measure", "ranker").unique(maintain_order=True).rows()
+    rankers = ("feed_forward", "match_pyramid", "bm25")
+    assert places == [(c, m, r) for c in ("bm25", "random") for m in ("AP@100", "RR@10") for r in rankers]
+    for _, part in summary.group_by("candidates", "measure", "ranker"):
+        assert part["mean"].is_sorted(descending=True)
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_order_of_trials_does_not_matter(made_up_study: Any, seed: int) -> None:
+    trials, _ = made_up_study(swept=[("objective", ["softmax", "hinge"])], seeds=6)
+    shuffled = trials.sample(fraction=1, shuffle=True, seed=seed)
+    assert summarise(shuffled).equals(summarise(trials))
+
+
+def test_the_seed_is_of_the_bootstrap_alone(made_up_study: Any) -> None:
+    trials, _ = made_up_study(seeds=6)
+    one, two = summarise(trials, seed=0), summarise(trials, seed=1)
+    assert not one.equals(two)
+    assert one.drop("ci_low", "ci_high").equals(two.drop("ci_low", "ci_high"))
+
+
+def test_other_methods_do_not_move_an_interval(made_up_study: Any) -> None:
+    trials, _ = made_up_study(seeds=6)
+    fewer = trials.filter(pl.col("function") == "bm25")
+    assert row(summarise(trials), "bm25 · dynamic")["ci_low"] == row(summarise(fewer), "bm25 · dynamic")["ci_low"]
+
+
+def test_swept_names_make_methods_and_numbers_are_pooled(made_up_study: Any) -> None:
+    swept = [("training.rate", ["1e-3", "0.01"]), ("objective", ["softmax", "hinge"])]
+    summary = summarise(made_up_study(swept=swept)[0])
+    assert summary.columns[5:7] == ["objective", "method"]
+    assert "training.rate" not in summary.columns
+    assert row(summary, "bm25 · uniform · objective=hinge")["runs"] == 2
+    assert set(summary["objective"]) == {"softmax", "hinge", "-"}
+
+
+def test_a_swept_key_never_hides_a_column(made_up_study: Any) -> None:
+    summary = summarise(made_up_study(swept=[("candidates", ["a", "b"])])[0])
+    assert set(summary["candidates"]) == {"bm25", "random"}
+    assert set(summary["swept.candidates"]) == {"a", "b", "-"}
+
+
+def test_objectives_are_told_apart_when_no_sweep_says_so(made_up_study: Any) -> None:
+    trials, _ = made_up_study()
+    other = trials.with_columns(objective=pl.lit("hinge"), run=pl.format("{}-hinge", "run"))
+    assert with_methods(pl.concat([trials, other]))["method"].n_unique() == 10
+    # Rankers that have one each are told apart already.
+    own = other.with_columns(ranker=pl.lit("match_pyramid"))
+    assert with_methods(pl.concat([trials, own]))["method"].n_unique() == 5
+
+
+def test_collections_are_families_of_their_own(made_up_study: Any) -> None:
+    one, two = made_up_study()[0], made_up_study(collection="medquad")[0]
+    summary = summarise(pl.concat([one, two]))
+    assert summary.filter(collection="pydocs").equals(summarise(one))
+    same_name = two.with_columns(collection=pl.lit("pydocs"), fingerprint=pl.lit("fedcba9876543210"))
+    names = summarise(pl.concat([one, same_name]))["collection"].unique().sort().to_list()
+    assert names == ["pydocs (01234567)", "pydocs (fedcba98)"]
+
+
+def test_failed_runs_are_counted(made_up_study: Any) -> None:
+    summary = summarise(made_up_study(failed=5)[0])
+    lost, hurt = row(summary, "random · uniform"), row(summary, "bm25 · uniform")
+    assert (lost["runs"], lost["failed"], lost["mean"], lost["against"], lost["marks"]) == (0, 4, None, None, "")
+    assert (hurt["runs"], hurt["failed"]) == (3, 1)
+    assert (
+        summary.filter(ranker="feed_forward", candidates="bm25", measure="AP@100")["method"][-1] == "random · uniform"
+    )
+
+
+def test_one_run_a_method_has_no_tests(made_up_study: Any) -> None:
+    found = row(summarise(made_up_study(seeds=1)[0]), "bm25 · dynamic")
+    assert found["difference"] < 0
+    assert all(found[name] is None for name in ("std", "ci_low", "t_p", "t_p_holm", "ks_p", "effect"))
+    assert found["marks"] == ""
+
+
+def test_no_done_runs(made_up_study: Any) -> None:
+    trials, _ = made_up_study(failed=100)
+    assert summarise(trials)["runs"].sum() == 0
+    assert summarise(trials.clear()).is_empty()
+    assert summarise(trials.select(pl.exclude("^.*:.*$"))).is_empty()
+
+
+@pytest.mark.parametrize("baseline", ["policy=fixed", "policy=nope", "colour=red", "", "policy"])
+def test_a_baseline_that_is_not_one_method(made_up_study: Any, baseline: str) -> None:
+    with pytest.raises(Exception, match="policy=fixed function=bm25 selector=dynamic;") as raised:
+        summarise(made_up_study()[0], baseline)
+    assert type(raised.value).__name__ == "BadInput"
+
+
+def test_a_baseline_of_one_ranker(made_up_study: Any) -> None:
+    trials, _ = made_up_study(rankers=("feed_forward", "match_pyramid"))
+    summary = summarise(trials, f"{BASE} ranker=feed_forward")
+    compared = summary.filter(pl.col("baseline").is_not_null())
+    assert set(compared["ranker"]) == {"feed_forward"}
+    assert "bm25 · uniform" not in set(compared["method"])
+
+
+def test_comparison_by_hand() -> None:
+    def runs(name: str, policy: str, values: list[float]) -> Runs:
+        return Runs({"method": name, "policy": policy}, np.array(values), 0)
+
+    a, b = runs("a", "fixed", [1.0, 2.0, 3.0]), runs("b", "learned", [4.0, 5.0, 6.0])
+    assert best_baselines([a, b]) == {"b": a}
+    tests = compare([a, b], best_baselines([a, b]))
+    assert tests["b"] == pytest.approx(
+        {"difference": 3, "t_p": 0.021312, "t_p_holm": 0.021312, "ks_p": 0.1, "ks_p_holm": 0.1, "effect": 3},
+        abs=1e-6,
+    )
+
+
+def test_summary_survives_csv(made_up_study: Any) -> None:
+    summary = summarise(made_up_study()[0], BASE)
+    again = pl.read_csv(summary.write_csv().encode(), schema=summary.schema)
+    assert again.drop("marks").equals(summary.drop("marks"))
+    assert again["marks"].fill_null("").equals(summary["marks"])
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.1234567, ".1235"), (1.0, "1.0000"), (-0.05, "-.0500"), (None, "–")])
+def test_figures_in_tables(value: float | None, text: str) -> None:
+    assert figure(value) == text
+
+
+def test_the_table_fits_a_terminal_and_shows_all(made_up_study: Any) -> None:
+    summary = summarise(made_up_study(rankers=("feed_forward", "match_pyramid"), failed=1)[0])
+    out = io.StringIO()
+    Console(file=out, width=100).print(table(summary))
+    text = out.getvalue()
+    assert "…" not in text
+    lines = text.splitlines()
+    assert [line for line in lines if "bm25 · dynamic" in line and "±" in line][1:]
+    assert any(BM25 in line and ".5000" in line and ".7000" in line for line in lines)
+    assert "3 (1 failed)" in text
+    assert "RR@10" not in text
+    Console(file=out, width=100).print(table(summary, "RR@10"))
+    assert "RR@10" in out.getvalue()
+    Console(file=out).print(table(summary.clear()))

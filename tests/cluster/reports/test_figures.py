@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import struct
+import sys
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from cluster.reports.analysis import summarise
+from cluster.reports.canvas import COLOURS, INK, looks, png, svg
+from cluster.reports.figures import curves, density, runs
+from cluster.reports.hyperparameters import hyperparameters
+from cluster.reports.per_query import differences, histogram
+
+MEASURE = "AP@100"
+
+
+def titles(figure: Figure) -> list[str]:
+    return [ax.get_title(loc="left") for ax in figure.axes]
+
+
+def drawn(figure: Figure, panel: int) -> dict[str, int]:
+    """How many lines (of a curve, not of marks) each colour has in a panel."""
+    count: dict[str, int] = {}
+    for line in figure.axes[panel].lines:
+        if line.get_marker() in ("", "None", None):
+            count[str(line.get_color())] = count.get(str(line.get_color()), 0) + 1
+    return count
+
+
+def test_a_panel_a_ranker_and_origin(made_up_study: Any) -> None:
+    trials, _ = made_up_study(rankers=("feed_forward", "match_pyramid"))
+    expected = [f"{r} · {o} candidates" for r in ("feed_forward", "match_pyramid") for o in ("bm25", "random")]
+    assert titles(density(trials, MEASURE)) == expected
+    assert titles(runs(trials, summarise(trials), MEASURE)) == expected
+    assert titles(curves(trials))[1] == "feed_forward · training loss"
+
+
+def test_too_few_or_equal_runs_have_no_density(made_up_study: Any) -> None:
+    trials, _ = made_up_study(seeds=2)
+    assert set(drawn(density(trials, MEASURE), 0)) == {INK}
+    equal = made_up_study(seeds=4)[0].with_columns(pl.lit(0.25).alias("bm25:AP@100"))
+    figure = density(equal, MEASURE)
+    assert set(drawn(figure, 0)) == {INK}
+    assert len(drawn(figure, 1)) == 6
+
+
+def test_one_colour_a_method_everywhere(made_up_study: Any) -> None:
+    trials, _ = made_up_study()
+    look = looks(["bm25 · dynamic", "bm25 · uniform"])
+    assert [look[name].colour for name in sorted(look)] == list(COLOURS[:2])
+    many = looks(f"method {i}" for i in range(20))
+    assert len({(one.colour, one.line) for one in many.values()}) == 20
+    both = [{text.get_text() for text in f.legends[0].texts} for f in (density(trials, MEASURE), curves(trials))]
+    assert both[0] == both[1]
+
+
+def test_colours_are_told_apart_on_white_and_on_black() -> None:
+    for colour in COLOURS:
+        light = np.dot(np.array(to_rgb(colour)) ** 2.2, (0.2126, 0.7152, 0.0722))
+        assert 1.05 / (light + 0.05) > 2
+        assert (light + 0.05) / 0.06 > 2
+
+
+def test_a_run_that_stopped_keeps_its_last_value(made_up_study: Any) -> None:
+    trials, _ = made_up_study(seeds=2, methods=[("fixed", "bm25", "uniform", 0.3)])
+    trials = trials.with_columns(curve_validation=pl.Series([[0.1, 0.3, 0.5], [0.2]]))
+    thick, thin = curves(trials).axes[0].lines
+    assert list(thick.get_ydata()) == pytest.approx([0.15])
+    assert list(thin.get_ydata()) == pytest.approx([0.15, 0.25, 0.35])
+
+
+def test_hyperparameters_on_their_scales(made_up_study: Any) -> None:
+    swept = [("rate", ["1e-4", "1e-2"]), ("width", ["64", "128"]), ("pooling", ["mean", "max"])]
+    figure = hyperparameters(made_up_study(swept=swept)[0], MEASURE)
+    assert figure is not None
+    shown = {ax.get_xlabel(): ax for ax in figure.axes}
+    assert shown["rate"].get_xscale() == "log"
+    assert shown["width"].get_xscale() == "linear"
+    assert [text.get_text() for text in shown["width"].get_xticklabels()] == ["64", "128"]
+    assert [text.get_text() for text in shown["pooling"].get_xticklabels()] == ["max", "mean"]
+
+
+def test_nothing_swept_has_no_figure(made_up_study: Any) -> None:
+    assert hyperparameters(made_up_study()[0], MEASURE) is None
+    assert hyperparameters(made_up_study(swept=[("rate", ["1e-3"])])[0], MEASURE) is None
+
+
+def test_differences_by_hand() -> None:
+    trials = pl.DataFrame(
+        {
+            "run": ["a0", "a1", "b0"],
+            "seed": [0, 1, 0],
+            "selector": ["uniform", "uniform", "top"],
+            "swept": [[], [], []],
+            "bm25:RR": [0.7, 0.6, 0.5],
+        }
+    ).with_columns(
+        ranker=pl.lit("ff"),
+        policy=pl.lit("fixed"),
+        function=pl.lit("bm25"),
+        objective=pl.lit("softmax"),
+        status=pl.lit("done"),
+        collection=pl.lit("c"),
+        fingerprint=pl.lit("f"),
+    )
+    queries = pl.DataFrame(
+        {
+            "run": ["a0", "a0", "a0", "a1", "a1", "a1", "b0", "b0", "b0", "b0"],
+            "query": ["1", "2", "3", "1", "2", "3", "1", "2", "3", "4"],
+            "origin": "bm25",
+            "RR": [1.0, 0.5, 0.2, 0.5, 0.5, 0.2, 0.25, 0.5, 0.6, 1.0],
+        }
+    )
+    found = differences(trials, queries, summarise(trials), "RR").row(0, named=True)
+    assert (found["first"], found["second"]) == ("bm25 · uniform", "bm25 · top")
+    assert found["differences"] == pytest.approx([0.5, 0.0, -0.4])
+    assert (found["wins"], found["ties"], found["losses"]) == (1, 1, 1)
+    assert found["difference"] == pytest.approx(0.1 / 3)
+    assert found["p"] == pytest.approx(found["p_holm"])
+
+
+def test_no_differences_without_two_methods_or_queries(made_up_study: Any) -> None:
+    trials, queries = made_up_study(methods=[("fixed", "bm25", "uniform", 0.3)])
+    compared = differences(trials, queries, summarise(trials), MEASURE)
+    assert compared.is_empty()
+    assert histogram(compared, MEASURE) is None
+    trials, _ = made_up_study()
+    assert differences(trials, pl.DataFrame(), summarise(trials), MEASURE).is_empty()
+
+
+def test_same_figure_same_bytes(made_up_study: Any) -> None:
+    trials, _ = made_up_study()
+    one, two = runs(trials, summarise(trials), MEASURE), runs(trials, summarise(trials), MEASURE)
+    assert png(one) == png(two)
+    assert svg(one, "runs") == svg(two, "runs")
+
+
+def test_png_is_whole(made_up_study: Any) -> None:
+    image = png(curves(made_up_study()[0]))
+    assert image.startswith(b"\x89PNG")
+    assert struct.unpack(">I", image[16:20]) == (1500,)
+
+
+def test_svg_is_an_element_in_the_page_colours(made_up_study: Any) -> None:
+    element = svg(curves(made_up_study()[0]), 'a "name" <1>')
+    root = ElementTree.fromstring(element)
+    assert root.tag.endswith("svg")
+    assert "viewBox" in root.attrib
+    assert "width" not in root.attrib
+    assert root.attrib["aria-label"] == 'a "name" <1>'
+    assert INK not in element
+    assert "currentColor" in element
+
+
+def test_labels_of_svg_axes_are_not_rounded() -> None:
+    from cluster.reports.canvas import grid
+
+    figure, (ax,) = grid(["one"], ["two"], 2.0)
+    ax.set_xticks([0.125], ["0.12512"])
+    assert ">0.12512<" in svg(figure, "ticks")
+
+
+def test_no_global_figure_is_left(made_up_study: Any) -> None:
+    density(made_up_study()[0], MEASURE)
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or not pyplot.get_fignums()
+
+
+def test_no_done_runs_draw_nothing(made_up_study: Any) -> None:
+    trials, _ = made_up_study(failed=100)
+    for figure in (density(trials, MEASURE), runs(trials, summarise(trials), MEASURE), curves(trials)):
+        assert png(figure)

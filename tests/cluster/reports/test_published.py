@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import polars as pl
+import pytest
+
+from cluster.config.schema import Published
+from cluster.reports.analysis import summarise
+from cluster.reports.convergence import convergence
+from cluster.reports.finalize import own_baseline
+from cluster.reports.paper_mapping import matches, stand_ins
+from cluster.reports.published import beside, printed, read_published
+from cluster.reports.report import render
+from ranking.errors import BadInput
+
+PAPER: dict[str, Any] = {
+    "source": "Somebody 2001, table 3",
+    "collections": {"News": "medquad", "Mail": "cranfield"},
+    "rankers": {"f": "feed_forward"},
+    "methods": {
+        "BM25": "policy=fixed function=bm25",
+        "AC": "policy=learned policy.learn=[reward=diff]",
+        "IRGAN": "selector=adversarial",
+    },
+    "figures": {
+        "News": {"BM25": {"f": ".25 ± .029"}, "AC": {"f": ".5 ± .011 *†"}, "IRGAN": {"f": ".0557"}},
+        "Mail": {"BM25": {"f": ".125"}},
+    },
+    "convergence": {"News": {"AC": {"f": 0.31}}},
+    "says": ["AC is <best>."],
+    "differs": ["MedQuAD for News & more."],
+}
+RUNS: list[tuple[str, float | None]] = [
+    ("policy=fixed function=bm25", 0.20),
+    ("policy=fixed function=bm25", 0.30),
+    ("policy=random", 0.10),
+    ("policy=learned policy.agent=0 policy.learn=['agent=ac','reward=diff']", 0.40),
+    ("policy=learned policy.agent=1 policy.learn=['agent=ac','reward=diff']", 0.05),
+    ("policy=learned policy.agent=0 policy.learn=['agent=ac','reward=raw']", 0.15),
+]
+
+
+def cells(html: str) -> list[list[str]]:
+    """The text of each row of the first table, a cell an item."""
+    table = html[html.index("<table") : html.index("</table")]
+    return [
+        [re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", cell)).strip() for cell in re.findall(r"<t[dh].*?</t[dh]>", row)]
+        for row in re.findall(r"<tr>.*?</tr>", table)
+    ]
+
+
+def section(trials: pl.DataFrame, paper: dict[str, Any] | None = None, given: tuple[str, ...] = ()) -> str:
+    published = Published.model_validate(paper or PAPER)
+    return "".join(beside(published, trials, summarise(trials), convergence(trials), given))
+
+
+def test_the_papers_figures_stand_beside_ours(written_trials: Any) -> None:
+    rows = cells(section(written_trials(RUNS)))
+    assert rows == [
+        ["method", "f, paper", "f, here", "f rate, paper", "f rate, here", "runs"],
+        ["News; here medquad"],
+        ["BM25 bm25 · uniform", ".25 ± .029", ".2500 ± .0707", "–", "–", "2"],
+        ["AC learned(random+bm25) · uniform · reward=diff", ".5 ± .011 *†", ".2250 ± .2475", "31%", "50%", "2"],
+        ["IRGAN", ".0557", "–", "–", "–", "–"],
+        ["learned(random+bm25) · uniform · reward=raw", "–", ".1500", "–", "100%", "1"],
+        ["random(random+bm25) · uniform", "–", ".1000", "–", "–", "1"],
+    ]
+
+
+def test_the_best_figure_of_either_is_bold(written_trials: Any) -> None:
+    html = section(written_trials(RUNS))
+    assert re.findall(r"<b>(.*?)</b>", html) == [".2500", ".5"]  # here BM25, in the paper AC
+
+
+SIR: dict[str, Any] = {
+    "source": "Somebody 2021, table 2",
+    "collections": {"List A": "medquad", "List B": "medquad"},
+    "measures": {"MRR@100": "AP@100", "MRR@10": "RR@10"},
+    "methods": {
+        "BERT": "objective=sir_v0",
+        "BERT + V3": "objective=sir_v3 objective.levels=[_,_]",
+        "BERT + V3, deeper": "objective=sir_v3 objective.levels=[_,_,_]",
+        "ELECTRA": "objective=sir_v0 ranker.checkpoint=*electra*",
+    },
+    "figures": {
+        "List A": {
+            "BERT": {"MRR@100": ".25", "MRR@10": ".125 †"},
+            "BERT + V3": {"MRR@100": ".5 †", "MRR@10": ".0625"},
+            "ELECTRA": {"MRR@100": ".375"},
+        },
+        "List B": {"BERT": {"MRR@10": ".75"}},
+    },
+}
+SIR_KEYS = ("objective", "objective.levels", "ranker.checkpoint")
+
+
+def sir_trials(written_trials: Any, *checkpoints: str) -> pl.DataFrame:
+    """Two runs of a method and checkpoint; RR@10 is a half of AP@100."""
+    runs = [
+        (f"ranker=cross_encoder function=bm25 {method} ranker.checkpoint={checkpoint}", value + spread)
+        for place, checkpoint in enumerate(checkpoints)
+        for method, value in (
+            ("objective=sir_v0", 0.25 + place / 4),
+            ("objective=sir_v3 objective.levels=[12,6]", 0.5),
+            ("objective=sir_v3 objective.levels=[12,6,3]", 0.125),
+        )
+        for spread in (0.0, 0.25)
+    ]
+    trials = written_trials(runs, SIR_KEYS)
+    return trials.with_columns((pl.col("bm25:AP@100") / 2).alias("bm25:RR@10"))
+
+
+def test_columns_may_be_measures(written_trials: Any) -> None:
+    rows = cells(section(sir_trials(written_trials, "some/minilm"), SIR))
+    assert rows[:4] == [
+        ["method", "MRR@100, paper", "MRR@100, here", "MRR@10, paper", "MRR@10, here", "runs"],
+        ["List A; here medquad"],
+        ["BERT bm25 · uniform · objective=sir_v0", ".25", ".3750 ± .1768", ".125 †", ".1875 ± .0884", "2"],
+        [
+            "BERT + V3 bm25 · uniform · objective=sir_v3 levels=[12,6]",
+            *(".5 †", ".6250 ± .1768", ".0625", ".3125 ± .0884", "2"),
+        ],
+    ]
+    assert rows[4][0] == "BERT + V3, deeper bm25 · uniform · objective=sir_v3 levels=[12,6,3]"
+    assert rows[5] == ["ELECTRA", ".375", "–", "–", "–", "–"]
+    assert rows[6:8] == [
+        ["List B; here medquad"],
+        ["BERT bm25 · uniform · objective=sir_v0", "–", ".3750 ± .1768", ".75", ".1875 ± .0884", "2"],
+    ]
+
+
+ORIGINS = ("R@1 near", "bm25:AP@100"), ("R@1", "AP@100"), ("R@1 far", "full:AP@100"), ("I", "embeddings:MI/H")
+
+
+def of_origins(trials: pl.DataFrame) -> pl.DataFrame:
+    """Over all candidates runs reach half as much, and their embeddings say twice as much in bits."""
+    reached = pl.col("bm25:AP@100")
+    return trials.with_columns((reached / 2).alias("full:AP@100"), (reached * 2 + 1).alias("embeddings:MI/H"))
+
+
+def test_a_measure_may_name_its_origin(written_trials: Any) -> None:
+    trials = of_origins(written_trials(RUNS[:3]))
+    figures = {"News": {"BM25": {"I": "1.234 ± 1.5", "R@1 far": ".5"}}}
+    html = section(trials, PAPER | {"measures": dict(ORIGINS), "figures": figures, "convergence": {}})
+    rows = cells(html)
+    assert rows[0] == ["method", *(f"{title}, {whose}" for title, _ in ORIGINS for whose in ("paper", "here")), "runs"]
+    near, far, bits = ".2500 ± .0707", ".1250 ± .0354", "1.5000 ± .1414"
+    assert rows[2] == ["BM25 bm25 · uniform", "–", near, "–", near, ".5", far, "1.234 ± 1.5", bits, "2"]
+    assert rows[-1] == ["random(random+bm25) · uniform", "–", ".1000", "–", ".1000", "–", ".0500", "–", "1.2000", "1"]
+    assert html.count("<b>") == 4 + 2  # each column has its own best, and the paper's two theirs
+    caption = re.search("<caption>(.*?)</caption>", html)
+    assert caption is not None
+    assert caption[1].split("here: ")[1] == (
+        "over bm25 candidates, “R@1 near” is AP@100 of bm25, “R@1 far” is AP@100 of full, “I” is MI/H of embeddings"
+    )
+
+
+def test_an_origin_that_a_study_lacks_is_a_column_of_dashes(written_trials: Any) -> None:
+    trials = written_trials(RUNS[:3])
+    paper = PAPER | {"measures": {"all": "full:AP@100", "near": "bm25:AP@100"}, "figures": {}, "convergence": {}}
+    rows = cells(section(trials, paper))
+    assert rows[2] == ["BM25 bm25 · uniform", "–", "–", "–", ".2500 ± .0707", "2"]
+    nowhere = cells(section(trials, paper | {"measures": {"all": "full:AP@100"}}))
+    assert nowhere[2] == ["BM25 bm25 · uniform", "–", "–", "–"]
+
+
+def test_rates_are_of_the_origin_of_their_column(written_trials: Any) -> None:
+    trials = of_origins(written_trials(RUNS)).with_columns(
+        pl.when(pl.col("policy") == "random").then(0.0).otherwise("full:AP@100").alias("full:AP@100")
+    )
+    paper = PAPER | {"measures": dict(ORIGINS[::2]), "figures": {}, "convergence": {"News": {"AC": {"R@1 far": 0.25}}}}
+    (row,) = (row for row in cells(section(trials, paper)) if row[0].startswith("AC "))
+    assert [row[place] for place in (3, 4, 7, 8)] == ["–", "50%", "25%", "100%"]
+
+
+def test_rankers_of_several_checkpoints_are_rows_of_their_own(written_trials: Any) -> None:
+    trials = sir_trials(written_trials, "a/BERT/model", "a/Electra-small/model")
+    rows = cells(section(trials, SIR))
+    assert [row[0] for row in rows[2:8]] == [
+        "BERT cross_encoder (BERT) · bm25 · uniform · objective=sir_v0",
+        "BERT + V3 cross_encoder (BERT) · bm25 · uniform · objective=sir_v3 levels=[12,6]",
+        "BERT + V3 cross_encoder (Electra-small) · bm25 · uniform · objective=sir_v3 levels=[12,6]",
+        "BERT + V3, deeper cross_encoder (BERT) · bm25 · uniform · objective=sir_v3 levels=[12,6,3]",
+        "BERT + V3, deeper cross_encoder (Electra-small) · bm25 · uniform · objective=sir_v3 levels=[12,6,3]",
+        "ELECTRA cross_encoder (Electra-small) · bm25 · uniform · objective=sir_v0",
+    ]
+    assert rows[7][2] == ".6250 ± .1768"
+    assert all(row["against"] is not None for row in summarise(trials).iter_rows(named=True))
+
+
+def test_marks_are_against_the_experiments_baseline(written_trials: Any) -> None:
+    runs = [
+        (f"ranker=cross_encoder function=bm25 objective={name}", value + spread / 1000)
+        for name, value in (("sir_v0", 0.2), ("sir_v3", 0.4), ("sir_v4", 0.4001))
+        for spread in range(5)
+    ]
+    trials = written_trials(runs, ("objective",))
+    named = own_baseline(trials, {"baseline": "objective=sir_v0"})
+    assert named == "objective=sir_v0"
+    summary = summarise(trials, named)
+    paper = SIR | {"measures": {"MRR@100": "AP@100"}, "methods": {"V3": "objective=sir_v3", "V4": "objective=sir_v4"}}
+    html = "".join(beside(Published.model_validate(paper), trials, summary, convergence(trials)))
+    assert "say what differs from bm25 · uniform · objective=sir_v0" in html
+    assert [row[2] for row in cells(html)[2:5]] == [".4020 ± .0016 *†", ".4021 ± .0016 *†", ".2020 ± .0016"]
+
+
+def test_a_baseline_that_was_left_out_is_none(written_trials: Any) -> None:
+    trials = written_trials([("function=bm25 objective=sir_v3", 0.4)], ("objective",))
+    assert own_baseline(trials, {"baseline": "objective=sir_v0"}) is None
+    assert own_baseline(trials, {}) is own_baseline(trials, None) is None
+
+
+def test_findings_and_differences_are_said_and_escaped(written_trials: Any) -> None:
+    html = section(written_trials(RUNS), given=("scale=small", "collection.path='my data'"))
+    assert "AC is &lt;best&gt;." in html
+    assert "MedQuAD for News &amp; more." in html
+    assert "This study was run with scale=small" in html
+    assert "Beside Somebody 2001, table 3" in html
+
+
+def test_a_collection_is_a_section(written_trials: Any) -> None:
+    both = pl.concat([written_trials(RUNS), written_trials(RUNS[:3], collection="cranfield")])
+    rows = cells(section(both))
+    titles = [row[0] for row in rows if len(row) == 1]
+    assert titles == ["News; here medquad", "Mail; here cranfield"]
+    assert ["BM25 bm25 · uniform", ".125", ".2500 ± .0707", "–", "–", "2"] in rows
+
+
+def test_stand_ins() -> None:
+    published = Published.model_validate(PAPER)
+    assert stand_ins(published, ["cranfield", "pydocs"]) == [("Mail", "cranfield")]
+    assert stand_ins(published, ["pydocs"]) == [("News", "pydocs"), ("Mail", "pydocs")]
+    twice = ["medquad (01234567)", "medquad (89abcdef)"]
+    assert stand_ins(published, twice) == [("News", twice[0]), ("News", twice[1])]
+
+
+def test_matching_by_hand(written_trials: Any) -> None:
+    trials = written_trials([*RUNS, ("selector=adversarial function=random selector.lr=0.1", 0.1)])
+    assert matches(Published.model_validate(PAPER), trials) == {
+        "BM25": [("feed_forward", "bm25 · uniform")],
+        "AC": [("feed_forward", "learned(random+bm25) · uniform · reward=diff")],
+        "IRGAN": [("feed_forward", "random · adversarial")],
+    }
+    other = PAPER | {"methods": {"any": "policy=learned", "rate": "selector.lr=0.1", "none": "selector.lr=0.2"}}
+    found = matches(Published.model_validate(other), trials)
+    assert [len(found[name]) for name in other["methods"]] == [2, 1, 0]
+
+
+def test_one_learning_that_nothing_sweeps_is_told_by_its_overrides(written_trials: Any) -> None:
+    trials = written_trials(RUNS[3:4], swept=())
+    assert matches(Published.model_validate(PAPER), trials)["AC"] == [
+        ("feed_forward", "learned(random+bm25) · uniform")
+    ]
+    raw = written_trials(RUNS[5:], swept=())
+    assert matches(Published.model_validate(PAPER), raw)["AC"] == []
+
+
+def test_printed_figures() -> None:
+    assert printed(".1239 ± .011 *†") == (".1239", ".011", "*†")
+    assert printed("0.107 ± 0.046") == ("0.107", "0.046", "")
+    assert printed(".0603") == (".0603", "", "")
+    assert printed("1.234 ± 10.5 †") == ("1.234", "10.5", "†")
+    with pytest.raises(ValueError, match="a lot"):
+        printed("a lot")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"figures": {"News": {"BM25": {"f": "a lot"}}}}, "figures.News.BM25.f"),
+        ({"convergence": {"News": {"AC": {"f": 31}}}}, "convergence.News.AC.f"),
+        ({"methods": "all"}, "methods"),
+        ({"measures": {"f": "full:"}}, "measures.f"),
+        ({"measures": {"f": ":R@1"}}, "measures.f"),
+        ({"measures": {"f": "a:b:R@1"}}, "measures.f"),
+        ({"colour": "red"}, "there is no option colour"),
+    ],
+)
+def test_a_damaged_description_is_bad_input(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        read_published({"published": PAPER | change})
+
+
+def test_an_experiment_without_a_paper_has_no_such_section(written_trials: Any) -> None:
+    assert read_published(None) is None
+    assert read_published({"title": "mine", "published": None}) is None
+
+
+def test_the_report_has_both_sections(made_up_study: Any) -> None:
+    trials, queries = made_up_study(swept=[("policy.agent", ["0", "1"])])
+    study = {"design": {"published": PAPER}, "overrides": ["scale=small"]}
+    summary = summarise(trials)
+    html = render(trials, queries, summary, "", study=study).html
+    assert "Beside Somebody 2001, table 3" in html
+    assert "How reliably it is learned" in html
+    assert "News; here pydocs" in html
+    assert "100% (2 of 2)" in html
+
+
+def test_a_failed_study_has_a_report_all_the_same(written_trials: Any) -> None:
+    trials = written_trials([(text, None if "bm25" in text else value) for text, value in RUNS])
+    assert ["BM25 bm25 · uniform", ".25 ± .029", "–", "–", "–", "0"] in cells(section(trials))

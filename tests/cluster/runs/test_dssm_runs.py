@@ -1,0 +1,110 @@
+"""DSSM, category-refined negatives and embeddings, from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cluster.config.compose import compose
+from cluster.runs.artifacts import Preparation
+from cluster.runs.embeddings import MOST, spread_out
+from cluster.runs.execute import Outcome, check, run
+from ranking.errors import BadInput
+from tests.made_up import write_beir
+
+OWN = [
+    "optimizer.lr=0.001", "sampling.negatives=10", "origin=[category,full]", "origin.full.depth=null",
+    "validation.origin=category", "validation.negatives=6", "embeddings=true", "measures=[R@1,R@5,RR]",
+]  # fmt: skip
+
+
+def outcome_of(*overrides: str) -> Outcome:
+    config = compose(overrides)
+    check(config)
+    return run(config, Preparation().parts(config))
+
+
+@pytest.mark.parametrize("ranker", ["dssm", "feed_forward"])
+def test_refined_negatives_with_categories_as_input(ranker: str, base: list[str]) -> None:
+    asked = [*base, *OWN, f"ranker={ranker}", "ranker.categories=true", "policy=refined"]
+    outcome = outcome_of(*asked)
+    assert [row["function"] for row in outcome.sampler] == ["subcategory", "category", "outside"]
+    supplied = [row["negatives"] for row in outcome.sampler]
+    assert [count / sum(supplied) for count in supplied] == [0.2, 0.3, 0.5]
+    assert all(row["missing"] == 0 for row in outcome.sampler)
+    assert len(outcome.dev_losses[0]) == outcome.epochs
+    assert set(outcome.clusters) == {"MI", "MI/H", "AMI"}
+    assert len(outcome.embeddings["queries"]) == len(outcome.embeddings["vectors"]) == 8
+    # Who searches the right half alone finds no less.
+    assert (outcome.values["category"]["RR"] >= outcome.values["full"]["RR"]).all()
+    again = outcome_of(*asked)
+    np.testing.assert_array_equal(again.values["full"]["RR"], outcome.values["full"]["RR"])
+    np.testing.assert_array_equal(again.embeddings["vectors"], outcome.embeddings["vectors"])
+    assert again.clusters == outcome.clusters
+
+
+def test_categories_are_worth_something_where_they_decide(base: list[str]) -> None:
+    by_input = {
+        given: outcome_of(*base, *OWN, "ranker=dssm", f"ranker.categories={given}", "function=random", "policy=fixed")
+        for given in ("true", "false")
+    }
+    assert by_input["true"].clusters["MI"][0] >= by_input["false"].clusters["MI"][0]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["policy=refined"], "function: the collection has no categories"),
+        (["ranker=dssm", "ranker.categories=true"], "ranker.categories: the collection has no categories"),
+        (["origin=[category]"], "origin=category: the collection has no categories"),
+        (["embeddings=true"], "embeddings=true: the collection has no categories"),
+        (["ranker=dssm", "ranker.tower=[]"], "there is no layer"),
+        (["ranker=dssm", "ranker.scale=0.0"], "scale is 0.0"),
+        (["ranker=dssm", "ranker.buckets=0"], "buckets is 0"),
+        (["origin=[category]", "origin.category.depth=0"], "depth is 0"),
+        (["policy=refined", "policy.per=minute"], "no unit 'minute'"),
+        (["validation.negatives=0"], "validation.negatives is 0"),
+    ],
+)
+def test_what_can_not_be_is_said_in_one_line(overrides: list[str], says: str, base: list[str], tmp_path: Path) -> None:
+    plain = write_beir(tmp_path / "plain", labels=False)
+    with pytest.raises(BadInput) as refused:
+        outcome_of(*base, f"collection.path={plain}", *overrides)
+    assert says in str(refused.value)
+
+
+def test_a_ranker_without_a_vector_for_a_text_has_no_embeddings(base: list[str]) -> None:
+    with pytest.raises(BadInput, match="MatchPyramid has no vector for a text"):
+        outcome_of(*base, "ranker=match_pyramid", "embeddings=true")
+
+
+def test_kept_vectors_are_few_and_evenly_taken() -> None:
+    for count in (0, 1, MOST, MOST + 1, 10 * MOST):
+        kept = spread_out(np.arange(count))
+        assert len(kept) <= MOST
+        assert len(kept) >= min(count, MOST / 2)
+
+
+def test_a_tiny_study_with_its_map(base: list[str], ray_session: None, tmp_path: Path) -> None:
+    from cluster.__main__ import main
+
+    own: list[Any] = [text for text in base if not text.startswith(("scale", "measures", "validation", "vectors"))]
+    with pytest.raises(SystemExit) as ended:
+        main([
+            "study", "experiment=saeidi2017_table2", "scale=tiny", *own, "training.max_epochs=2", "seeds=1",
+            "validation.negatives=6", f"out={tmp_path}",
+        ])  # fmt: skip
+    assert ended.value.code == 0
+    summary = pl.read_csv(tmp_path / "summary.csv")
+    assert set(summary.filter(candidates="embeddings")["measure"]) == {"MI", "MI/H", "AMI"}
+    assert len(summary.filter(candidates="category", measure="R@1").filter(pl.col("ranker") == "dssm")) == 3
+    embeddings = pl.read_parquet(tmp_path / "embeddings.parquet")
+    assert embeddings["run"].n_unique() == 3
+    page = (tmp_path / "report.html").read_text()
+    assert (tmp_path / "figures" / "map.png").is_file()
+    assert ".492" in page
+    assert "ctg_rfn" in page

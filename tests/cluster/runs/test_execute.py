@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cluster.config.compose import compose
+from cluster.runs.artifacts import Preparation
+from cluster.runs.execute import Outcome, run
+from ranking.errors import BadInput
+
+
+class Kept:
+    """A state store in memory."""
+
+    def __init__(self) -> None:
+        self.state: bytes | None = None
+
+    def load(self) -> bytes | None:
+        return self.state
+
+    def save(self, state: bytes) -> None:
+        self.state = state
+
+
+def prepared(overrides: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    config = compose(overrides)
+    return config, Preparation().parts(config)
+
+
+def values(outcome: Outcome) -> np.ndarray:
+    return np.concatenate([values for origin in outcome.values.values() for values in origin.values()])
+
+
+@pytest.mark.parametrize("ranker", ["feed_forward", "match_pyramid"])
+@pytest.mark.parametrize("selector", ["uniform", "top", "dynamic", "error_reduction"])
+def test_every_selector_trains_every_ranker(base: list[str], ranker: str, selector: str) -> None:
+    config, parts = prepared([*base, f"ranker={ranker}", f"selector={selector}", "training.max_epochs=1"])
+    outcome = run(config, parts)
+    assert outcome.epochs == 1
+    assert set(outcome.values) == {"bm25", "random"}
+    assert all(0 <= value <= 1 for value in values(outcome))
+
+
+@pytest.mark.parametrize("function", ["random", "bm25"])
+@pytest.mark.parametrize("objective", ["softmax", "hinge", "ranknet", "pointwise"])
+def test_every_objective_trains(base: list[str], function: str, objective: str) -> None:
+    config, parts = prepared([*base, f"function={function}", f"objective={objective}"])
+    outcome = run(config, parts)
+    assert outcome.losses[0][-1] < outcome.losses[0][0]
+
+
+def test_equal_seeds_give_equal_bits(base: list[str]) -> None:
+    config, parts = prepared([*base, "policy=random", "selector=dynamic", "weights=true"])
+    first, second = run(config, parts), run(config, parts)
+    assert first.losses == second.losses
+    assert values(first).tobytes() == values(second).tobytes()
+    assert first.weights is not None
+    assert second.weights is not None
+    assert all((first.weights[name] == second.weights[name]).all() for name in first.weights)
+    other = run(config | {"seed": 1}, parts)
+    assert other.losses != first.losses
+
+
+def test_an_interrupted_run_goes_on_bit_for_bit(base: list[str]) -> None:
+    config, parts = prepared(
+        [*base, "policy=random", "selector=dynamic", "training.max_epochs=5", "training.patience=5"]
+    )
+    whole = run(config, parts)
+    store = Kept()
+
+    def stop(progress: Any) -> None:
+        if progress.epoch == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(config, parts, stop, store, save_every=0)
+    assert store.state is not None
+    epochs: list[int] = []
+    resumed = run(config, parts, lambda progress: epochs.append(progress.epoch), store, save_every=0)
+    assert epochs == [3, 4, 5]
+    assert resumed.losses == whole.losses
+    assert values(resumed).tobytes() == values(whole).tobytes()
+    assert [row | {"x": 0} for row in resumed.sampler] == [row | {"x": 0} for row in whole.sampler]
+
+
+def test_without_a_split_every_query_is_tested_once(base: list[str], tmp_path: Path) -> None:
+    from tests.made_up import write_beir
+
+    folder = write_beir(tmp_path / "unsplit", split=False)
+    config, parts = prepared([*base, f"collection.path={folder}", "folds=4", "training.max_epochs=1"])
+    outcome = run(config, parts)
+    assert len(outcome.losses) == 4
+    assert sorted(outcome.queries["bm25"]) == list(range(40))
+    store = Kept()
+
+    def stop(progress: Any) -> None:
+        if progress.fold == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(config, parts, stop, store, save_every=0)
+    folds: list[int] = []
+    resumed = run(config, parts, lambda progress: folds.append(progress.fold), store)
+    assert folds == [2, 3]
+    assert values(resumed).tobytes() == values(outcome).tobytes()
+
+
+def test_parts_come_from_the_cache_unchanged(base: list[str]) -> None:
+    config, _ = prepared(base)
+    notes: list[str] = []
+    again = Preparation(notes.append)
+    parts = again.parts(config)
+    assert notes == ["reading beir"]
+    assert (run(config, parts).losses) == run(config, prepared(base)[1]).losses
+
+
+def test_a_cut_part_is_made_again(base: list[str], own_cache: Path) -> None:
+    config, _ = prepared(base)
+    key = Preparation().keys(config)["base"]
+    file = own_cache / "parts" / f"{key}.safetensors"
+    file.write_bytes(file.read_bytes()[:100])
+    assert len(Preparation().part(config, "base").encoded.documents) == 60
+
+
+def test_a_run_file_supplies_and_is_evaluated(base: list[str], tmp_path: Path) -> None:
+    lines = [f"q{query} Q0 d{(query + step) % 60} {step} {-step} made" for query in range(40) for step in range(1, 9)]
+    path = tmp_path / "run.txt"
+    path.write_text("\n".join(lines) + "\n")
+    overrides = [
+        "function=run_file",
+        f"function.run_file.path={path}",
+        "origin=[run_file,full]",
+        f"origin.run_file.path={path}",
+    ]
+    config, parts = prepared([*base, *overrides])
+    outcome = run(config, parts)
+    assert set(outcome.values) == {"run_file", "full"}
+    assert outcome.sampler[0]["negatives"] > 0
+
+
+def test_the_guard_drops_and_is_counted(base: list[str]) -> None:
+    config, parts = prepared([*base, "sampling.guard.relative=0.9"])
+    outcome = run(config, parts)
+    assert outcome.sampler[0]["guarded"] > 0
+    assert outcome.sampler[0]["missing"] > 0
+
+
+def test_limits_cut_each_split(base: list[str]) -> None:
+    _, parts = prepared([*base, "limits={train:7,dev:3,test:2}"])
+    (split,) = parts["base"].splits
+    assert [len(split.train), len(split.dev), len(split.test)] == [7, 3, 2]
+
+
+def test_a_folder_that_is_not_there(base: list[str]) -> None:
+    with pytest.raises(BadInput, match="nowhere"):
+        prepared([*base, "collection.path=/nowhere"])
+
+
+def test_tables_have_the_documented_columns(base: list[str]) -> None:
+    from cluster.plan.sweep import plan, points
+    from cluster.reports import frames
+
+    planned = plan(points([], [], base)[0], [], [0])[0]
+    preparation = Preparation()
+    outcome = run(planned.config, preparation.parts(planned.config))
+    collection = preparation.collection(planned.config)
+    table = frames.trials_table([frames.trial_row(planned, collection, outcome, None)])
+    assert table.columns[: len(results.SCHEMA)] == list(results.SCHEMA)
+    assert {"bm25:AP@10", "bm25:AP@10:bm25", "random:RR@10"} <= set(table.columns)
+    queries = frames.query_rows(planned, collection, outcome)
+    assert queries.columns == ["run", "query", "origin", "AP@10", "RR@10"]
+    mean = queries.filter(pl.col("origin") == "bm25")["AP@10"].mean()
+    assert mean == pytest.approx(table["bm25:AP@10"][0])
+
+
+def test_what_is_skipped_is_said(base: list[str], tmp_path: Path) -> None:
+    from tests.made_up import write_beir
+
+    folder = write_beir(tmp_path / "broken")
+    with (folder / "qrels" / "train.tsv").open("a") as file:
+        file.write("q1\tnowhere\t1\n")
+    overrides = [*base, f"collection.path={folder}"]
+    with pytest.raises(BadInput, match=r"train\.tsv:26"):
+        Preparation().collection(compose(overrides))
+    notes: list[str] = []
+    Preparation(notes.append).collection(compose([*overrides, "strict=false"]))
+    assert "1 ×" in notes[-1]

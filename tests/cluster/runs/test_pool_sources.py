@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster.config.compose import compose
+from cluster.runs.pool_sources import NamedPool, open_pools
+from ranking.errors import BadInput
+
+
+def opened(*overrides: str) -> list[NamedPool]:
+    return open_pools(compose(overrides, "pool"), lambda name, done, total: None)
+
+
+def test_a_pool_is_named_by_its_folder_and_known_by_its_content(small_pool: Path, of_small_pool: list[str]) -> None:
+    (named,) = opened(*of_small_pool)
+    assert named.name == "small"
+    assert len(named.pool.runs) == 6
+    assert sorted(set(named.pool.teams)) == ["a", "b", "c"]
+    (again,) = opened(*of_small_pool)
+    (other,) = opened(*of_small_pool, "depth=9")
+    assert named.fingerprint == again.fingerprint != other.fingerprint
+
+
+def test_halves_are_every_second_topic(of_small_pool: list[str]) -> None:
+    names = {half: [topic.name for topic in opened(*of_small_pool, f"topics={half}")[0].pool.topics] for half in HALVES}
+    assert names == {"all": ["1", "2", "3", "4"], "even": ["1", "3"], "odd": ["2", "4"]}
+
+
+HALVES = ("all", "even", "odd")
+
+
+def test_a_file_names_several_pools(small_pool: Path, tmp_path: Path) -> None:
+    source = f"{{runs: {small_pool / 'runs'}, qrels: {small_pool / 'qrels.txt'}"
+    file = tmp_path / "pools.yaml"
+    file.write_text(f"deep: {source}, depth: 12}}\nflat: {source}}}\n")
+    deep, flat = opened(f"pools={file}", "depth=3")
+    assert (deep.name, deep.pool.depth, flat.name, flat.pool.depth) == ("deep", 12, "flat", 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("[1, 2]", "is not a mapping of pools"),
+        ("{}", "is not a mapping of pools"),
+        ("a: {runs: x, depth: deep}", "a: depth is 'deep'"),
+        ("a: {run: x}", "a: there is no option run"),
+        ("a: {runs: x}", "the pool a has no qrels"),
+        ("a: [", "can't be read"),
+    ],
+)  # fmt: skip
+def test_a_broken_file_of_pools_is_refused(tmp_path: Path, content: str, says: str) -> None:
+    file = tmp_path / "pools.yaml"
+    file.write_text(content)
+    with pytest.raises(BadInput) as refused:
+        opened(f"pools={file}")
+    assert says in str(refused.value)
+
+
+def test_what_does_not_go_together_is_refused(of_small_pool: list[str], tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="pools= is given beside runs="):
+        opened(*of_small_pool, f"pools={tmp_path}")
+    with pytest.raises(BadInput, match="qrels= is given without runs="):
+        opened("qrels=some.txt")
+    with pytest.raises(BadInput, match="no such file"):
+        opened("runs=nowhere", "qrels=nowhere.txt")
+
+
+def test_judgements_in_another_encoding_and_twice(small_pool: Path, tmp_path: Path) -> None:
+    qrels = tmp_path / "qrels.txt"
+    lines = (small_pool / "qrels.txt").read_text()
+    qrels.write_bytes((lines + "1 0 caf\u00e9 1\n1 0 d00 1\n").encode("latin-1"))
+    given = [f"runs={small_pool / 'runs'}", f"qrels={qrels}"]
+    with pytest.raises(BadInput, match="utf-8"):
+        opened(*given)
+    (named,) = opened(*given, "encoding=latin-1")
+    assert named.pool.notes["judgements given again (the last counts)"] == 1
+    with qrels.open("ab") as file:
+        file.write(b"1 0 d01\n")
+    (named,) = opened(*given, "encoding=latin-1", "strict=false")
+    assert named.pool.notes["broken lines of the judgements left out"] == 1
+
+
+def test_nothing_to_pool_is_refused(of_small_pool: list[str], small_pool: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="there are no runs"):
+        opened("runs=[]", f"qrels={small_pool / 'qrels.txt'}")
+    qrels = tmp_path / "one.txt"
+    qrels.write_text("1 0 d00 1\n")
+    with pytest.raises(BadInput, match="none of the 1 topics is left"):
+        opened(f"runs={small_pool / 'runs'}", f"qrels={qrels}", "topics=odd")

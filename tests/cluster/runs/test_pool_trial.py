@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cluster.reports.pool_summary import WHOLE, efforts, over_seeds, summarise
+from cluster.runs.pool_trial import LOSADA, usual_budgets
+from pooling.effort import effort, total_curve
+from pooling.judging_order import JudgingOrder
+from pooling.pool import Pool, Topic, topic_pool
+
+
+def pool_of(*grades: list[int]) -> Pool:
+    """A run that holds all documents of each topic in their order."""
+    topics = [
+        Topic(
+            str(number),
+            topic_pool(np.arange(len(of), dtype=np.int32)[None], len(of)),
+            pl.Series([f"d{place}" for place in range(len(of))]),
+            np.array(of, np.int32),
+            np.ones(len(of), bool),
+            sum(of),
+        )
+        for number, of in enumerate(grades)
+    ]  # fmt: skip
+    return Pool(topics, ["run"], ["team"], max(map(len, grades)))
+
+
+def test_the_curve_over_all_topics() -> None:
+    pool = pool_of([0, 1, 1, 0], [1, 0])
+    order = JudgingOrder([np.array([1, 0, 2, 3], np.int32), np.array([1, 0], np.int32)])
+    total, curve = total_curve(pool, order)
+    assert total == 3
+    assert curve.tolist() == [1, 2, 3, 3]  # topic 0: 1 1 2 2, topic 1: 0 1 and no more
+    told = effort(pool, order)
+    assert told["area"] == pytest.approx((1 + 2 + 3 + 3) / 12)
+    assert (told["to_50"], told["to_80"], told["to_90"]) == (2, 3, 3)
+
+
+def test_a_shared_budget_counts_judgements_of_all_topics() -> None:
+    pool = pool_of([0, 1, 1, 0], [1, 0])
+    turns = np.array([0, 0, 1, 0, 0, 1], np.int32)
+    order = JudgingOrder([np.array([1, 2, 0, 3], np.int32), np.array([0, 1], np.int32)], turns)
+    # Found after each judgement: 1 2 3 3 3 3; a budget of b is 2b judgements, at most all six.
+    assert total_curve(pool, order)[1].tolist() == [2, 3, 3, 3]
+    assert effort(pool, order)["to_50"] == 1
+
+
+def test_a_pool_without_relevant_documents_has_no_effort() -> None:
+    pool = pool_of([0, 0])
+    assert all(np.isnan(value) for value in effort(pool, JudgingOrder([np.array([0, 1], np.int32)])).values())
+
+
+def test_budgets_suit_the_pool() -> None:
+    assert usual_budgets(pool_of([0] * 2001)) == LOSADA
+    assert usual_budgets(pool_of([0] * 100)) == [5, 10, 20, 30, 45, 60, 80]
+    assert usual_budgets(pool_of([1])) == [1]
+
+
+def budget_rows(found: dict[str, list[list[int]]], budget: int = 10) -> pl.DataFrame:
+    rows = [
+        {
+            "pool": "p",
+            "method": method,
+            "seed": seed,
+            "budget": budget,
+            "topic": str(topic),
+            "judged": 5,
+            "found": value,
+        }
+        for method, seeds in found.items()
+        for seed, topics in enumerate(seeds)
+        for topic, value in enumerate(topics)
+    ]
+    return pl.DataFrame(rows)
+
+
+def test_the_summary_of_two_methods() -> None:
+    found = {"mtf": [[1, 2, 3], [3, 2, 3]], "mm": [[4, 5, 6], [4, 5, 8]]}
+    summary = summarise(budget_rows(found), ["mtf", "mm"], "mtf")
+    mtf, mm = summary.iter_rows(named=True)
+    assert (mtf["found_mean"], mm["found_mean"]) == (pytest.approx(14 / 6), pytest.approx(32 / 6))
+    assert mtf["found_std"] == pytest.approx(np.std([2, 8 / 3], ddof=1))
+    assert (mtf["best"], mm["best"]) == (False, True)
+    assert mtf["p"] is None
+    from scipy.stats import ttest_rel
+
+    assert mm["p"] == pytest.approx(ttest_rel([4, 5, 7], [2, 2, 3]).pvalue)
+    assert mm["difference"] == pytest.approx(3)
+    assert mtf["low"] <= mtf["found_mean"] <= mtf["high"]
+    assert summary.equals(summarise(budget_rows(found), ["mtf", "mm"], "mtf"))
+
+
+def test_the_whole_pool_is_not_tested_and_one_seed_has_no_deviation() -> None:
+    summary = summarise(budget_rows({"a": [[1, 2]], "b": [[1, 2]]}, WHOLE), ["a", "b"], "a")
+    assert summary["judgements"].to_list() == ["all", "all"]
+    assert summary["p"].null_count() == 2
+    assert summary["found_std"].null_count() == 2
+    assert summary["best"].all()
+
+
+def test_means_over_seeds_leave_names_out() -> None:
+    table = pl.DataFrame(
+        {"pool": "p", "method": "m", "seed": [0, 1], "budget": 5, "tau": [0.5, float("nan")], "dropped": "x"}
+    )
+    assert over_seeds(table, "budget").to_dicts() == [{"pool": "p", "method": "m", "budget": 5, "tau": 0.5}]
+    assert efforts(table.select("pool", "method", "seed", area=pl.lit(0.5))).to_dicts() == [
+        {"pool": "p", "method": "m", "area": 0.5}
+    ]

@@ -1,0 +1,276 @@
+"""What is told to Ray, and how often."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from cluster.config.compose import compose
+from cluster.index.metrics import IndexMetrics
+from cluster.output.storage import Storage
+from cluster.rollouts.host_metrics import HostMetrics
+from cluster.runs.artifacts import Preparation
+from cluster.runs.results import conduct_run
+from cluster.telemetry import instruments, training
+from cluster.telemetry.actor_names import own_name, unique
+from cluster.telemetry.catalogue import CATALOGUE
+from cluster.telemetry.instruments import Count, Pace, looking, tell
+from cluster.telemetry.learning import LearningMetrics
+from cluster.telemetry.training import TrainingMetrics, pairs, run_tags
+from tests.cluster.commands import command
+
+ROOT = Path(__file__).resolve().parents[3]
+Told = list[tuple[str, float, dict[str, str]]]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    """What this process tells, as if Ray heard it."""
+    heard: Told = []
+    for module in (instruments, training):
+        monkeypatch.setattr(module, "connected", lambda: True)
+    monkeypatch.setattr(instruments, "instrument", lambda name: lambda value, tags: heard.append((name, value, tags)))
+    return heard
+
+
+def total(told: Told, name: str) -> float:
+    return sum(value for known, value, _ in told if known == name)
+
+
+def test_names_units_and_tags_are_stated() -> None:
+    for metric in CATALOGUE.values():
+        assert re.fullmatch(r"pyrite(_[a-z]+)+", metric.name)
+        assert metric.name.endswith("_total") == (metric.kind == "counter")
+        unit = metric.name.removesuffix("_total").rpartition("_")[2]
+        assert unit in ("value", "ratio") or unit == metric.unit
+        assert metric.tags
+        assert metric.says.isascii()
+
+
+def test_every_metric_is_told_somewhere_and_in_the_documentation() -> None:
+    code = "".join(
+        path.read_text() for path in (ROOT / "cluster").rglob("*.py") if path.name not in ("catalogue.py", "panels.py")
+    )
+    assert set(re.findall(r'"(pyrite_[a-z_]+)"', code)) == set(CATALOGUE)
+    page = (ROOT / "docs" / "watching.md").read_text()
+    for metric in CATALOGUE.values():
+        (row,) = (line for line in page.splitlines() if line.startswith(f"| `{metric.name}`"))
+        assert [cell.strip() for cell in row.split("|")][2:5] == [
+            metric.kind,
+            metric.unit,
+            ", ".join(f"`{tag}`" for tag in metric.tags),
+        ]
+
+
+def test_without_ray_nothing_is_told_and_ray_is_not_loaded() -> None:
+    code = (
+        "import sys\nfrom cluster.telemetry.instruments import Count, tell\n"
+        "tell('pyrite_host_copies', 3, {'host': 'a'})\nCount('pyrite_pool_judgements_total', {}).add(5)\n"
+        "print('LOADED', 'ray' in sys.modules)"
+    )
+    assert "LOADED False" in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+
+
+def test_numbers_that_are_none_are_not_told(told: Told) -> None:
+    tags = {"study": "s", "method": "m"}
+    tell("pyrite_training_loss_value", float("nan"), tags)
+    tell("pyrite_training_steps_total", 0, tags)
+    assert not told
+    tell("pyrite_training_loss_value", 0.0, {"study": "étude", "method": "m"})
+    assert told == [("pyrite_training_loss_value", 0.0, {"study": "\\xe9tude", "method": "m"})]
+
+
+def test_a_count_is_told_seldom_and_whole(told: Told) -> None:
+    count = Count("pyrite_pool_judgements_total", {"study": "s", "method": "m"}, every=1e9)
+    for _ in range(1000):
+        count.add(2)
+    assert [value for _, value, _ in told] == [2]
+    count.flush()
+    assert total(told, "pyrite_pool_judgements_total") == 2000
+    assert len(told) == 2
+
+
+def test_a_pace() -> None:
+    assert [Pace(1e9).due(), Pace(0).due()] == [True, True]
+    pace = Pace(1e9)
+    assert [pace.due() for _ in range(3)] == [True, False, False]
+
+
+def test_looking_goes_on_until_the_end() -> None:
+    seen: list[int] = []
+
+    def interrupted() -> None:
+        with looking(lambda: seen.append(1), every=0.001):
+            while len(seen) < 3:
+                pass
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        interrupted()
+    ended = len(seen)
+    assert ended >= 4
+    with looking(lambda: seen.append(1), every=1e9):
+        pass
+    assert len(seen) == ended + 1
+
+
+def run_of(base: list[str], *overrides: str) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
+    config = compose([*base, "policy=fixed", "function=bm25", "selector=uniform", *overrides])
+    preparation = Preparation()
+    return config, preparation.keys(config), preparation.parts(config)
+
+
+def test_a_run_tells_its_steps_and_pairs_but_not_at_each_step(base: list[str], told: Told, tmp_path: Path) -> None:
+    calls = []
+    for size in (1, 8):
+        told.clear()
+        config, keys, parts = run_of(base, f"training.batch_size={size}")
+        outcome = conduct_run("one", config, keys, parts, Storage(f"{tmp_path}/{size}"), lambda progress: None)
+        assert total(told, "pyrite_training_steps_total") == outcome.steps
+        examples = 24  # three queries of five are trained on, a document each
+        assert total(told, "pyrite_training_pairs_total") == examples * len(outcome.losses[0])
+        last = {name: value for name, value, _ in told}
+        assert last["pyrite_training_loss_value"] == outcome.losses[0][-1]
+        assert last["pyrite_training_validation_value"] == outcome.validations[0][-1]
+        for name, _, tags in told:
+            assert set(tags) == set(CATALOGUE[name].tags)
+            assert tags["study"] == str(size)
+            assert tags["method"] == "feed_forward bm25 uniform softmax"
+        calls.append(len(told))
+    assert calls[0] == calls[1]  # eight times the steps
+
+
+def test_the_method_of_a_run() -> None:
+    config = compose(["policy=random", "function=[random,bm25]", "selector=dynamic"])
+    method = run_tags("s3://bucket/outputs/s", config)
+    assert method == {"study": "s", "method": "feed_forward random(random+bm25) dynamic softmax"}
+
+
+def test_pairs_after_steps() -> None:
+    training: Any = SimpleNamespace(steps_per_epoch=3, examples=range(20), batch_size=8)
+    assert [pairs(training, step) for step in range(7)] == [0, 8, 16, 20, 28, 36, 40]
+
+
+def test_what_was_done_before_an_interrupt_is_not_counted_again_and_stages_are(told: Told) -> None:
+    def at(step: int) -> Any:
+        return SimpleNamespace(
+            step=step, steps_per_epoch=3, examples=range(24), batch_size=8, running_loss=0.5, validations=[]
+        )
+
+    staged: Any = SimpleNamespace(training=at(7))
+    look = TrainingMetrics(staged, {"study": "s", "method": "m"}, "AP@10")
+    look()
+    assert total(told, "pyrite_training_steps_total") == 0
+    staged.training.step = 9
+    before, staged.training = staged.training, at(4)
+    before.step = 12
+    look()
+    assert total(told, "pyrite_training_steps_total") == 5 + 4
+    assert total(told, "pyrite_training_pairs_total") == 8 * 9
+
+
+def test_a_study_tells_its_trials_by_state(base: list[str], ray_session: None, told: Told, tmp_path: Path) -> None:
+    from cluster.tune.live_table import LiveTable
+    from cluster.tune.trial_states import TrialStates
+
+    given = ["policy=fixed", "function=bm25", "selector=uniform", "seeds=2"]
+    assert command("study", *base, *given, f"out={tmp_path / 'states'}") == 0
+    states = [(tags, value) for name, value, tags in told if name == "pyrite_study_trials"]
+    assert all(tags["study"] == "states" for tags, _ in states)
+    assert {tags["state"]: value for tags, value in states} == {"waiting": 0, "running": 0, "done": 2, "failed": 0}
+    table = LiveTable(Console(file=io.StringIO()), total=5, done=1, measure="AP")
+    table.retried = 2
+    metrics = TrialStates(table, "s", every=1e9)
+    told.clear()
+    for step in range(100):
+        metrics.on_step_end(step, [])
+    assert [value for _, value, _ in told] == [4, 0, 1, 0]
+    table.retried = 3
+    metrics.on_experiment_end([])
+    assert total(told, "pyrite_study_retries_total") == 1
+
+
+def episode(agent: str, reward: float, **shares: float) -> dict[str, Any]:
+    shown = {f"share:{name}": share for name, share in shares.items()}
+    return {"agent": agent, "return": reward, "validation": reward / 2, "steps": 10, **shown}
+
+
+def test_a_learning_tells_reward_and_shares(told: Told) -> None:
+    rows = [episode("random", 0.0, bm25=0.5, random=0.5), episode("learned", 9.0)]
+    metrics = LearningMetrics("agent", known=1, every=1e9)
+    metrics.tell(rows)
+    rows += [episode("learned", 1.0, bm25=1.0, random=0.0) for _ in range(32)]
+    metrics.tell(rows)
+    assert total(told, "pyrite_learning_episodes_total") == 1
+    told.clear()
+    metrics.tell(rows, last=True)
+    assert all(set(tags) == set(CATALOGUE[name].tags) for name, _, tags in told)
+    assert total(told, "pyrite_learning_episodes_total") == 32
+    assert total(told, "pyrite_learning_steps_total") == 320
+    shown = {(name, tags["agent"], tags.get("action")): value for name, value, tags in told}
+    assert shown["pyrite_learning_return_value", "learned", None] == 1.0
+    assert shown["pyrite_learning_return_value", "random", None] == 0.0
+    assert shown["pyrite_learning_validation_value", "learned", None] == 0.5
+    assert shown["pyrite_learning_action_ratio", "learned", "bm25"] == 1.0
+    assert shown["pyrite_learning_action_ratio", "random", "bm25"] == 0.5
+
+
+def test_an_index_and_a_host_tell_seldom(told: Told) -> None:
+    index = IndexMetrics({"run": "r", "function": "dense"}, every=1e9)
+    host = HostMetrics("host-0", every=1e9)
+    host.copies = 8
+    for step in range(100):
+        index.answered(32, 1, step)
+        index.guarded(step)
+        with host.busy():
+            pass
+    index.built(3.0)
+    assert sorted(name for name, _, _ in told) == [
+        "pyrite_host_busy_seconds_total",
+        "pyrite_host_copies",
+        "pyrite_index_age_steps",
+        "pyrite_index_build_seconds",
+        "pyrite_index_guarded_documents_total",
+        "pyrite_index_queries_total",
+        "pyrite_index_version_number",
+    ]
+    assert all(set(tags) == set(CATALOGUE[name].tags) for name, _, tags in told)
+
+
+def test_actors_are_named_so_that_a_person_knows_them(ray_session: None, tmp_path: Path) -> None:
+    import ray
+
+    from cluster.index.build import EncoderOptions
+    from cluster.index.client import RemoteIndex, Service
+    from ranking.index import IndexOptions
+    from sampling.retrieval.dense import Refresh
+    from tests.cluster.index.toy_corpus import ToyCorpus, weights_of
+
+    assert own_name("index") == "index"
+    assert unique("a") != unique("a")
+    tags = {"run": "named", "function": "dense"}
+    encoders = EncoderOptions(2, cpu=0.1)
+    service = Service("negative-index:named:dense", ToyCorpus(), tmp_path, IndexOptions(), encoders, tags)
+    index = RemoteIndex(service, Refresh("async", every=10))
+    index.publish(weights_of(0), 0)
+    index.search(np.arange(3), 5, 0)
+    own = {name for name in ray.util.list_named_actors() if name.startswith(index.name)}
+    assert {name.removeprefix(index.name)[:10] for name in own} == {"", ":encoder-0", ":encoder-1"}
+    index.close()
+
+    @ray.remote(num_cpus=0)
+    class Named:
+        def name(self) -> str:
+            return own_name("none")
+
+    assert ray.get(Named.options(name="a-host").remote().name.remote()) == "a-host"
+    assert ray.get(Named.remote().name.remote()) == "none"

@@ -1,0 +1,164 @@
+"""The real commands, small, with every tracker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from cluster.output.event_log import FILE, Journal
+from cluster.output.storage import Storage
+from cluster.telemetry.tracking.tracking import tracked, trackers
+from cluster.tune.known_runs import KnownRuns
+from cluster.tune.live_table import LiveTable
+from cluster.tune.runner import run_trials
+from tests.cluster.commands import command
+from tests.cluster.telemetry.read_back import of_mlflow, of_tensorboard, of_wandb
+
+METHOD = ["policy=fixed", "function=bm25", "selector=uniform"]
+
+
+@pytest.fixture(scope="module")
+def study(base: list[str], ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("tracked") / "study"
+    assert command("study", *base, *METHOD, "seeds=2", "track=[mlflow,wandb]", f"out={out}") == 0
+    return out
+
+
+def test_trackers_have_what_the_tables_have(study: Path) -> None:
+    trials = pl.read_parquet(study / "trials.parquet")
+    for read, measure in ((of_tensorboard, "bm25/AP_10"), (of_mlflow, "bm25/AP_10"), (of_wandb, "bm25/AP@10")):
+        found = read(study)
+        assert sorted(found) == sorted(trials["run"])
+        for row in trials.iter_rows(named=True):
+            (run,) = found[row["run"]]
+            assert run.final[measure] == pytest.approx(row["bm25:AP@10"])
+            assert [value for _, value in run.told["loss"]] == pytest.approx(row["curve_loss"])
+            assert [value for _, value in run.told["validation"]] == pytest.approx(row["curve_validation"])
+            assert run.parameters["seed"] == str(row["seed"])
+            assert run.parameters["selector"] == "uniform"
+    assert f"seed={row['seed']}" in of_wandb(study)[row["run"]][0].parameters["overrides"]
+
+
+def test_the_log_tells_what_happened(study: Path) -> None:
+    events = Journal.read(Storage(str(study)))
+    assert events[0]["event"] == "began"
+    assert (events[0]["runs"], events[0]["done"]) == (2, 0)
+    assert [event["event"] for event in events if "run" not in event] == ["began", "finished"]
+    for run in pl.read_parquet(study / "trials.parquet").iter_rows(named=True):
+        own = [event for event in events if event.get("run") == run["run"]]
+        assert [event["event"] for event in own] == ["run started", *["run reached"] * run["epochs"], "run ended"]
+        assert [event["numbers"]["loss"] for event in own[1:-1]] == run["curve_loss"]
+        assert own[-1]["best"] == max(run["curve_validation"])
+
+
+def test_a_study_that_goes_on_is_tracked_once(study: Path) -> None:
+    """As if its process had been killed when a run had told two epochs."""
+    log, (name, *_) = study / FILE, [event["run"] for event in Journal.read(Storage(str(study))) if "run" in event]
+    kept = [json.loads(line) for line in log.read_text().splitlines()]
+    kept = [event for event in kept if event.get("run") != name or event.get("step", 0) in (1, 2)]
+    log.write_text("".join(json.dumps(event) + "\n" for event in kept))
+    (study / "runs" / f"{name}.safetensors").unlink()
+    before = (study / "summary.csv").read_bytes()
+    assert command("study", "--resume", str(study), "track=[wandb,mlflow]") == 0
+    assert (study / "summary.csv").read_bytes() == before
+    test_trackers_have_what_the_tables_have(study)
+    (went_on,) = (event for event in Journal.read(Storage(str(study))) if event["event"] == "run went on")
+    assert (went_on["run"], went_on["after"], went_on["repeats"]) == (name, 0, 2)
+
+
+def dies_once(trial: dict[str, Any]) -> None:
+    """A trial whose process is killed after two epochs, and which goes on behind the first."""
+    from ray import tune
+
+    flag = Path(trial["run"]["flag"])
+    first = 2 if flag.exists() else 1
+    for epoch in range(first, 4):
+        tune.report({"epoch": epoch, "max_epochs": 3, "validation": 0.5, "best": 0.5, "numbers": {"loss": 1 / epoch}})
+        if epoch == 2 and first == 1:
+            flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    tune.report({"best": 0.5, "numbers": {"AP": 0.25}})
+
+
+def test_a_trial_that_is_killed_is_told_of_and_tracked_once(ray_session: None, tmp_path: Path) -> None:
+    storage, console = Storage(str(tmp_path / "out")), Console(quiet=True)
+    search = KnownRuns([{"name": "one", "flag": str(tmp_path / "flag")}])
+    with tracked(trackers({}), storage, console, "study", False) as tracking, LiveTable(console, 1, 0, "AP") as table:
+        assert not run_trials(dies_once, search, storage, {"concurrent": 1, "retries": 1}, table, tracking)
+    events = [event for event in Journal.read(storage) if "run" in event]
+    assert [(event["event"], event.get("step")) for event in events] == [
+        ("run started", None), ("run reached", 1), ("run reached", 2), ("run lost", None), ("run started", None),
+        ("run went on", None), ("run reached", 2), ("run reached", 3), ("run ended", None),
+    ]  # fmt: skip
+    lost, went_on = events[3], events[5]
+    assert lost["reached"] == 2
+    assert "died" in lost["reason"]
+    assert (went_on["after"], went_on["repeats"]) == (1, 1)
+    (run,) = of_tensorboard(tmp_path / "out")["one"]
+    assert run.told["loss"] == [(step, pytest.approx(1 / step)) for step in (1, 2, 3)]
+    assert run.final["AP"] == 0.25
+    assert run.status == "done"
+
+
+def test_a_single_run_is_tracked_as_in_a_study(study: Path, base: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "one"
+    assert command("train", *base, *METHOD, "seed=1", "track=wandb", f"out={out}") == 0
+    assert command("train", *base, *METHOD, "seed=1", "track=wandb", f"out={out}") == 0
+    row = pl.read_parquet(out / "trials.parquet").row(0, named=True)
+    for read in (of_tensorboard, of_wandb):
+        (run,), (in_study,) = read(out)[row["run"]], read(study)[row["run"]]
+        assert (run.told, run.final, run.status) == (in_study.told, in_study.final, "done")
+        assert run.parameters | {"overrides": ""} == in_study.parameters | {"overrides": ""}
+    assert not (out / "mlflow").exists()
+    assert command("train", *base, *METHOD, "track=wandb") == 2
+
+
+def test_a_learning_is_tracked_by_episodes(base: list[str], ray_session: None, tmp_path: Path) -> None:
+    out = tmp_path / "agent"
+    options = [
+        "copies=2",
+        "episodes=3",
+        "random_baseline=2",
+        "workers=0",
+        "validation_sample.size=4",
+        "validation_sample.every=2",
+    ]
+    assert command("learn", *base, *options, "dashboard=false", "track=mlflow", f"out={out}") == 0
+    episodes = pl.read_parquet(out / "episodes.parquet")
+    learned = episodes.with_row_index("step", 1).filter(agent="learned")
+    for read in (of_tensorboard, of_mlflow):
+        (run,) = read(out)["agent"]
+        steps, returns = zip(*run.told["learned/return"], strict=True)
+        assert list(steps) == learned["step"].to_list()
+        assert list(returns) == pytest.approx(learned["return"].to_list())
+        shares = [value for _, value in run.told["learned/share/bm25"]]
+        assert shares == pytest.approx(learned["share:bm25"].to_list())
+        assert len(run.told["random/validation"]) == 2
+        assert run.final["recent/mean/return"] == pytest.approx(learned["return"].tail(32).mean())
+    events = [event["event"] for event in Journal.read(Storage(str(out)))]
+    assert events[0] == "began"
+    assert events[-2:] == ["agent learned", "finished"]
+
+
+@pytest.mark.parametrize("verb", ["study", "train", "learn", "pool"])
+def test_a_package_that_is_missing_stops_a_command_before_it_starts(
+    verb: str,
+    base: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("cluster.telemetry.tracking.tracker.importlib.util.find_spec", lambda name: None)
+    options = ["runs=nowhere", "qrels=nowhere"] if verb == "pool" else base
+    assert command(verb, *options, "track=wandb", f"out={tmp_path / 'out'}") == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "pip install 'pyrite[track]'" in error
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())

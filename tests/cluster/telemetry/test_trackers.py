@@ -1,0 +1,223 @@
+"""What trackers keep, read back from their own files."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.output.event_log import Journal
+from cluster.output.run_log import RunLog
+from cluster.output.storage import Storage
+from cluster.telemetry.tracking.mlflow import STORE, MLflow
+from cluster.telemetry.tracking.tensorboard import TensorBoard
+from cluster.telemetry.tracking.tracker import Run, Status, Tracker
+from cluster.telemetry.tracking.tracking import Tracking, as_overrides, trackers, unfinished
+from cluster.telemetry.tracking.wandb import WandB
+from ranking.errors import BadInput
+from tests.cluster.telemetry.read_back import ReadBack, of_mlflow, of_tensorboard, of_wandb
+
+RUN = Run("one-s3", {"selector": "top", "seed": "3"}, "selector=top seed=3")
+FINAL = {"bm25/AP@10": 0.25, "best": 0.5}
+KINDS: list[tuple[Callable[[], Tracker], Callable[[Path], dict[str, list[ReadBack]]], str, str]] = [
+    (TensorBoard, of_tensorboard, "bm25/AP_10", "done"),
+    (MLflow, of_mlflow, "bm25/AP_10", "FINISHED"),
+    (WandB, of_wandb, "bm25/AP@10", "done"),
+]
+
+
+def numbers(step: int) -> dict[str, float]:
+    return {"loss": 1 / step, "validation": step / 8}
+
+
+@pytest.fixture(scope="module")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of MLflow with its tables and nothing in them, which take seconds to make."""
+    out = tmp_path_factory.mktemp("empty")
+    tracker = MLflow()
+    tracker.open(Storage(str(out)))
+    tracker._client.search_experiments()
+    return out / "mlflow" / STORE
+
+
+@pytest.fixture
+def out(tmp_path: Path, empty_store: Path) -> Path:
+    (tmp_path / "out" / "mlflow").mkdir(parents=True)
+    shutil.copy(empty_store, tmp_path / "out" / "mlflow")
+    return tmp_path / "out"
+
+
+def tracking(tracker: Tracker, place: str, said: list[str] | None = None) -> Tracking:
+    storage = Storage(place)
+    return Tracking([tracker], Journal(storage), (said or []).append, unfinished(Journal.read(storage)))
+
+
+@pytest.mark.parametrize(("tracker", "read", "measure", "done"), KINDS)
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_numbers_parameters_and_status_are_read_back(
+    tracker: Callable[[], Tracker],
+    read: Callable[[Path], dict[str, list[ReadBack]]],
+    measure: str,
+    done: str,
+    scheme: str,
+    out: Path,
+) -> None:
+    """In a folder, and behind a URI, where files are handed over."""
+    said: list[str] = []
+    following = tracking(tracker(), f"{scheme}{out}", said)
+    following.begin(RUN)
+    for step in (1, 2, 3):
+        following.tell(RUN.name, step, numbers(step))
+    following.end(RUN.name, "done", FINAL | {"diverged": float("nan")})
+    following.close()
+    assert not said
+    (run,) = read(out)[RUN.name]
+    assert run.told["validation"] == [(1, 0.125), (2, 0.25), (3, 0.375)]
+    assert run.told["loss"] == [(step, pytest.approx(1 / step)) for step in (1, 2, 3)]
+    assert run.final[measure] == 0.25
+    assert run.final["best"] == 0.5
+    assert "diverged" not in run.final
+    assert run.status == done
+    assert run.parameters.items() >= RUN.parameters.items()
+
+
+@pytest.mark.parametrize(("tracker", "read", "measure", "done"), KINDS)
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_run_that_is_interrupted_or_lost_is_there_once(
+    tracker: Callable[[], Tracker],
+    read: Callable[[Path], dict[str, list[ReadBack]]],
+    measure: str,
+    done: str,
+    scheme: str,
+    out: Path,
+) -> None:
+    """Lost after three epochs it repeats the third; interrupted after four another command goes on behind the third."""
+    place = f"{scheme}{out}"
+    first = tracking(tracker(), place)
+    log = RunLog(first.journal)
+    for attempt in ((1, 2, 3), (3, 4)):
+        first.begin(RUN)
+        for step in attempt:
+            log.reached(RUN.name, step, numbers(step))
+            first.tell(RUN.name, step, numbers(step))
+    first.close()
+    first.journal.flush()
+    (interrupted,) = read(out)[RUN.name]
+    assert [step for step, _ in interrupted.told["loss"]] == [1, 2, 3, 4]
+    assert interrupted.status != done
+    second = tracking(tracker(), place)
+    second.begin(RUN)
+    for step in (4, 5):
+        second.tell(RUN.name, step, numbers(step))
+    second.end(RUN.name, "done", FINAL)
+    second.close()
+    (run,) = read(out)[RUN.name]
+    assert run.told["validation"] == [(step, step / 8) for step in (1, 2, 3, 4, 5)]
+    assert run.status == done
+
+
+class Recorder(Tracker):
+    """Remembers, waits or fails."""
+
+    def __init__(self, wait: threading.Event | None = None, fail: bool = False) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self._wait, self._fail = wait, fail
+
+    def open(self, storage: Storage) -> None:
+        self.calls.append(("open",))
+
+    def begin(self, run: Run) -> None:
+        self.calls.append(("begin", run.name))
+
+    def tell(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
+        if self._wait is not None:
+            self._wait.wait()
+        if self._fail:
+            raise ConnectionError("the server\nis gone")
+        self.calls.append(("tell", name, step))
+
+    def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:
+        self.calls.append(("end", name, status))
+
+
+def test_a_tracker_that_fails_is_said_once_and_stops_no_other(tmp_path: Path) -> None:
+    said: list[str] = []
+    failing, sound = Recorder(fail=True), Recorder()
+    journal = Journal(Storage(str(tmp_path)))
+    following = Tracking([failing, sound], journal, said.append, {})
+    for name in ("a", "b"):
+        following.begin(Run(name))
+        following.tell(name, 1, {})
+        following.end(name, "done", {})
+    following.close()
+    assert said == ["tracking by Recorder has stopped: is gone"]
+    assert failing.calls == [("open",), ("begin", "a")]
+    each = [[("begin", name), ("tell", name, 1), ("end", name, "done")] for name in ("a", "b")]
+    assert sound.calls == [("open",), *each[0], *each[1]]
+    assert [event["event"] for event in Journal.read(journal.storage)] == ["tracking stopped"]
+
+
+def test_a_run_that_a_search_has_twice_at_a_time_ends_once(tmp_path: Path) -> None:
+    recorder = Recorder()
+    following = Tracking([recorder], Journal(Storage(str(tmp_path))), lambda line: None, {})
+    following.begin(Run("a"))
+    following.tell("a", 1, {})
+    following.begin(Run("a"))
+    following.end("a", "done", {})
+    following.tell("a", 1, {})
+    following.end("a", "done", {})
+    following.close()
+    assert recorder.calls[-2:] == [("begin", "a"), ("end", "a", "done")]
+
+
+@pytest.mark.timeout(60)
+def test_nobody_waits_for_a_slow_tracker(tmp_path: Path) -> None:
+    answers = threading.Event()
+    slow = Recorder(wait=answers)
+    following = Tracking([slow], Journal(Storage(str(tmp_path))), lambda line: None, {})
+    following.begin(Run("a"))
+    for step in range(1, 100):
+        following.tell("a", step, {})
+    assert not [call for call in slow.calls if call[0] == "tell"]
+    answers.set()
+    following.close()
+    assert slow.calls[-1] == ("end", "a", "interrupted")
+    assert [call[2] for call in slow.calls if call[0] == "tell"] == list(range(1, 100))
+
+
+@pytest.mark.timeout(60)
+def test_one_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.telemetry.tracking.tracking.PATIENCE", 0.1)
+    said: list[str] = []
+    never = threading.Event()
+    following = Tracking([Recorder(wait=never)], Journal(Storage(str(tmp_path))), said.append, {})
+    following.begin(Run("a"))
+    following.tell("a", 1, {})
+    following.close()
+    assert said == ["tracking was given up: a tracker does not answer"]
+    never.set()
+
+
+def test_tensorboard_is_among_them_in_any_case() -> None:
+    node = {"_target_": "cluster.telemetry.tracking.wandb.WandB", "project": "owls", "mode": "offline", "entity": None}
+    assert [type(each) for each in trackers({})] == [TensorBoard]
+    assert [type(each) for each in trackers({"wandb": node})] == [TensorBoard, WandB]
+    assert as_overrides({"tensorboard": {}, "wandb": node}) == ["track=[wandb]", "track.wandb.project=owls"]
+    assert as_overrides({"tensorboard": {}}) == []
+
+
+@pytest.mark.parametrize("package", ["mlflow", "wandb"])
+def test_a_package_that_is_missing_is_said_with_its_remedy(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    (tracker,) = (each for each in (MLflow(), WandB()) if each.package == package)
+    with pytest.raises(BadInput, match=rf"{package} is not installed.*pip install 'pyrite\[track\]'"):
+        tracker.check()
+
+
+def test_options_of_a_wrong_type_are_refused() -> None:
+    with pytest.raises(BadInput, match="mode"):
+        trackers({"wandb": {"_target_": "cluster.telemetry.tracking.wandb.WandB", "mode": "loud"}})

@@ -1,0 +1,343 @@
+"""Two processes that train one ranker: rank 0 is this process, rank 1 is started beside it."""
+
+from __future__ import annotations
+
+import multiprocessing
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from cluster.training import all_reduce
+from cluster.training.all_reduce import AllReduce, add_up, share_of
+from cluster.training.attach import crew
+from cluster.training.index import SharedIndex
+from cluster.training.sharding import Sharded
+from cluster.training.validation import SharedEvaluation
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.errors import BadInput
+from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.origins import Bm25Candidates, Candidates
+from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.rankers.feed_forward import FeedForward
+from ranking.rankers.ranker import Ranker, linear
+from ranking.sources import Sources
+from ranking.texts import Texts
+from ranking.training import RankerTraining
+from sampling.retrieval.negative_index import Answer
+
+STEPS = 24
+
+
+class Drawn:
+    """Two documents by chance for each query; a few are none."""
+
+    def __init__(self, documents: int) -> None:
+        self.documents, self.rng = documents, np.random.default_rng(3)
+
+    def negatives(self, batch: Any, training: RankerTraining) -> NDArray[np.int32]:
+        return self.rng.integers(-1, self.documents, (len(batch), 2)).astype(np.int32)
+
+
+class Counted:
+    """An index whose answers depend on how often it was asked, as those of one that is built meanwhile do."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.steps: list[int] = []
+
+    def publish(self, weights: Any, step: int) -> None:
+        self.steps.append(step)
+
+    def search(self, queries: Any, depth: int, step: int, vectors: Any = None) -> Answer:
+        self.asked += 1
+        return Answer(np.full((len(queries), depth), self.asked, np.int32), np.zeros((1, 1), np.float32), 7, step)
+
+    def scores(self, queries: Any, documents: Any, vectors: Any = None) -> NDArray[np.float32]:
+        self.asked += 1
+        return np.full(documents.shape, self.asked, np.float32)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"asked": self.asked}
+
+    def load_state_dict(self, state: Any) -> None:
+        self.asked = state["asked"]
+
+
+def trained(sources: Sources, candidates: Candidates, accumulate: int, together: bool) -> dict[str, Any]:
+    """What 24 steps on batches of two and, at the end of an epoch, one example show."""
+    training = RankerTraining(
+        FeedForward(sources.vectors.table, torch.Generator().manual_seed(4), "tiny"),
+        SoftmaxLikelihood(),
+        sources.encoded,
+        np.flatnonzero(sources.encoded.split == 0),
+        Evaluation(sources.encoded, candidates, ["AP@10", "RR@10"]),
+        lambda parameters: torch.optim.SGD(parameters, lr=0.5),
+        np.random.default_rng(2),
+        batch_size=2,
+        max_epochs=100,
+        patience=100,
+        accumulate=accumulate,
+    )
+    if together:
+        training.gradient_sync = AllReduce()
+        training.validation = SharedEvaluation(training.validation)
+    source = Drawn(len(sources.encoded.documents))
+    shown: list[Any] = []
+    for _ in range(STEPS):
+        if training.epoch_over:
+            training.validate()
+        batch = training.next_batch()
+        step = training.update(batch, source.negatives(batch, training))
+        shown.append((step.loss, step.gradient_norm, step.scores))
+    measured = training.validation(training.ranker)
+    return {"steps": shown, "weights": weights(training), "validations": training.validations, "measured": measured}
+
+
+class Plain(Ranker):
+    """Reads words with torch alone, as transformers do, and has a layer that no score depends on."""
+
+    def __init__(self, vectors: NDArray[np.float32], generator: torch.Generator) -> None:
+        super().__init__()
+        self.words = nn.Embedding.from_pretrained(torch.from_numpy(vectors.copy()), freeze=False)
+        self.upper = linear(vectors.shape[1], 5, generator)
+        self.last = linear(5, 1, generator)
+        self.unused = linear(3, 1, generator)
+
+    def represent_queries(self, queries: Texts) -> Tensor:
+        return self.words(torch.from_numpy(queries.padded(16)).long()).mean(1)
+
+    def represent_documents(self, documents: Texts) -> Tensor:
+        return self.represent_queries(documents)
+
+    def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
+        return self.last(torch.tanh(self.upper(queries * documents))).sum(-1)
+
+    def layers(self) -> list[nn.Module]:
+        return [self.words, self.upper, self.last]
+
+
+def plain(sources: Sources, candidates: Candidates) -> RankerTraining:
+    return RankerTraining(
+        Plain(sources.vectors.table, torch.Generator().manual_seed(4)),
+        SoftmaxLikelihood(),
+        sources.encoded,
+        np.flatnonzero(sources.encoded.split == 0),
+        Evaluation(sources.encoded, candidates, ["AP@10"]),
+        lambda parameters: torch.optim.AdamW(parameters, lr=0.01, eps=1e-4),
+        np.random.default_rng(2),
+        batch_size=2,
+        max_epochs=100,
+        patience=100,
+    )
+
+
+def stepped(training: RankerTraining, source: Drawn, steps: int) -> list[tuple[float, float]]:
+    shown = []
+    for _ in range(steps):
+        if training.epoch_over:
+            training.validate()
+        batch = training.next_batch()
+        step = training.update(batch, source.negatives(batch, training))
+        shown.append((step.loss, step.gradient_norm))
+    return shown
+
+
+def sharded(sources: Sources, candidates: Candidates) -> dict[str, Any]:
+    """A sharded training, its state half-way, and the same state taken up by another sharded training."""
+    training, source = plain(sources, candidates), Drawn(len(sources.encoded.documents))
+    own = Sharded(training)
+    training.gradient_sync = own
+    shown = stepped(training, source, 10)
+    state = to_bytes(training.state_dict())
+    again = plain(sources, candidates)
+    again.gradient_sync = Sharded(again)
+    again.load_state_dict(from_bytes(state))
+    draws = source.rng.bit_generator.state
+    shown += stepped(training, source, 10)
+    source.rng.bit_generator.state = draws
+    return {
+        "steps": shown,
+        "resumed": stepped(again, source, 10),
+        "state": state,
+        "weights": weights(training),
+        "held": sum(each.to_local().numel() for each in own.parameters.values()),  # type: ignore[operator]
+        "bad": bad_sharding(sources, candidates),
+    }
+
+
+def bad_sharding(sources: Sources, candidates: Candidates) -> str:
+    training = plain(sources, candidates)
+    try:
+        crew({"resources": {"shard": True}})(training, None)  # type: ignore[arg-type]
+    except BadInput as error:
+        return str(error)
+    return ""
+
+
+def weights(training: RankerTraining) -> dict[str, NDArray[np.float32]]:
+    return {name: tensor.numpy().copy() for name, tensor in training.ranker.state_dict().items()}
+
+
+def broken(sources: Sources, candidates: Candidates) -> bool:
+    """Whether a ranker that scores a document nan is noticed, also by the worker whose queries do not show it."""
+    ranker = FeedForward(sources.vectors.table, torch.Generator().manual_seed(4), "tiny")
+    mine = share_of(dist.get_rank(), 2, len(candidates.queries))
+    evaluation = SharedEvaluation(Evaluation(sources.encoded, candidates, ["AP@10"]))
+    assert mine.stop > mine.start
+    if dist.get_rank() == 1:
+        with torch.no_grad():
+            ranker.vectors.fill_(torch.nan)
+    try:
+        evaluation(ranker)
+    except FloatingPointError:
+        return True
+    return False
+
+
+def shared_index() -> tuple[Any, ...]:
+    own = Counted()
+    index = SharedIndex(own)
+    index.publish({}, 5)
+    queries = np.array([3, 1])
+    answer = index.search(queries, 2, 9)
+    scores = index.scores(queries, answer.documents)
+    index.load_state_dict({"asked": 40})
+    again = index.search(queries, 1, 9)
+    return own.steps, own.asked, answer.documents.tolist(), answer.step, scores.tolist(), again.documents.tolist()
+
+
+def sums() -> list[list[float]]:
+    """Tensors of two types and of more numbers than one exchange takes."""
+    own = dist.get_rank() + 1.0
+    tensors = [torch.full((3, 2), own), torch.full((4,), own, dtype=torch.float64), torch.full((2,), 10 * own)]
+    whole, all_reduce.BUCKET = all_reduce.BUCKET, 5
+    add_up(tensors)
+    all_reduce.BUCKET = whole
+    return [each.flatten().tolist() for each in tensors]
+
+
+def work(rank: int, file: str, sources: Sources, candidates: Candidates) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
+    try:
+        return {
+            "plain": trained(sources, candidates, 1, True),
+            "accumulated": trained(sources, candidates, 2, True),
+            "broken": broken(sources, candidates),
+            "index": shared_index(),
+            "sums": sums(),
+            "sharded": sharded(sources, candidates),
+        }
+    finally:
+        dist.destroy_process_group()
+
+
+def other(file: str, sources: Sources, candidates: Candidates, told: Any) -> None:
+    told.put(work(1, file, sources, candidates))
+
+
+@pytest.fixture(scope="module")
+def candidates(tiny: Any, tiny_encoded: Any, tiny_vectors: Any) -> Candidates:
+    sources = Sources(tiny, tiny_encoded, tiny_vectors)
+    return Bm25Candidates(depth=6).candidates(sources, np.flatnonzero(tiny_encoded.split >= 1))
+
+
+@pytest.fixture(scope="module")
+def both(
+    tiny: Any, tiny_encoded: Any, tiny_vectors: Any, candidates: Candidates, tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, Any]]:
+    """What each of two workers saw."""
+    sources = Sources(tiny, tiny_encoded, tiny_vectors)
+    file = str(tmp_path_factory.mktemp("group") / "store")
+    context = multiprocessing.get_context("spawn")
+    told = context.Queue()
+    process = context.Process(target=other, args=(file, sources, candidates, told))
+    process.start()
+    first = work(0, file, sources, candidates)
+    second = told.get(timeout=120)
+    process.join(60)
+    return [first, second]
+
+
+@pytest.mark.parametrize(("kind", "accumulate"), [("plain", 1), ("accumulated", 2)])
+def test_two_workers_with_half_the_batch_take_the_steps_of_one(
+    tiny: Any, tiny_encoded: Any, tiny_vectors: Any, candidates: Candidates, both: Any, kind: str, accumulate: int
+) -> None:
+    alone = trained(Sources(tiny, tiny_encoded, tiny_vectors), candidates, accumulate, False)
+    assert len(alone["steps"]) == STEPS
+    for worker in both:
+        for (loss, norm, scores), (its_loss, its_norm, its_scores) in zip(
+            alone["steps"], worker[kind]["steps"], strict=True
+        ):
+            assert its_loss == pytest.approx(loss, abs=1e-6)
+            assert its_norm == pytest.approx(norm, rel=1e-4, abs=1e-6)
+            np.testing.assert_allclose(its_scores, scores, atol=1e-5)
+        for name, tensor in alone["weights"].items():
+            np.testing.assert_allclose(worker[kind]["weights"][name], tensor, atol=1e-5)
+        assert worker[kind]["validations"] == pytest.approx(alone["validations"], abs=1e-9)
+        for measure, values in alone["measured"].items():
+            np.testing.assert_allclose(worker[kind]["measured"][measure], values, atol=1e-9)
+    # It has learned something, and in a batch of one the first worker had no rows.
+    assert alone["steps"][-1][0] != pytest.approx(alone["steps"][0][0], abs=1e-3)
+    assert any(len(scores) == 1 for _, _, scores in alone["steps"])
+
+
+def test_the_workers_stay_equal_to_the_bit(both: Any) -> None:
+    first, second = both[0]["plain"], both[1]["plain"]
+    for name, tensor in first["weights"].items():
+        assert tensor.tobytes() == second["weights"][name].tobytes()
+    assert [loss for loss, *_ in first["steps"]] == [loss for loss, *_ in second["steps"]]
+
+
+def test_what_one_worker_can_not_score_all_of_them_hear_of(both: Any) -> None:
+    assert [worker["broken"] for worker in both] == [True, True]
+
+
+def test_workers_share_an_index_and_its_answers(both: Any) -> None:
+    heard = [[1, 1], [1, 1]], 9, [[2.0, 2.0], [2.0, 2.0]], [[41], [41]]
+    assert both[0]["index"] == ([5], 41, *heard)
+    assert both[1]["index"] == ([], 0, *heard)
+
+
+def test_tensors_of_any_type_and_size_add_up(both: Any) -> None:
+    for worker in both:
+        assert worker["sums"] == [[3.0] * 6, [3.0] * 4, [30.0] * 2]
+
+
+def test_sharded_workers_take_the_steps_of_one_and_keep_half_each(
+    tiny: Any, tiny_encoded: Any, tiny_vectors: Any, candidates: Candidates, both: Any
+) -> None:
+    alone = plain(Sources(tiny, tiny_encoded, tiny_vectors), candidates)
+    source = Drawn(len(tiny_encoded.documents))
+    shown = stepped(alone, source, 10)
+    draws = source.rng.bit_generator.state
+    shown += stepped(alone, source, 10)
+    total = sum(each.numel() for each in alone.ranker.parameters())
+    for worker in both:
+        np.testing.assert_allclose(worker["sharded"]["steps"], shown, atol=1e-5)
+        np.testing.assert_allclose(worker["sharded"]["resumed"], shown[10:], atol=1e-5)
+        for name, tensor in weights(alone).items():
+            np.testing.assert_allclose(worker["sharded"]["weights"][name], tensor, atol=1e-4)
+        assert worker["sharded"]["held"] < 0.6 * total
+        assert worker["sharded"]["bad"].startswith("resources.shard: Plain can't be sharded")
+    assert sum(worker["sharded"]["held"] for worker in both) == total
+    first, second = (from_bytes(worker["sharded"]["state"])["ranker"] for worker in both)
+    assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
+    # A state of two that shard is taken up by one that does not.
+    source.rng.bit_generator.state = draws
+    resumed = plain(Sources(tiny, tiny_encoded, tiny_vectors), candidates)
+    resumed.load_state_dict(from_bytes(both[0]["sharded"]["state"]))
+    np.testing.assert_allclose(stepped(resumed, source, 10), shown[10:], atol=1e-5)
+
+
+@pytest.mark.parametrize(("workers", "size"), [(1, 5), (2, 5), (3, 2), (4, 32), (5, 0)])
+def test_rows_are_shared_out_evenly_and_in_order(workers: int, size: int) -> None:
+    shares = [share_of(rank, workers, size) for rank in range(workers)]
+    assert [row for share in shares for row in range(size)[share]] == list(range(size))
+    counts = [share.stop - share.start for share in shares]
+    assert max(counts) - min(counts) <= 1

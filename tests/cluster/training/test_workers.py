@@ -1,0 +1,133 @@
+"""Runs on two workers of Ray Train."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster.config.compose import compose
+from cluster.output.storage import Storage
+from cluster.plan.resources import at_once, check_demand, check_workers, demand, own_bundle
+from cluster.plan.sweep import plan, points
+from cluster.runs.artifacts import Preparation
+from cluster.runs.execute import Outcome, Progress, run
+from cluster.runs.results import RunState, conduct_run, read_outcome
+from ranking.errors import BadInput
+
+SGD = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 0.5}
+"""Adam makes whole steps of gradients that are zero but for rounding, and rounding is what workers differ by."""
+
+
+class Fatal(RunState):
+    """A state whose second keeping kills the process, once."""
+
+    def save(self, state: bytes) -> None:
+        super().save(state)
+        kept = len(self.storage.names("kept"))
+        self.storage.write(f"kept/{kept}", b"")
+        if kept == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def prepared(overrides: list[str], epochs: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    config = compose([*overrides, f"training.max_epochs={epochs}", f"training.patience={epochs}", "selector=top"])
+    config["optimizer"] = SGD
+    preparation = Preparation()
+    return config, preparation.parts(config), preparation.keys(config)
+
+
+def assert_close(one: Outcome, other: Outcome) -> None:
+    np.testing.assert_allclose(one.losses, other.losses, atol=1e-6)
+    np.testing.assert_allclose(one.validations, other.validations, atol=1e-9)
+    assert (one.epochs, one.best_epoch, one.steps) == (other.epochs, other.best_epoch, other.steps)
+    for origin, values in other.values.items():
+        assert one.queries[origin].tolist() == other.queries[origin].tolist()
+        for measure, by_query in values.items():
+            np.testing.assert_allclose(one.values[origin][measure], by_query, atol=1e-9)
+    counts = ("function", "batches", "negatives", "missing")
+    for row, its in zip(one.sampler, other.sampler, strict=True):
+        assert [row[key] for key in counts] == [its[key] for key in counts]
+
+
+def test_a_killed_worker_changes_nothing_and_any_number_of_workers_goes_on(
+    base: list[str], ray_session: None, kills: int, tmp_path: Path
+) -> None:
+    from ray import cloudpickle
+
+    from cluster.training.workers import run_on_workers
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    config, parts, keys = prepared(base, 6)
+    whole = run(config, parts)
+    store = Fatal(Storage(str(tmp_path)), "shared", keys)
+    told: list[int] = []
+
+    def stop(progress: Progress) -> None:
+        told.append(progress.epoch)
+        if progress.epoch == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_on_workers(config | {"resources": config["resources"] | {"workers": 2}}, parts, stop, store, 0)
+    # The state of epoch 2 was kept, its worker killed, and both went on from it.
+    assert told == [1, 2, 3, 4, 5]
+    assert len(store.storage.names("kept")) >= 4
+    assert_close(run(config, parts, store=store), whole)
+
+
+def test_a_study_whose_trials_have_two_workers(base: list[str], ray_session: None, tmp_path: Path) -> None:
+    from cluster.__main__ import main
+
+    overrides = [*base, "training.max_epochs=1", "policy=fixed", "function=bm25", "selector=uniform"]
+    with pytest.raises(SystemExit) as ended:
+        main(["study", *overrides, "resources.workers=2", "seeds=1", f"out={tmp_path}"])
+    assert ended.value.code == 0
+    (planned,) = plan(points([], [], overrides)[0], [], [0])
+    outcome = read_outcome(Storage(str(tmp_path)), planned.name)  # named as it would be with one worker
+    assert outcome is not None
+    alone = run(planned.config, Preparation().parts(planned.config))
+    assert outcome.steps == alone.steps == 3
+    np.testing.assert_allclose(outcome.losses, alone.losses, atol=1e-4)
+
+
+def test_bad_input_of_a_worker_ends_the_run_at_once(base: list[str], ray_session: None, tmp_path: Path) -> None:
+    config, parts, keys = prepared(base, 2)
+    shared = config | {"resources": config["resources"] | {"workers": 2}}
+    shared["measures"] = ["AP@never"]
+    (tmp_path / "states").write_text("in the way of the folder")
+    with pytest.raises(BadInput):
+        conduct_run("bad", shared, keys, parts, Storage(str(tmp_path)), lambda progress: None, 0)
+
+
+def test_options_of_workers_that_make_no_sense() -> None:
+    check_workers(ASKED | {"workers": 3, "least": 3, "shard": True})
+    with pytest.raises(BadInput, match=r"^resources.least: least is 4 and there are 3 workers"):
+        check_workers(ASKED | {"workers": 3, "least": 4})
+    with pytest.raises(BadInput, match=r"^resources.shard: there is one worker"):
+        check_workers(ASKED | {"shard": True})
+
+
+ASKED = {"cpu": 2, "gpu": 0.5, "workers": 1, "least": None, "shard": False, "placement": "pack", "custom": None}
+
+
+def test_what_runs_take() -> None:
+    four = ASKED | {"workers": 4}
+    assert own_bundle(ASKED) == {"CPU": 2, "GPU": 0.5}
+    assert set(own_bundle(four)) == {"memory"}
+    assert demand(four) == {"CPU": 8, "GPU": 2.0}
+    assert at_once([], {"CPU": 2}) is None
+    assert at_once([demand(four)], {"CPU": 17, "GPU": 8}) == 2
+    assert at_once([demand(four), {"CPU": 9}], {"CPU": 17, "GPU": 8}) == 1
+    assert at_once([demand(four)], {"CPU": 17, "GPU": 2}) == 1
+    assert at_once([demand(four)], {"CPU": 2}) == 1
+    check_demand(four, {"CPU": 8, "GPU": 2})
+    with pytest.raises(BadInput, match=r"resources.cpu: a run asks for 8 and this machine has 7; choose fewer"):
+        check_demand(four, {"CPU": 7, "GPU": 2})
+    with pytest.raises(BadInput, match=r"resources.gpu: a run asks for 0.5 and this machine has 0$"):
+        check_demand(ASKED, {"CPU": 7})
