@@ -30,7 +30,7 @@ from cluster.runs.pool_trial import finished
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.collections import cache
 from ranking.errors import BadInput
-from tests.cluster.commands import command
+from tests.cluster.command_line import command
 from tests.cluster.conftest import write_runs
 
 VERBS = ("study", "learn", "pool", "train")

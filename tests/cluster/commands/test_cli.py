@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.cluster.commands import command
+from tests.cluster.command_line import command
 
 HEAVY = {"torch", "ray", "polars", "numpy", "hydra", "matplotlib", "scipy", "transformers"}
 VERBS = ["train", "study", "pool", "judge", "report", "options", "dashboard", "submit", "jobs", "logs", "stop"]

@@ -25,7 +25,7 @@ from cluster.telemetry.panels import DASHBOARD, queries
 from cluster.telemetry.prometheus import Prometheus, free_port
 from cluster.telemetry.ray_folder import TARGETS, RayFolder, find_session
 from ranking.errors import BadInput
-from tests.cluster.commands import command
+from tests.cluster.command_line import command
 
 NAMES = {
     f"{metric.scraped}{ending}": metric

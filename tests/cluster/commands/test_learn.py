@@ -24,7 +24,7 @@ from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Preparation
 from ranking.errors import BadInput
 from rl.trained import TrainedAgent
-from tests.cluster.commands import command, kill_when, this_ray
+from tests.cluster.command_line import command, kill_when, this_ray
 
 SMALL = [
     "copies=2",

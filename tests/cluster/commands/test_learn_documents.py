@@ -22,7 +22,7 @@ from cluster.runs.artifacts import Preparation
 from cluster.runs.execute import assemble, check
 from ranking.errors import BadInput
 from rl.trained import TrainedAgent
-from tests.cluster.commands import command
+from tests.cluster.command_line import command
 from tests.made_up import TOPICS, WORDS
 
 SMALL = [

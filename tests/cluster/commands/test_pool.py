@@ -12,7 +12,7 @@ import yaml
 from cluster.commands.pool import PoolStudy
 from cluster.runs.pool_trial import Trial, conduct_trial
 from pooling.pool import Pool
-from tests.cluster.commands import command, kill_when, this_ray
+from tests.cluster.command_line import command, kill_when, this_ray
 
 FILES = {
     "config.yaml", "trials.parquet", "curves.parquet", "totals.parquet", "budgets.parquet", "effort.parquet",

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.cluster.commands import command, kill_when
+from tests.cluster.command_line import command, kill_when
 
 FILES = {"config.yaml", "trials.parquet", "queries.parquet", "samplers.parquet", "steps.parquet"}
 FILES |= {"summary.csv", "report.html"}

@@ -21,7 +21,7 @@ from cluster.reports.paper_mapping import matches
 from cluster.reports.published import printed
 from cluster.runs.execute import check
 from ranking.errors import BadInput
-from tests.cluster.commands import command
+from tests.cluster.command_line import command
 
 EXPERIMENTS = group_options()["experiment"]
 COHEN = [name for name in EXPERIMENTS if name.startswith("cohen2019")]

@@ -14,7 +14,7 @@ from cluster.jobs import server
 from cluster.jobs.nodes import are_this_machine
 from cluster.jobs.server import VARIABLE, connected, find_server, told
 from ranking.errors import BadInput
-from tests.cluster.commands import command
+from tests.cluster.command_line import command
 
 ANSWERS: dict[str, tuple[int, str]] = {
     "/page": (200, "<html>"),

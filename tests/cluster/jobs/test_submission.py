@@ -16,7 +16,7 @@ from cluster.jobs import submission
 from cluster.jobs.path_rewriting import Sight
 from cluster.jobs.submission import Order, arguments_of, send
 from ranking.errors import BadInput
-from tests.cluster.commands import command
+from tests.cluster.command_line import command
 
 
 class Client:

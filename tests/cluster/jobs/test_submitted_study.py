@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.commands import command
+from tests.cluster.command_line import command
 
 
 def free_ports(count: int) -> list[int]:

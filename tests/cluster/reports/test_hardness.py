@@ -20,7 +20,7 @@ from cluster.reports.report import render
 from cluster.runs.traces import ROWS, SCHEMA, trace_table
 from ranking.errors import BadInput
 from sampling.trace import Trace
-from tests.cluster.commands import command
+from tests.cluster.command_line import command
 
 
 def trace(count: int, **given: Any) -> dict[str, np.ndarray]:

@@ -169,7 +169,7 @@ def test_tables_have_the_documented_columns(base: list[str]) -> None:
     outcome = run(planned.config, preparation.parts(planned.config))
     collection = preparation.collection(planned.config)
     table = frames.trials_table([frames.trial_row(planned, collection, outcome, None)])
-    assert table.columns[: len(results.SCHEMA)] == list(results.SCHEMA)
+    assert table.columns[: len(frames.SCHEMA)] == list(frames.SCHEMA)
     assert {"bm25:AP@10", "bm25:AP@10:bm25", "random:RR@10"} <= set(table.columns)
     queries = frames.query_rows(planned, collection, outcome)
     assert queries.columns == ["run", "query", "origin", "AP@10", "RR@10"]

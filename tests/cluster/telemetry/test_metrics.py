@@ -26,7 +26,7 @@ from cluster.telemetry.catalogue import CATALOGUE
 from cluster.telemetry.instruments import Count, Pace, looking, tell
 from cluster.telemetry.learning import LearningMetrics
 from cluster.telemetry.training import TrainingMetrics, pairs, run_tags
-from tests.cluster.commands import command
+from tests.cluster.command_line import command
 
 ROOT = Path(__file__).resolve().parents[3]
 Told = list[tuple[str, float, dict[str, str]]]

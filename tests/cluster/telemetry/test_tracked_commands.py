@@ -18,7 +18,7 @@ from cluster.telemetry.tracking.tracking import tracked, trackers
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
 from cluster.tune.runner import run_trials
-from tests.cluster.commands import command
+from tests.cluster.command_line import command
 from tests.cluster.telemetry.read_back import of_mlflow, of_tensorboard, of_wandb
 
 METHOD = ["policy=fixed", "function=bm25", "selector=uniform"]

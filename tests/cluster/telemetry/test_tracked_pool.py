@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.cluster.commands import command
+from tests.cluster.command_line import command
 from tests.cluster.telemetry.read_back import of_mlflow, of_tensorboard
 
 
