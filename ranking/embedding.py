@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ranking.alike import digests, group_alike
 from ranking.rankers.dense import DenseRanker
 from ranking.texts import Texts
 
@@ -41,7 +42,9 @@ def embed(ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], queries:
     try:
         for start in block_starts(len(rows)):
             block = rows[start : start + BLOCK]
-            vectors[start : start + len(block)] = read(texts.take(block)).float().cpu().numpy()
+            # Texts alike are read once: their vectors are equal on any processor, and an index keeps them in order.
+            first, alike, _ = group_alike(digests(texts, block, None if queries else ranker.document_reach))
+            vectors[start : start + len(block)] = read(texts.take(block[first])).float().cpu().numpy()[alike]
     finally:
         ranker.train(training)
     return vectors

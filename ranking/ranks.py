@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ranking.alike import digests
 from ranking.encoding import EncodedCollection
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import represent
-from ranking.texts import Texts
 
 DOCUMENTS = 1 << 15
 """Documents whose representations are held at once."""
@@ -56,16 +54,13 @@ def ranks_in(
     of_queries = represent(ranker, encoded.queries, queries, queries=True)
     asked = np.where(there, wanted, within[0])
     own = _own_scores(ranker, encoded, of_queries, asked)
-    distinct, places = np.unique(asked, return_inverse=True)
-    number: dict[bytes, int] = {}
-    contents = np.array([number.setdefault(text, len(number)) for text in _contents(encoded.documents.take(distinct))])
-    content = contents[places.reshape(asked.shape)]
+    content = digests(encoded.documents, asked.ravel(), ranker.document_reach).reshape(asked.shape)
     keys = encoded.document_key
     ranks[there] = 1
     for start in range(0, len(within), documents):
         part = within[start : start + documents]
         of_documents = represent(ranker, encoded.documents, part)
-        contents = np.array([number.get(text, -1) for text in _contents(encoded.documents.take(part))])
+        contents = digests(encoded.documents, part, ranker.document_reach)
         step = max(1, SCORES // len(part))
         for row in range(0, len(queries), step):
             rows = slice(row, row + step)
@@ -92,15 +87,6 @@ def _scores(ranker: Ranker, queries: Tensor, documents: Tensor) -> NDArray[np.fl
         parts = [ranker.interact(query[None, None], some[None]) for some in documents.split(ranker.pairs)]
         rows.append(torch.cat(parts, 1)[0].float().cpu().numpy())
     return np.stack(rows)
-
-
-def _contents(texts: Texts) -> list[bytes]:
-    """All that a ranker reads of each text."""
-    tokens, ends = texts.tokens, texts.offsets.tolist()
-    words = [tokens[start:end].tobytes() for start, end in itertools.pairwise(ends)]
-    if texts.labels is None:
-        return words
-    return [word + of_text.tobytes() for word, of_text in zip(words, texts.labels, strict=True)]
 
 
 def _own_scores(

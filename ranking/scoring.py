@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ranking.alike import digests, group_alike, tie_repeats
 from ranking.encoding import EncodedCollection
 from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
@@ -35,7 +36,9 @@ def score_candidates(
 ) -> NDArray[np.float32]:
     """Scores of each query's candidates.
 
-    Each distinct document is represented once; what depends on the pair alone is left for the pairs.
+    Each distinct text is represented once; what depends on the pair alone is left for the pairs. Documents that the
+    ranker can't tell apart have equal scores in a query's list, so that their order is never one of the last bits,
+    which depend on the processor and on a pair's place in its block.
 
     Args:
         ranker: scores them.
@@ -59,8 +62,10 @@ def score_candidates(
         distinct = np.flatnonzero(wanted[:-1])
         if not len(distinct):
             continue
-        place = np.cumsum(wanted) - 1
-        place[-1] = 0
+        place = np.zeros(len(wanted), np.int64)
+        first, alike, repeated = group_alike(digests(encoded.documents, distinct, ranker.document_reach))
+        place[distinct] = alike
+        distinct = distinct[first]
         of_documents = represent(ranker, encoded.documents, distinct)
         of_queries = represent(ranker, encoded.queries, queries[start : start + step], queries=True)
         index = torch.from_numpy(place[block]).to(ranker.device)
@@ -71,5 +76,7 @@ def score_candidates(
             present = torch.from_numpy(block[row : row + rows] >= 0).to(ranker.device)
             scored = ranker.interact_lists(of_queries[row : row + rows, None], taken, present)
             scores[start + row : start + row + len(part)] = scored.float().cpu().numpy()
+        places = place[block]
+        tie_repeats(scores[start : start + step], places, repeated[places] & (block >= 0))
     scores[documents < 0] = -np.inf
     return scores

@@ -78,6 +78,7 @@ class MatchPyramid(Ranker):
             widths["max_query"],
             widths["max_document"],
         )
+        self.document_reach = self.max_document
         if any(cells < 2 or cells % 2 for cells in self.grid):
             raise BadInput(f"grid is {list(self.grid)}", "ranker.grid", "choose two even numbers, 2 or more")
         self.vectors = nn.Parameter(torch.from_numpy(vectors.copy()))

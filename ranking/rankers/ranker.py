@@ -39,6 +39,10 @@ class Ranker(nn.Module, ABC):
     needs_grad_scaler: bool = False
     """Whether it computes in float16, whose gradients need a scaled loss."""
 
+    document_reach: int | None = None
+    """Tokens of a document that it reads, where that is fewer than the collection has: texts that differ only
+    behind them are alike."""
+
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization | None:
         """How texts become the tokens that it reads; None where it reads the words of `encoding`.

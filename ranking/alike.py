@@ -1,0 +1,89 @@
+"""Finds texts with the same content, so that what scores them treats them alike on every machine."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ranking.texts import Texts
+
+
+def digests(texts: Texts, rows: NDArray[np.integer], reach: int | None = None) -> NDArray[np.uint64]:
+    """A number for all that a ranker reads of each text: the same for texts that are alike.
+
+    Of a million texts that differ, two have one number with a probability of 3·10⁻⁸.
+
+    Args:
+        texts: of a collection.
+        rows: int [n], which of them.
+        reach: tokens of a text that are read; None for all.
+
+    Returns:
+        uint64 [n].
+    """
+    found = np.zeros(len(rows), np.uint64)
+    most = np.iinfo(np.int64).max if reach is None else reach
+    _digest(texts.tokens, texts.offsets, np.asarray(rows, np.int64), most, found)
+    if texts.labels is not None:
+        for label in texts.labels[rows].T.astype(np.uint64):
+            found = _mix(found ^ (label + np.uint64(0x9E3779B97F4A7C15)))
+    return found
+
+
+def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spread each number over all 64 bits (SplitMix64; Steele et al. 2014)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+@njit(nogil=True, cache=True)
+def _digest(tokens, offsets, rows, most, found):  # type: ignore[no-untyped-def]  # pragma: no cover
+    for place in range(len(rows)):
+        start = offsets[rows[place]]
+        end = min(offsets[rows[place] + 1], start + min(most, len(tokens)))
+        value = np.uint64(end - start + 1) * np.uint64(0x9E3779B97F4A7C15)
+        for at in range(start, end):
+            value = (value ^ np.uint64(tokens[at])) * np.uint64(0xBF58476D1CE4E5B9)
+            value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            value ^= value >> np.uint64(31)
+        found[place] = value
+
+
+def group_alike(
+    contents: NDArray[np.uint64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Number the different texts among some, in the order of their first occurrence.
+
+    Args:
+        contents: `digests` [n].
+
+    Returns:
+        Where each different text [d] occurs first, the number of each text [n], and which of the different ones [d]
+        occur more than once.
+    """
+    _, first, alike, times = np.unique(contents, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first)
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    return first[order], number[alike], times[order] > 1
+
+
+def tie_repeats(scores: NDArray[np.float32], places: NDArray[np.integer], repeated: NDArray[np.bool_]) -> None:
+    """Give whatever stands more than once in a row its highest score there, in place.
+
+    Args:
+        scores: [q, m].
+        places: int [q, m] from 0 up: equal numbers are alike.
+        repeated: bool [q, m], where there may be something alike; the others are left alone.
+    """
+    rows, columns = np.nonzero(repeated)
+    if not len(rows):
+        return
+    keys = rows * (int(places.max()) + 1) + places[rows, columns]
+    _, groups = np.unique(keys, return_inverse=True)
+    highest = np.full(int(groups.max()) + 1, -np.inf, np.float32)
+    with np.errstate(invalid="ignore"):  # nan, of a ranker that has diverged, stays nan
+        np.maximum.at(highest, groups, scores[rows, columns])
+    scores[rows, columns] = highest[groups]
