@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ranking.alike import digests
+from ranking.alike import digests, tie_repeats
 from ranking.encoding import EncodedCollection
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.ranker import Ranker
@@ -53,8 +53,10 @@ def ranks_in(
         return ranks
     of_queries = represent(ranker, encoded.queries, queries, queries=True)
     asked = np.where(there, wanted, within[0])
-    own = _own_scores(ranker, encoded, of_queries, asked)
     content = digests(encoded.documents, asked.ravel(), ranker.document_reach).reshape(asked.shape)
+    own = _own_scores(ranker, encoded, of_queries, asked)
+    numbers = np.unique(content, return_inverse=True)[1].reshape(asked.shape)
+    tie_repeats(own, numbers, np.ones(asked.shape, bool))  # so that documents alike are compared by one score
     keys = encoded.document_key
     ranks[there] = 1
     for start in range(0, len(within), documents):
