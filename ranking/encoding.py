@@ -27,12 +27,14 @@ class Judgements:
     Args:
         offsets: int64, one longer than there are queries.
         documents: int32 document indices.
-        grades: int32, above zero is relevant.
+        grades: int32, as they were given: gains of nDCG.
+        relevant_from: the lowest grade that counts as relevant; what has a lower one is judged not relevant.
     """
 
     offsets: NDArray[np.int64]
     documents: NDArray[np.int32]
     grades: NDArray[np.int32]
+    relevant_from: int = 1
 
     def of(self, query: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Documents and grades of one query."""
@@ -41,9 +43,19 @@ class Judgements:
 
     def relevant(self) -> Judgements:
         """Only what is judged relevant."""
-        keep = self.grades > 0
+        return self._where(self.grades >= self.relevant_from)
+
+    def not_relevant(self) -> Judgements:
+        """Only what is judged and not relevant."""
+        return self._where(self.grades < self.relevant_from)
+
+    def gaining(self) -> Judgements:
+        """Only what has a gain in nDCG: a grade above zero, whether or not it counts as relevant."""
+        return self._where(self.grades > 0)
+
+    def _where(self, keep: NDArray[np.bool_]) -> Judgements:
         kept = np.concatenate([[0], np.cumsum(keep)])
-        return Judgements(kept[self.offsets], self.documents[keep], self.grades[keep])
+        return Judgements(kept[self.offsets], self.documents[keep], self.grades[keep], self.relevant_from)
 
     def rows(self) -> NDArray[np.int64]:
         """The query of each judgement."""
@@ -51,15 +63,31 @@ class Judgements:
 
     def lookup(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.int32]:
         """Grades of `documents` [q, d] for `queries` [q]; 0 where unjudged or where the document is −1."""
+        place, judged = self._find(queries, documents)
+        return np.where(judged, self.grades[place] if len(self.grades) else 0, 0).astype(np.int32)
+
+    def are_relevant(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Which of `documents` [q, d] are judged relevant for `queries` [q]."""
+        place, judged = self._find(queries, documents)
+        return judged & (self.grades[place] >= self.relevant_from) if len(self.grades) else judged
+
+    def are_judged(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Which of `documents` [q, d] are judged for `queries` [q], relevant or not."""
+        return self._find(queries, documents)[1]
+
+    def _find(
+        self, queries: NDArray[np.integer], documents: NDArray[np.integer]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Where each pair's judgement stands, and whether there is one."""
         if not len(self.documents):
-            return np.zeros(documents.shape, np.int32)
+            return np.zeros(documents.shape, np.int64), np.zeros(documents.shape, bool)
         # A query and a document make one number (int64: millions of both multiply), ascending as judgements are.
         width = int(self.documents.max()) + 1
         known = self.rows() * width + self.documents
         inside = (documents >= 0) & (documents < width)
         wanted = np.asarray(queries, np.int64)[:, None] * width + np.where(inside, documents, 0)
         place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.where(inside & (known[place] == wanted), self.grades[place], 0).astype(np.int32)
+        return place, inside & (known[place] == wanted)
 
 
 @dataclass(frozen=True)
@@ -139,17 +167,16 @@ def encode_texts(frame: pl.DataFrame, vocabulary: list[str], limit: int) -> Text
 
 
 def encode_judgements(collection: Collection, relevant_from: int) -> Judgements:
-    """Judgements by index; grades below `relevant_from` are judged not relevant."""
+    """Judgements by index, with the grades that they have."""
     queries = pl.DataFrame({"query": collection.queries["id"]}).with_row_index("q")
     documents = pl.DataFrame({"document": collection.documents["id"]}).with_row_index("d")
-    frame = (
-        collection.judgements.join(queries, on="query").join(documents, on="document").sort(["q", "d"])
-    ).with_columns(pl.when(pl.col("grade") >= relevant_from).then("grade").otherwise(0).alias("grade"))
+    frame = collection.judgements.join(queries, on="query").join(documents, on="document").sort(["q", "d"])
     counts = np.bincount(frame["q"].to_numpy(), minlength=len(queries))
     return Judgements(
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         frame["d"].to_numpy().astype(np.int32),
         frame["grade"].to_numpy().astype(np.int32),
+        relevant_from,
     )
 
 

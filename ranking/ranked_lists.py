@@ -45,8 +45,7 @@ class RankedLists:
 
     def without_relevant(self, judgements: Judgements) -> RankedLists:
         """The lists without what is judged relevant for their query."""
-        relevant = judgements.relevant()
-        return self.keep(relevant.lookup(np.arange(len(self)), self.documents) == 0)
+        return self.keep(~judgements.are_relevant(np.arange(len(self)), self.documents))
 
 
 def stack_lists(lists: list[tuple[NDArray[np.integer], NDArray[np.floating]]], depth: int) -> RankedLists:

@@ -38,7 +38,7 @@ from rl.state import StateOptions
 from rl.trained import TrainedAgent
 from sampling.guard import negatives_lists
 
-FORMAT = 4
+FORMAT = 5
 """Raised whenever a part's content changes for the same configuration."""
 
 

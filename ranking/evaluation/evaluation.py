@@ -27,12 +27,12 @@ class Evaluation:
     def __init__(self, encoded: EncodedCollection, candidates: Candidates, measures: Sequence[str]) -> None:
         self.encoded, self.candidates, self.measures = encoded, candidates, list(measures)
         judged = [encoded.judgements.of(query)[1] for query in candidates.queries]
-        self.evaluator = Evaluator(measures, judged)
+        self.evaluator = Evaluator(measures, judged, encoded.judgements.relevant_from)
         if candidates.documents is not None:
             self._grades = self._grades_of(candidates.documents)
             self._keys = encoded.document_key[np.maximum(candidates.documents, 0)]
         else:
-            positive = encoded.judgements.relevant()
+            positive = encoded.judgements.gaining()
             own = [positive.of(query) for query in candidates.queries]
             self._wanted = _rectangle([documents for documents, _ in own], -1)
             self._wanted_grades = _rectangle([grades for _, grades in own], 0)

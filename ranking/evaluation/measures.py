@@ -194,8 +194,12 @@ class NDCG(Measure):
 FAMILIES: dict[str, type[Measure]] = {"AP": AP, "RR": RR, "P": P, "R": R, "Success": Success, "nDCG": NDCG}
 
 
-def parse(name: str) -> Measure:
+def parse(name: str, relevant_from: int = 1) -> Measure:
     """Read a measure's ir-measures name, such as "AP@100", "P(rel=2)@5" or "nDCG@20".
+
+    Args:
+        name: the measure's.
+        relevant_from: the lowest grade that counts as relevant where the name does not say.
 
     Raises:
         BadInput: no such measure, one that is not computed here, a parameter that it does not take, or no
@@ -206,7 +210,7 @@ def parse(name: str) -> Measure:
         parsed.validate_params()
         parameters = dict(parsed.params)
         if not parameters.pop("judged_only", False):  # no ranking here knows what was left unjudged
-            measure = FAMILIES[str(parsed.NAME)](**parameters)
+            measure = FAMILIES[str(parsed.NAME)](**({"rel": relevant_from} | parameters))
         else:
             raise KeyError("judged_only")
     except (NameError, KeyError, ValueError, TypeError, SyntaxError, AttributeError, AssertionError):
@@ -234,15 +238,19 @@ class Evaluator:
         measures: their ir-measures names; results are keyed by the same strings.
         judged: for each query the grades of all its judged documents, ranked or not, so that average
             precision and recall know how many are relevant and nDCG its ideal.
+        relevant_from: the lowest grade that counts as relevant, for measures whose name does not say. The gains of
+            nDCG are all grades above zero.
 
     Raises:
         BadInput: a measure is unknown.
     """
 
-    def __init__(self, measures: Sequence[str], judged: Sequence[Grades | Sequence[int]]) -> None:
+    def __init__(
+        self, measures: Sequence[str], judged: Sequence[Grades | Sequence[int]], relevant_from: int = 1
+    ) -> None:
         every = Judged(judged)
         self.queries = every.queries
-        self._measures = {name: parse(name) for name in measures}
+        self._measures = {name: parse(name, relevant_from) for name in measures}
         self._scales = {name: measure.scale(every) for name, measure in self._measures.items()}
 
     def __call__(self, ranked: Grades) -> dict[str, Values]:

@@ -39,5 +39,5 @@ class Shared(Selector):
                 drawn = rng.choice(drawn, count, replace=False)
                 break
         documents = np.broadcast_to(drawn, (len(batch), len(drawn)))
-        grades = training.encoded.judgements.lookup(batch.queries, documents)
-        return CandidateBatch(np.where(grades > 0, -1, documents), np.full(documents.shape, np.nan, np.float32))
+        relevant = training.encoded.judgements.are_relevant(batch.queries, documents)
+        return CandidateBatch(np.where(relevant, -1, documents), np.full(documents.shape, np.nan, np.float32))

@@ -98,18 +98,30 @@ def test_keys_splits_and_judgements_of_the_tiny_collection(tiny: Collection, tin
     assert tiny_encoded.queries_of("dev").tolist() == [4, 5]
     for query, document, grade in tiny.judgements.iter_rows():
         row, column = tiny.queries["id"].to_list().index(query), ids.index(document)
-        assert tiny_encoded.judgements.lookup(np.array([row]), np.array([[column]]))[0, 0] == max(grade, 0)
+        assert tiny_encoded.judgements.lookup(np.array([row]), np.array([[column]]))[0, 0] == grade
     assert len(tiny_encoded.judgements.grades) == len(tiny.judgements)
 
 
-def test_grades_below_the_threshold_are_not_relevant_and_the_others_keep_theirs() -> None:
+def test_grades_below_the_threshold_are_not_relevant_and_all_keep_theirs() -> None:
     collection = collection_of(["a", "b", "c"], ["a"], [("q0", "d2", 3), ("q0", "d0", 1), ("q0", "d1", 2)])
     encoded, _ = Encoder(relevant_from=2).encode(collection)
     documents, grades = encoded.judgements.of(0)
     assert documents.tolist() == [0, 1, 2]
-    assert grades.tolist() == [0, 2, 3]
+    assert grades.tolist() == [1, 2, 3]
     assert encoded.judgements.relevant().of(0)[0].tolist() == [1, 2]
     assert encoded.split.tolist() == [-1]
+    assert encoded.judgements.not_relevant().of(0)[0].tolist() == [0]
+    assert encoded.judgements.gaining().of(0)[0].tolist() == [0, 1, 2]
+
+
+def test_judged_not_relevant_is_told_from_unjudged() -> None:
+    collection = collection_of(["a", "b", "c", "d"], ["a"], [("q0", "d0", 0), ("q0", "d1", -1), ("q0", "d2", 1)])
+    judgements = Encoder().encode(collection)[0].judgements
+    every = np.array([[0, 1, 2, 3, -1]])
+    assert judgements.lookup(np.zeros(1, int), every).tolist() == [[0, -1, 1, 0, 0]]
+    assert judgements.are_judged(np.zeros(1, int), every).tolist() == [[True, True, True, False, False]]
+    assert judgements.are_relevant(np.zeros(1, int), every).tolist() == [[False, False, True, False, False]]
+    assert judgements.not_relevant().of(0)[0].tolist() == [0, 1]
 
 
 def test_a_collection_without_judgements() -> None:

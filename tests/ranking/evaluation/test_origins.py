@@ -122,7 +122,8 @@ def pytrec(
         judged, grades = encoded.judgements.of(query)
         qrel[f"q{query}"] = {ids[document]: int(grade) for document, grade in zip(judged, grades, strict=True)}
         run[f"q{query}"] = {ids[d]: float(score) for d, score in zip(row, values, strict=True) if d >= 0}
-    evaluated = pytrec_eval.RelevanceEvaluator(qrel, {"map", "recip_rank", "ndcg", "P.3", "recall.3"}).evaluate(run)
+    named = {"map", "recip_rank", "ndcg", "P.3", "recall.3"}
+    evaluated = pytrec_eval.RelevanceEvaluator(qrel, named, encoded.judgements.relevant_from).evaluate(run)
     return {
         name: [evaluated.get(f"q{query}", {}).get(theirs, 0.0) for query in queries]
         for name, theirs in MEASURES.items()
@@ -141,8 +142,14 @@ ORIGINS: list[Origin] = [
 ]
 
 
+@pytest.mark.parametrize("relevant_from", [1, 2])
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_values_are_trec_evals(origin: Origin, tiny_sources: Sources) -> None:
+def test_values_are_trec_evals(origin: Origin, relevant_from: int, tiny_sources: Sources) -> None:
+    """Also of graded judgements: what is relevant from grade 2 on still gains 1 in nDCG by grade 1."""
+    judgements = replace(tiny_sources.encoded.judgements, relevant_from=relevant_from)
+    tiny_sources = Sources(
+        tiny_sources.collection, replace(tiny_sources.encoded, judgements=judgements), tiny_sources.vectors
+    )
     encoded, ids = tiny_sources.encoded, tiny_sources.collection.documents["id"].to_list()
     candidates, ranker = origin.candidates(tiny_sources, QUERIES), Coarse()
     values = Evaluation(encoded, candidates, list(MEASURES))(ranker)
