@@ -28,7 +28,7 @@ from torch.nn import functional as F
 
 from benchmarks.scoring import matmul_rate
 from cluster.config.compose import compose
-from cluster.runs.artifacts import Preparation, read_encoded
+from cluster.runs.artifacts import Artifacts, read_encoded
 from cluster.runs.execute import assemble
 from ranking.encoding import EncodedCollection, Judgements
 from ranking.evaluation.evaluation import Evaluation
@@ -49,7 +49,7 @@ def made(folder: str, *overrides: str) -> tuple[RankerTraining, Sampler, dict[st
         "origin.full.depth=null", "measures=[R@1,R@5,RR]", "validation.origin=category", "validation.measure=RR",
         *overrides,
     ])  # fmt: skip
-    parts = Preparation().parts(config)
+    parts = Artifacts().parts(config)
     return *assemble(config, parts, 0), config, parts
 
 

@@ -21,7 +21,7 @@ from cluster.config.compose import compose
 from cluster.rollouts.backends import LIGHT, Hosted, _hosts, in_workers
 from cluster.rollouts.environments import Environments, spaces_of
 from cluster.rollouts.trainer import RolloutBackend
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.session import session
 from rl.agents.random import RandomAgent
 from rl.environment import SamplingEnvironment
@@ -158,7 +158,7 @@ def main() -> None:
     folder = sys.argv[1]
     torch.set_num_threads(1)
     config = configuration(folder)
-    parts = Preparation(lambda line: None).parts(config)
+    parts = Artifacts(lambda line: None).parts(config)
     one_copy(folder, parts)
     copies(folder, parts)
     with session(dashboard=False):

@@ -23,7 +23,7 @@ import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.transformers import default_checkpoint
 from cluster.config.compose import compose
 from cluster.index.attach import attach_indexes
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import assemble
 from cluster.session import session
 
@@ -129,7 +129,7 @@ def main() -> None:
         "training.batch_size=8", "sampling.negatives=7", "optimizer.lr=2e-5",
     ])  # fmt: skip
     torch.set_num_threads(1)
-    parts = Preparation().parts(config)
+    parts = Artifacts().parts(config)
     with session(dashboard=False):
         training, sampler = assemble(config, parts, 0)
         with attach_indexes(sampler.functions, training, config, "benchmark") as attached:

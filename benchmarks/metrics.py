@@ -20,7 +20,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from cluster.config.compose import compose
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import assemble
 from cluster.session import session
 from cluster.telemetry.instruments import EVERY, looking
@@ -49,7 +49,7 @@ def main() -> None:
     chosen = parser.parse_args()
     overrides = ["collection=beir", f"collection.path={chosen.folder}", "policy=fixed", "function=bm25", "scale=small"]
     config = compose([*overrides, "selector=uniform"])
-    training, sampler = assemble(config, Preparation().parts(config), 0)
+    training, sampler = assemble(config, Artifacts().parts(config), 0)
     training.validations.append(0.5)  # something to tell of
     staged: Any = SimpleNamespace(training=training)
     steps(training, sampler, 5)

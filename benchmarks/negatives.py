@@ -17,7 +17,7 @@ import bm25s
 import numpy as np
 
 from cluster.config.compose import compose
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import assemble
 from ranking.bm25 import Bm25, Bm25Options
 
@@ -27,9 +27,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
     chosen = parser.parse_args()
     config = compose(["collection=beir", f"collection.path={chosen.folder}"])
-    preparation = Preparation()
-    parts = preparation.parts(config)
-    collection, encoded = preparation.collection(config), parts["base"].encoded
+    artifacts = Artifacts()
+    parts = artifacts.parts(config)
+    collection, encoded = artifacts.collection(config), parts["base"].encoded
     options = Bm25Options()
     ours = Bm25(collection, options)
     # bm25s refuses a query without a known term.
@@ -54,7 +54,7 @@ def main() -> None:
 
     for function in ("bm25", "random"):
         config = compose(["collection=beir", f"collection.path={chosen.folder}", f"function={function}"])
-        training, sampler = assemble(config, preparation.parts(config), 0)
+        training, sampler = assemble(config, artifacts.parts(config), 0)
         batches, drawn = 2000, 0
         started = time.perf_counter()
         for _ in range(batches):

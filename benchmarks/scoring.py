@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from cluster.config.compose import compose
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import assemble
 from ranking.encoding import EncodedCollection
 from ranking.evaluation.evaluation import Evaluation
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--preset", default="paper")
     chosen = parser.parse_args()
     config = compose(["collection=beir", f"collection.path={chosen.folder}", f"ranker.preset={chosen.preset}"])
-    parts = Preparation().parts(config)
+    parts = Artifacts().parts(config)
     training, _ = assemble(config, parts, 0)
     torch.set_num_threads(chosen.threads)
     ranker, encoded, candidates = training.ranker, training.encoded, training.validation.candidates

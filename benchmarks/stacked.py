@@ -24,7 +24,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cluster.config.compose import compose
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import assemble
 from ranking.stacked import can_stack, stacked_update
 from ranking.training import Batch, RankerTraining
@@ -130,8 +130,8 @@ def main() -> None:
     chosen = parser.parse_args()
     collection = [] if chosen.folder is None else ["collection=beir", f"collection.path={chosen.folder}"]
     overrides = [*collection, f"ranker={chosen.ranker}", f"ranker.preset={chosen.preset}"]
-    preparation = Preparation()
-    parts = preparation.parts(compose(overrides))
+    artifacts = Artifacts()
+    parts = artifacts.parts(compose(overrides))
     torch.set_num_threads(chosen.threads)
     for device in ["cpu"] + ["cuda"] * torch.cuda.is_available():
         config = compose([*overrides, f"resources.gpu={int(device == 'cuda')}"])

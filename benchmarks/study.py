@@ -24,7 +24,7 @@ from rich.console import Console
 
 from cluster.commands import study as ranking
 from cluster.config.compose import compose
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.session import session
 from cluster.tune import live_table as live
 from cluster.tune import trainable as tuning
@@ -96,7 +96,7 @@ def private() -> int:
 def memory(folder: Path) -> None:
     """Print the memory of the collection with one process and with ten."""
     config = compose(["collection=beir", f"collection.path={folder}"])
-    parts = Preparation().parts(config)
+    parts = Artifacts().parts(config)
     references = [ray.put(part) for part in parts.values()]
     shared = sum(len(to_bytes(part)) for part in parts.values())
     small = [ray.put(np.zeros(1 << 16))]

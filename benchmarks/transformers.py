@@ -29,7 +29,7 @@ import torch
 from numpy.typing import NDArray
 
 from cluster.config.compose import compose
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import assemble
 from ranking.objectives.objective import Objective
 from ranking.objectives.self_involvement import BlockLoss, ConditionalSIR, JointSIR
@@ -56,8 +56,8 @@ def made(chosen: argparse.Namespace, checkpoint: str, block: int, queries: int) 
         "function=random", f"sampling.negatives={block - 1}", f"training.batch_size={queries}", "origin=[bm25]",
         "optimizer.lr=1e-4", "optimizer.weight_decay=0",
     ])  # fmt: skip
-    preparation = Preparation()
-    return *assemble(config, preparation.parts(config), 0), preparation.collection(config)
+    artifacts = Artifacts()
+    return *assemble(config, artifacts.parts(config), 0), artifacts.collection(config)
 
 
 def seconds(action: Callable[[], object]) -> float:

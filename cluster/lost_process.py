@@ -1,10 +1,10 @@
-"""What is lost on a cluster: processes and machines that are gone."""
+"""Tells lost processes and machines from errors of the work itself."""
 
 from __future__ import annotations
 
 from ray import exceptions
 
-IN_VAIN = 5
+MAX_FAILURES_WITHOUT_PROGRESS = 5
 """Losses in a row that work survives without coming any further: after that it is itself to blame."""
 LOST = (
     exceptions.RayActorError,

@@ -1,4 +1,4 @@
-"""Whether what the trials of a study share fits into Ray's object store."""
+"""Checks that what the trials of a study share fits into Ray's object store."""
 
 from __future__ import annotations
 

@@ -213,11 +213,11 @@ def _run(chosen: argparse.Namespace) -> int:
     else:
         from cluster.commands import study as kind
 
-    from cluster.output.lock import claim
+    from cluster.output.lock import output_lock
 
     study = kind.read_arguments(chosen.overrides, chosen.resume)
     try:
-        with claim(study.storage):
+        with output_lock(study.storage):
             return 1 if kind.conduct(study, console) else 0
     except KeyboardInterrupt:
         again = shlex.join(["pyrite", chosen.verb, "--resume", study.storage.place])

@@ -15,8 +15,8 @@ from rich.table import Table
 
 from cluster.config.compose import CHOICES, build, compose
 from cluster.config.schema import SHAPES
-from cluster.output.event_log import Journal
-from cluster.output.failure_summary import disturbances
+from cluster.output.event_log import EventLog
+from cluster.output.failure_summary import failure_summary
 from cluster.output.failure_summary import show as show_losses
 from cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
 from cluster.output.storage import Storage, new_place
@@ -25,7 +25,7 @@ from cluster.plan.sweep import key_of, values_of
 from cluster.rollouts import checkpoints
 from cluster.rollouts.environments import actions_of
 from cluster.runs.agent_file import FILE, check_candidates, learner_of, read_agent
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import check
 from cluster.telemetry.tracking.tracker import Run
 from cluster.telemetry.tracking.tracking import tracked, trackers
@@ -126,14 +126,14 @@ def conduct(request: LearnRequest, console: Console) -> int:
         return 0
     checkpoints.load(storage, lambda line: console.print(line, soft_wrap=True, markup=False))
     built, resumed = trackers(config["track"]), storage.read(CONFIG) is not None
-    preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]"))
-    collection = preparation.collection(config)
+    artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
+    collection = artifacts.collection(config)
     facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
     record(request, facts)
-    parts = {name: preparation.part(config, name) for name in preparation.keys(config)}
+    parts = {name: artifacts.part(config, name) for name in artifacts.keys(config)}
     named = " ".join(f"{key}={config[CHOICES][key]}" for key in ("agent", "reward", "ranker"))
     console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
-    shared = 0 if config["hosts"] else sum(preparation.bytes_of(config).values())  # hosts read the cache
+    shared = 0 if config["hosts"] else sum(artifacts.bytes_of(config).values())  # hosts read the cache
     run = Run(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(request.overrides))
     with (
         tracked(built, storage, console, "learn", resumed) as tracking,
@@ -151,7 +151,7 @@ def conduct(request: LearnRequest, console: Console) -> int:
 
             def note(said: str) -> None:
                 console.print(escape(said), soft_wrap=True)
-                tracking.journal.tell("lost", says=said)
+                tracking.events.emit("lost", says=said)
 
             episodes = through_losses(attempts(config, parts, storage, facts), tell, note)
         following.end(episodes)
@@ -219,7 +219,7 @@ def show(
             f"{measure} of the last episodes against the random agent's: {tests['learned'] - tests['random']:+.4f}, "
             f"t-test p = {tests['t_p']:.3g}, Kolmogorov-Smirnov p = {tests['ks_p']:.3g}"
         )
-    show_losses(disturbances(Journal.read(storage)), console)
+    show_losses(failure_summary(EventLog.read(storage)), console)
     where = storage.shown()
     if FILE not in storage.names():
         console.print(escape(f"episodes and figures: {where}; its network is RLlib's own, and its policy was not kept"))

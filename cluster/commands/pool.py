@@ -120,7 +120,7 @@ def conduct(study: PoolStudy, console: Console) -> int:
     from cluster.object_store import bytes_of, check_store, largest_and_all
     from cluster.reports.pool_finalize import report, write_tables
     from cluster.session import session
-    from cluster.tune.pool import spread
+    from cluster.tune.pool import run_on_tune
 
     built = trackers(study.config["track"])
     with console.status("reading runs and judgements") as status:
@@ -151,7 +151,9 @@ def conduct(study: PoolStudy, console: Console) -> int:
                 if dashboard:
                     console.print(f"[dim]Ray's dashboard: {dashboard}[/]")
                 check_store(largest, shared, lambda line: console.print(f"[dim]{line}[/]"))
-                errors = spread(waiting, {pool.name: pool.pool for pool in pools}, study, len(done), console, tracking)
+                errors = run_on_tune(
+                    waiting, {pool.name: pool.pool for pool in pools}, study, len(done), console, tracking
+                )
     failed = write_tables(study, trials, pools, errors)
     report(study.storage, console)
     return failed

@@ -18,7 +18,7 @@ from cluster.output.storage import Storage, new_place
 from cluster.plan.point import root_of
 from cluster.plan.sweep import Planned, Point, draws, given_seeds, identity, key_of, plan, points
 from cluster.reports.finalize import check_baseline, report, write_tables
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import check
 from cluster.runs.results import finished
 from cluster.telemetry.tracking.tracking import as_overrides, tracked, trackers
@@ -129,10 +129,10 @@ def conduct(study: Study, console: Console) -> int:
     from cluster.session import session
     from cluster.tune.agents import learn_agents, with_agents
     from cluster.tune.optuna_runs import OptunaRuns
-    from cluster.tune.trainable import spread
+    from cluster.tune.trainable import run_on_tune
 
     built = trackers(study.options.get("track", {}))
-    preparation = Preparation(lambda line: console.print(f"[dim]{line} …[/]"))
+    artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
     planned_runs, adaptive = _planned(study)
     proposals = OptunaRuns(adaptive, study.options["samples"], study.seeds, study.storage)
     _look_for_data(study.options.get("data"), [*planned_runs, *proposals.examples()])
@@ -147,7 +147,7 @@ def conduct(study: Study, console: Console) -> int:
     # As planned: an agent that the study learns first is not there yet.
     for planned in _distinct([*planned_runs, *proposals.examples()]):
         check(planned.config)
-    collections = {planned.name: preparation.collection(planned.config) for planned in known}
+    collections = {planned.name: artifacts.collection(planned.config) for planned in known}
     check_baseline(study.options["baseline"], known, collections)
     resumed = study.storage.read(CONFIG) is not None
     _record(study, collections.values())
@@ -164,17 +164,17 @@ def conduct(study: Study, console: Console) -> int:
             distinct = _distinct([*waiting, *proposals.examples()])
             configs = [planned.config for planned in distinct if checkpoint_of(planned.config) not in learned]
             configs += [request.config for request in missing.values()]
-            largest, shared = largest_and_all([preparation.bytes_of(config) for config in configs])
+            largest, shared = largest_and_all([artifacts.bytes_of(config) for config in configs])
             with session(study.options["address"], study.options["dashboard"], shared) as dashboard:
                 if dashboard:
                     console.print(f"[dim]Ray's dashboard: {dashboard}[/]")
                 check_store(largest, shared, lambda line: console.print(f"[dim]{line}[/]"))
                 if missing:
-                    learn_agents(missing, study.storage, study.options, preparation, console, tracking)
-                errors = spread(study, waiting, proposals, ready, preparation, console, tracking)
+                    learn_agents(missing, study.storage, study.options, artifacts, console, tracking)
+                errors = run_on_tune(study, waiting, proposals, ready, artifacts, console, tracking)
     # A search over few whole numbers may come back to one: it is the same run, and counts once.
     runs = list({planned.name: planned for planned in [*runs, *proposals.proposed]}.values())
-    collections = {planned.name: preparation.collection(planned.config) for planned in runs}
+    collections = {planned.name: artifacts.collection(planned.config) for planned in runs}
     failed = write_tables(study.storage, runs, collections, errors)
     report(study.storage, console, study.options["baseline"])
     return failed

@@ -14,9 +14,9 @@ from rich.table import Table
 
 from cluster.config.compose import CHOICES, compose
 from cluster.index.attach import check_room, live_functions
-from cluster.output.event_log import Journal
-from cluster.output.failure_summary import disturbances, show
-from cluster.output.lock import claim
+from cluster.output.event_log import EventLog
+from cluster.output.failure_summary import failure_summary, show
+from cluster.output.lock import output_lock
 from cluster.output.manifest import CONFIG, read_config, verb_of, write_config
 from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
@@ -24,9 +24,9 @@ from cluster.plan.point import root_of
 from cluster.plan.sweep import Planned, plan, points
 from cluster.reports.finalize import write_tables
 from cluster.runs.agent_file import learner_of
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import Outcome, Progress, check, mean_best
-from cluster.runs.results import conduct_run, runner
+from cluster.runs.results import execute_run, runner
 from cluster.telemetry.tracking.tracker import Run, Tracker
 from cluster.telemetry.tracking.tracking import tracked, trackers
 from cluster.telemetry.training import run_tags
@@ -59,7 +59,7 @@ def train(overrides: Sequence[str], console: Console) -> None:
         _conduct(planned, None, [], console)
         return
     storage = Storage(place)
-    with claim(storage):
+    with output_lock(storage):
         _refuse_others(storage, planned)
         _conduct(planned, storage, built, console)
 
@@ -70,9 +70,9 @@ def _conduct(planned: Planned, storage: Storage | None, built: Sequence[Tracker]
     def note(line: str) -> None:
         console.print(f"[dim]{line}[/]")
 
-    preparation = Preparation(lambda line: note(f"{line} …"))
-    collection = preparation.collection(planned.config)
-    parts = preparation.parts(planned.config)
+    artifacts = Artifacts(lambda line: note(f"{line} …"))
+    collection = artifacts.collection(planned.config)
+    parts = artifacts.parts(planned.config)
     console.print(f"collection {collection.name} ({collection.fingerprint})")
 
     started = time.perf_counter()
@@ -86,19 +86,19 @@ def _conduct(planned: Planned, storage: Storage | None, built: Sequence[Tracker]
         )
 
     several = planned.config["resources"]["workers"] > 1
-    shared = sum(preparation.bytes_of(planned.config).values()) if several else 0
+    shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
     with _workers(planned.config, shared, note):
         if storage is None:
             watch = run_tags("train", planned.config)
             outcome = runner(planned.config)(planned.config, parts, tell, name=planned.name, note=note, watch=watch)
         else:
             planned.config["weights"] = True
-            keys = preparation.keys(planned.config)
+            keys = artifacts.keys(planned.config)
             resumed = storage.read(CONFIG) is not None
             _record(storage, planned, collection)
             run = Run(planned.name, planned.parameters, shlex.join(planned.overrides))
             with tracked(built, storage, console, "train", resumed, run=planned.name) as tracking:
-                log = RunLog(tracking.journal)
+                log = RunLog(tracking.events)
                 log.started(run.name)
                 tracking.begin(run)
 
@@ -113,7 +113,7 @@ def _conduct(planned: Planned, storage: Storage | None, built: Sequence[Tracker]
                     note(line)
                     log.says(run.name, [line])
 
-                outcome = conduct_run(planned.name, planned.config, keys, parts, storage, tell_all, note=note_all)
+                outcome = execute_run(planned.name, planned.config, keys, parts, storage, tell_all, note=note_all)
                 log.ended(run.name, mean_best(outcome))
                 tracking.end(run.name, "done", outcome.means() | {"best": mean_best(outcome)})
     if storage:
@@ -121,7 +121,7 @@ def _conduct(planned: Planned, storage: Storage | None, built: Sequence[Tracker]
     console.print(_figures(planned, outcome))
     console.print(_sampling(outcome))
     if storage:
-        show(disturbances(Journal.read(storage)), console)
+        show(failure_summary(EventLog.read(storage)), console)
         console.print(f"results: {storage}", soft_wrap=True, markup=False)
 
 

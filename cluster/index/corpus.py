@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.config.compose import build
-from cluster.runs.artifacts import Base, Preparation, read_encoded
+from cluster.runs.artifacts import Artifacts, Base, read_encoded
 from cluster.runs.rankers import make_ranker
 from ranking.bm25 import Bm25Options
 from ranking.ranked_lists import RankedLists
@@ -48,9 +48,9 @@ class PreparedCorpus:
         return (PreparedCorpus, (self.config,))
 
     def texts(self) -> tuple[Texts, Texts]:
-        preparation = Preparation()
-        keys = preparation.keys(self.config)
-        parts: dict[str, Any] = {n: preparation.part(self.config, n) for n in ("base", "tokens") if n in keys}
+        artifacts = Artifacts()
+        keys = artifacts.keys(self.config)
+        parts: dict[str, Any] = {n: artifacts.part(self.config, n) for n in ("base", "tokens") if n in keys}
         encoded = read_encoded(parts)
         return encoded.documents, encoded.queries
 
@@ -64,7 +64,7 @@ class PreparedCorpus:
     def bm25(self, queries: NDArray[np.integer], depth: int) -> RankedLists:
         if self._sources is None:
             base = self._base()
-            self._sources = Sources(Preparation().collection(self.config), base.encoded, base.vectors)
+            self._sources = Sources(Artifacts().collection(self.config), base.encoded, base.vectors)
         return self._sources.bm25(self._bm25_options()).search(queries, depth, threads=1)[0]
 
     def _bm25_options(self) -> Bm25Options:
@@ -76,7 +76,7 @@ class PreparedCorpus:
         return Bm25Options()
 
     def _base(self) -> Base:
-        base = Preparation().part(self.config, "base")
+        base = Artifacts().part(self.config, "base")
         assert isinstance(base, Base)
         return base
 

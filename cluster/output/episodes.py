@@ -1,4 +1,4 @@
-"""What a learning leaves behind, an episode at a time."""
+"""Keeps what a learning leaves behind, an episode at a time."""
 
 from __future__ import annotations
 

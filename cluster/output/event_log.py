@@ -1,4 +1,4 @@
-"""What happened in an output folder, a line an event: `log.jsonl`."""
+"""Writes what happens in an output folder to `log.jsonl`, a line an event."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ranking.errors import BadInput
 FILE = "log.jsonl"
 
 
-class Journal:
+class EventLog:
     """Writes down events; one process does for a folder.
 
     On a local path each event is one write to the end of the file, so that a process that is killed has told all it
@@ -32,7 +32,7 @@ class Journal:
         self.storage = storage
         self._pace, self._whole = Pace(every), b"" if storage.local else storage.read(FILE) or b""
 
-    def tell(self, event: str, **facts: Any) -> None:
+    def emit(self, event: str, **facts: Any) -> None:
         """Write down what has happened.
 
         Args:
@@ -56,7 +56,7 @@ class Journal:
                 self.storage.write(FILE, self._whole)
 
     @contextmanager
-    def chapter(self, verb: str, resumed: bool, **facts: Any) -> Iterator[None]:
+    def session(self, verb: str, resumed: bool, **facts: Any) -> Iterator[None]:
         """Write down that a command began or went on, and how it ended.
 
         Args:
@@ -64,17 +64,17 @@ class Journal:
             resumed: the folder holds what an earlier command began.
             facts: of its beginning.
         """
-        self.tell("resumed" if resumed else "began", verb=verb, process=os.getpid(), **facts)
+        self.emit("resumed" if resumed else "began", verb=verb, process=os.getpid(), **facts)
         try:
             yield
         except KeyboardInterrupt:
-            self.tell("interrupted")
+            self.emit("interrupted")
             raise
         except BaseException as error:
-            self.tell("failed", reason=reason(error))
+            self.emit("failed", reason=reason(error))
             raise
         else:
-            self.tell("finished")
+            self.emit("finished")
         finally:
             self.flush()
 

@@ -1,4 +1,4 @@
-"""What a command has lost on its way, and had to do again: from its log."""
+"""Summarises from the event log what a command lost on its way and had to do again."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ SHOWN = 30
 """Runs that are told of one by one."""
 
 
-def disturbances(events: Iterable[Mapping[str, Any]]) -> list[str]:
+def failure_summary(events: Iterable[Mapping[str, Any]]) -> list[str]:
     """Sentences for people; none where everything went straight.
 
     Args:
-        events: of `Journal.read`.
+        events: of `EventLog.read`.
     """
     resumed, lost, again = 0, Counter[str](), Counter[str]()
     told: list[str] = []

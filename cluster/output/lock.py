@@ -1,4 +1,4 @@
-"""One command at a time writes to an output folder."""
+"""Locks an output folder, so that one command at a time writes to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REMEDY = "wait for it or stop it, or choose another out="
 
 
 @contextmanager
-def claim(storage: Storage) -> Iterator[None]:
+def output_lock(storage: Storage) -> Iterator[None]:
     """Hold a folder while a command writes to it; it is seen first of all whether anything can be written there.
 
     In a local or shared folder the claim is a lock of the operating system, which ends with its process, however that

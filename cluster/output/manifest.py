@@ -1,4 +1,4 @@
-"""What an output folder says of itself: the command that it belongs to, and all that its results depend on."""
+"""Writes and reads `config.yaml`: the command that an output folder belongs to, and all that its results depend on."""
 
 from __future__ import annotations
 

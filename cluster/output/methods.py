@@ -1,4 +1,4 @@
-"""What a study compares: methods, and the runs of each as a long table.
+"""Reads a study's methods, and the runs of each as a long table.
 
 A method is a ranker, a policy, a function and a selector, and whatever else was swept over names (an
 objective, say). Rankers from several checkpoints are several rankers. Swept numbers (learning rates, widths) are

@@ -1,4 +1,4 @@
-"""What a log says of runs, and how much of one that was lost is done again."""
+"""Logs the events of runs, and how much of a lost run is done again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cluster.output.event_log import Journal
+from cluster.output.event_log import EventLog
 
 
 class RunLog:
@@ -18,20 +18,20 @@ class RunLog:
     steps since its last kept state; `run ended`.
 
     Args:
-        journal: of the output folder.
+        events: of the output folder.
         unit: what a step is: epoch, seed or episode.
     """
 
-    def __init__(self, journal: Journal, unit: str = "epoch") -> None:
-        self.journal, self.unit = journal, unit
-        self._lost = _unfinished(Journal.read(journal.storage))
+    def __init__(self, events: EventLog, unit: str = "epoch") -> None:
+        self.events, self.unit = events, unit
+        self._lost = _unfinished(EventLog.read(events.storage))
         self._started: dict[str, float] = {}
         self._reached: dict[str, int] = {}
 
     def started(self, name: str) -> None:
         """It starts, for the first time or again."""
         self._started[name] = time.monotonic()
-        self.journal.tell("run started", run=name)
+        self.events.emit("run started", run=name)
 
     def reached(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
         """It has come so far."""
@@ -44,7 +44,7 @@ class RunLog:
     def says(self, name: str, lines: Iterable[str]) -> None:
         """It has notes for people."""
         for line in lines:
-            self.journal.tell("run says", run=name, line=line)
+            self.events.emit("run says", run=name, line=line)
 
     def lost(self, name: str, reason: str) -> None:
         """It is tried again, from its last kept state."""
@@ -62,7 +62,7 @@ class RunLog:
         self._tell("run ended", name, reached=self._reached.pop(name, None), best=best, seconds=round(spent, 3))
 
     def _tell(self, event: str, name: str, **facts: Any) -> None:
-        self.journal.tell(event, run=name, unit=self.unit, **facts)
+        self.events.emit(event, run=name, unit=self.unit, **facts)
 
 
 def _unfinished(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""An output folder: a local path, or any URI that pyarrow's file systems take (s3://, gs://, …)."""
+"""Reads and writes an output folder: a local path, or any URI that pyarrow's file systems take (s3://, gs://, …)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which options belong to which of a study's points: those that the point's parts have.
+"""Finds which options apply to which of a study's points: those that the point's parts have.
 
 `policy=learned,random policy.checkpoint=outputs/agent` compares two policies of which one has such an option; the
 other is taken without it.
@@ -19,7 +19,7 @@ LISTS = ("function", "origin")
 """Groups of which a point may choose several: `function.bm25.depth` is an option of one of them."""
 
 
-def fitted(points: Sequence[Point], given: Set[str]) -> list[Point]:
+def applicable_overrides(points: Sequence[Point], given: Set[str]) -> list[Point]:
     """The points without the options that their parts do not have.
 
     Two sorts of options are left out: one that another point takes, and one that the experiment names for a part
@@ -29,13 +29,13 @@ def fitted(points: Sequence[Point], given: Set[str]) -> list[Point]:
         points: all of a study's.
         given: the keys that the user gave.
     """
-    optional = {key for point in points for key in _keys(point) if takes(point.overrides, key)}
+    optional = {key for point in points for key in _keys(point) if has_option(point.overrides, key)}
     replaced = {key for point in points for key in _keys(point) if key not in given and key.split(".")[0] in given}
 
     def stays(point: Point, key: str) -> bool:
         if key.split(".")[0] in LISTS:
             return key not in replaced or _chooses(point.overrides, key)
-        return takes(point.overrides, key) or key not in optional | replaced
+        return has_option(point.overrides, key) or key not in optional | replaced
 
     return [
         replace(
@@ -47,7 +47,7 @@ def fitted(points: Sequence[Point], given: Set[str]) -> list[Point]:
     ]
 
 
-def takes(overrides: Sequence[str], key: str) -> bool:
+def has_option(overrides: Sequence[str], key: str) -> bool:
     """Whether the part that overrides choose has the option `key`, as `policy.weights`.
 
     What belongs to none of PARTS (`seed`, `training.patience`) is everyone's.

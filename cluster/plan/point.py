@@ -1,4 +1,4 @@
-"""What a study compares: combinations of overrides, with intervals that are still to be drawn."""
+"""Defines what a study compares: combinations of overrides, with intervals that are still to be drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From `pyrite pool`'s overrides to the methods that are compared."""
+"""Turns `pyrite pool`'s overrides into the methods that are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs on several workers take of a cluster."""
+"""Computes what runs take of a cluster."""
 
 from __future__ import annotations
 

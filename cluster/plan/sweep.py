@@ -1,4 +1,4 @@
-"""From sweeps in Hydra's grammar to the list of runs."""
+"""Turns sweeps in Hydra's grammar into the list of runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from cluster.config.compose import CHOICES, compose, digest
 from cluster.config.schema import check_shape
-from cluster.plan.applicable import fitted, takes
+from cluster.plan.applicable import applicable_overrides, has_option
 from cluster.plan.point import Interval, Point, key_of
 from ranking.errors import BadInput
 
@@ -48,7 +48,7 @@ METHOD = ("ranker", "policy", "function", "selector")
 def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
     """Every combination of a study's sweeps.
 
-    An option of a part (`policy.checkpoint`) is given to those points alone whose part has it (`fitted`).
+    An option of a part (`policy.checkpoint`) is given to those points alone whose part has it (`applicable_overrides`).
 
     Args:
         methods: lines of overrides; the study is their union.
@@ -68,7 +68,7 @@ def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Seque
             continue
         expanded += _expand(list(merged.values()))
     found: dict[Any, Point] = {}
-    for point in fitted(expanded, set(map(key_of, given))):
+    for point in applicable_overrides(expanded, set(map(key_of, given))):
         found.setdefault((frozenset(point.overrides), point.intervals), point)
     return _name_swept(list(found.values()))
 
@@ -96,7 +96,7 @@ def _name_swept(found: list[Point]) -> list[Point]:
     for point in found:
         own = {key_of(text): text for text in point.overrides}
         for key, known in values.items():
-            if takes(point.overrides, key):
+            if has_option(point.overrides, key):
                 known.add(own.get(key))
     varied = [key for key, known in values.items() if len(known) > 1]
     return [Point(point.overrides, point.intervals, (*varied, *(key for key, _ in point.intervals))) for point in found]

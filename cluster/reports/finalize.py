@@ -10,8 +10,8 @@ import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
-from cluster.output.event_log import Journal
-from cluster.output.failure_summary import disturbances, show
+from cluster.output.event_log import EventLog
+from cluster.output.failure_summary import failure_summary, show
 from cluster.output.manifest import CONFIG, read_config
 from cluster.output.methods import METHOD, categorical, column_of, with_methods
 from cluster.output.storage import Storage
@@ -125,7 +125,7 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
     # A study of an older Pyrite has no steps.
     steps = _read_table(storage, STEPS) if STEPS in storage.names() else None
     embeddings = _read_table(storage, EMBEDDINGS) if EMBEDDINGS in storage.names() else None
-    lost = disturbances(Journal.read(storage))
+    lost = failure_summary(EventLog.read(storage))
     page = render(trials, queries, summary, written, config.get("command", ""), config, steps, embeddings, lost)
     for name, content in page.figures.items():
         storage.write(f"figures/{name}", content)

@@ -11,8 +11,8 @@ import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
-from cluster.output.event_log import Journal
-from cluster.output.failure_summary import disturbances, show
+from cluster.output.event_log import EventLog
+from cluster.output.failure_summary import failure_summary, show
 from cluster.output.manifest import CONFIG, read_config
 from cluster.output.storage import Storage
 from cluster.reports.frames import parquet
@@ -87,7 +87,7 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
         config["options"]["baseline"] = baseline or config["options"]["baseline"]
         summary = summarise(tables["budgets"], methods, config["options"]["baseline"])
         storage.write("summary.csv", summary.write_csv().encode())
-        lost = disturbances(Journal.read(storage))
+        lost = failure_summary(EventLog.read(storage))
         page = render(config, trials, tables, summary, (storage.read(CONFIG) or b"").decode(), lost)
         for name, content in page.figures.items():
             storage.write(f"figures/{name}", content)

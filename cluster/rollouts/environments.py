@@ -11,7 +11,7 @@ import torch
 from gymnasium import spaces
 
 from cluster.config.compose import build
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import assemble
 from cluster.runs.state_tables import state_tables
 from ranking.training import RankerTraining
@@ -42,7 +42,7 @@ class Environments:
         import ray
 
         if self.shared is None:
-            return Preparation().parts(self.config)
+            return Artifacts().parts(self.config)
         return dict(zip(self.shared, ray.get(list(self.shared.values())), strict=True))
 
     def __call__(self, first: int, count: int) -> Copies:

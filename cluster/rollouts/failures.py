@@ -9,7 +9,7 @@ from dataclasses import replace
 import polars as pl
 from ray import exceptions
 
-from cluster.lost_process import IN_VAIN, is_loss
+from cluster.lost_process import MAX_FAILURES_WITHOUT_PROGRESS, is_loss
 from cluster.rollouts.trainer import Progress, Tell
 
 
@@ -40,7 +40,7 @@ def through_losses(attempt: Callable[[Tell], pl.DataFrame], tell: Tell, note: Ca
             return attempt(watch)
         except exceptions.RayError as error:
             in_vain, losses = in_vain + 1, losses + 1
-            if not is_loss(error) or in_vain > IN_VAIN:
+            if not is_loss(error) or in_vain > MAX_FAILURES_WITHOUT_PROGRESS:
                 raise
             note(f"{_lost(error)} was lost at episode {latest}; going on from the last state")
 

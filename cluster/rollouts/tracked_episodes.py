@@ -32,14 +32,14 @@ class TrackedEpisodes:
             self.tracking.tell(self.name, step, {f"{row['agent']}/{key}": value for key, value in numbers(row).items()})
         self._known = max(self._known, len(progress.rows))
         if progress.lost > self._lost:
-            self.tracking.journal.tell("episodes lost", count=progress.lost - self._lost)
+            self.tracking.events.emit("episodes lost", count=progress.lost - self._lost)
             self._lost = progress.lost
         if self._pace.due():
-            self.tracking.journal.tell("episodes ended", episodes=progress.episodes, wanted=progress.wanted)
+            self.tracking.events.emit("episodes ended", episodes=progress.episodes, wanted=progress.wanted)
 
     def end(self, episodes: pl.DataFrame) -> None:
         """The agent has learned: tell the means of its last episodes, and of the random agent's."""
         means = {"recent": recent(episodes, LEARNED), "random": recent(episodes, RANDOM, 1 << 30)}
         final = {f"{which}/mean/{key}": value for which, mean in means.items() for key, value in numbers(mean).items()}
-        self.tracking.journal.tell("agent learned", episodes=episodes.height, numbers=final)
+        self.tracking.events.emit("agent learned", episodes=episodes.height, numbers=final)
         self.tracking.end(self.name, "done", final)

@@ -1,4 +1,4 @@
-"""Where a learned agent lies, and which configurations want one."""
+"""Finds and reads the file of a learned agent, and says which configurations want one."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def default_cache() -> Path:
 
 
 @dataclass
-class Preparation:
+class Artifacts:
     """Makes the parts of configurations, remembering what they share.
 
     Args:

@@ -1,4 +1,4 @@
-"""Where a run's test queries lie, as its ranker sees them."""
+"""Embeds a run's test queries by its ranker, for the map of them."""
 
 from __future__ import annotations
 

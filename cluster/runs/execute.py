@@ -1,4 +1,4 @@
-"""One run: a ranker trained with one way of choosing negatives, and measured."""
+"""Executes one run: trains a ranker with one way of choosing negatives, and measures it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pools that a command works on: of the user's runs, of several collections, or of systems built on the spot."""
+"""Opens the pools of a command: of the user's runs, of several collections, or of systems built on the spot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with one method over one pool: simulated from every seed, and measured."""
+"""Simulates one adjudication method over one pool from every seed, and measures it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def usual_budgets(pool: Pool) -> list[int]:
     return sorted({max(1, round(mean * share)) for share in (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8)})
 
 
-def conduct_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[[int, dict[str, float]], None]) -> None:
+def execute_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[[int, dict[str, float]], None]) -> None:
     """Simulate a method and write what came out to the study's folder.
 
     Args:

@@ -1,4 +1,4 @@
-"""The ranker that a configuration asks for."""
+"""Builds the ranker that a configuration asks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of runs: their results, and the states of those under way."""
+"""Executes a run in an output folder: keeps its state while it runs, and its result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunState:
         self.storage.write(self.file, state)
 
 
-def conduct_run(
+def execute_run(
     name: str,
     config: dict[str, Any],
     keys: dict[str, str],

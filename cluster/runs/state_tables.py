@@ -1,4 +1,4 @@
-"""What agents look up, from the parts of a configuration."""
+"""Gives an agent the tables that it looks states up in, from a run's parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rankers were shown, step by step, in a file that stays small."""
+"""Writes which negatives rankers were shown, step by step, to a file that stays small."""
 
 from __future__ import annotations
 

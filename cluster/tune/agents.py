@@ -1,4 +1,4 @@
-"""The agents that a study's learned policies need: learned first, each once for all the runs that use it."""
+"""Learns the agents that a study's policies need before the study runs, each once for all runs that use it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cluster.plan.resources import bundle, strategy
 from cluster.plan.sweep import Planned, key_of
 from cluster.rollouts.environments import Environments
 from cluster.runs.agent_file import FILE, checkpoint_of, learner_of
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
@@ -101,7 +101,7 @@ def learn_agents(
     requests: dict[str, LearnRequest],
     storage: Storage,
     options: dict[str, Any],
-    preparation: Preparation,
+    artifacts: Artifacts,
     console: Console,
     tracking: Tracking | None = None,
 ) -> None:
@@ -111,7 +111,7 @@ def learn_agents(
         requests: by name.
         storage: the study's folder.
         options: of the study.
-        preparation: makes the parts.
+        artifacts: makes the parts.
         console: shows the live table.
         tracking: of the study.
 
@@ -122,13 +122,13 @@ def learn_agents(
     shared: dict[str, ray.ObjectRef] = {}
     trials = []
     for name, request in requests.items():
-        collection = preparation.collection(request.config)
+        collection = artifacts.collection(request.config)
         facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
         record(request, facts)
-        keys = preparation.keys(request.config)
+        keys = artifacts.keys(request.config)
         for part, key in keys.items():
             if key not in shared:
-                shared[key] = ray.put(preparation.part(request.config, part))
+                shared[key] = ray.put(artifacts.part(request.config, part))
         run = {"name": name, "config": request.config, "parts": keys, "place": request.storage.place, "facts": facts}
         trials.append(run | {"overrides": shlex.join(request.overrides)})
     measure = next(iter(requests.values())).config["validation"]["measure"]

@@ -1,4 +1,4 @@
-"""How many trials go at once, by what the cluster has now: it may grow and shrink while a study runs."""
+"""Limits how many trials run at once to what the cluster has room for now: it may grow and shrink during a study."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from ray.tune.search import ConcurrencyLimiter
 
 from cluster.telemetry.instruments import EVERY, Pace
 
-Room = Callable[[Mapping[str, float]], int | None]
+Capacity = Callable[[Mapping[str, float]], int | None]
 """How many trials fit into so many resources; None: Ray Tune finds out by itself."""
 
 
-class RoomForTrials(Callback):
+class CapacityLimiter(Callback):
     """Opens and closes a limiter as the cluster grows and shrinks.
 
     Args:
         limiter: of the search.
-        room: says how many trials.
+        capacity: says how many trials.
         every: seconds between two looks at the cluster.
     """
 
-    def __init__(self, limiter: ConcurrencyLimiter, room: Room, every: float = EVERY) -> None:
-        self.limiter, self.room, self._pace = limiter, room, Pace(every)
+    def __init__(self, limiter: ConcurrencyLimiter, capacity: Capacity, every: float = EVERY) -> None:
+        self.limiter, self.capacity, self._pace = limiter, capacity, Pace(every)
 
     def __reduce__(self) -> tuple[type[Callback], tuple[()]]:
         # Tune pickles its callbacks to restore an experiment; this one looks at the cluster of now.
@@ -34,4 +34,4 @@ class RoomForTrials(Callback):
 
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
         if self._pace.due():
-            self.limiter.max_concurrent = self.room(ray.cluster_resources()) or sys.maxsize
+            self.limiter.max_concurrent = self.capacity(ray.cluster_resources()) or sys.maxsize

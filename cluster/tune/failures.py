@@ -1,4 +1,4 @@
-"""Trials whose process or machine is lost are run again, whatever `retries` says: it is not their fault."""
+"""Retries trials whose process or machine is lost, whatever `retries` says: it is not their fault."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ray.exceptions import RayTaskError
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
 
-from cluster.lost_process import IN_VAIN, is_loss
+from cluster.lost_process import MAX_FAILURES_WITHOUT_PROGRESS, is_loss
 from cluster.output.event_log import reason
 from cluster.output.storage import Unwritable
 from cluster.tune.oom_backoff import killed_for_memory
@@ -19,7 +19,7 @@ from ranking.errors import BadInput
 _log = logging.getLogger(__name__)
 
 
-class Losable(Trial):
+class RetryableTrial(Trial):
     """A trial that Tune lets fail once more for each loss, as long as it comes further between them."""
 
     farthest = -1
@@ -45,16 +45,16 @@ class Losable(Trial):
         reached = step_of(last) if STEP in last else 0
         self.in_vain = 0 if reached > self.farthest else self.in_vain + 1
         self.farthest = max(reached, self.farthest)
-        if self.in_vain < IN_VAIN:  # else the run itself may be what kills its machine
+        if self.in_vain < MAX_FAILURES_WITHOUT_PROGRESS:  # else the run itself may be what kills its machine
             self.max_failures += 1
 
 
-class ThroughLosses(FIFOScheduler):
-    """Tune's own order, with trials that are `Losable`: only errors that a run raises count against its retries."""
+class FaultTolerantScheduler(FIFOScheduler):
+    """Runs trials in Tune's own order, as `RetryableTrial`: only errors of a run itself count against its retries."""
 
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Tune makes its trials itself; here each of them comes by before it starts."""
-        trial.__class__ = Losable
+        trial.__class__ = RetryableTrial
 
 
 def _refusal(error: BaseException | None) -> BadInput | None:

@@ -1,4 +1,4 @@
-"""Runs that are known before a study begins, handed to Ray Tune one by one."""
+"""Hands Ray Tune, one by one, the runs that are known before a study begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table on screen while a study runs."""
+"""Draws the table on screen while a study runs."""
 
 from __future__ import annotations
 

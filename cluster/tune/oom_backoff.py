@@ -10,7 +10,7 @@ from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.tune import Callback
 from ray.tune.search import Searcher
 
-from cluster.output.event_log import Journal
+from cluster.output.event_log import EventLog
 from cluster.tune.live_table import LiveTable
 
 KILLED = "killed by Ray's memory monitor"
@@ -94,11 +94,11 @@ class Pressure:
         runs: of the study.
         options: `concurrent` and `retries` of the study.
         table: knows what runs, and is told what failed.
-        journal: of the study; None writes nothing down.
+        events: of the study; None writes nothing down.
     """
 
-    def __init__(self, runs: UnendedRuns, options: dict[str, Any], table: LiveTable, journal: Journal | None) -> None:
-        self.runs, self.table, self.journal = runs, table, journal
+    def __init__(self, runs: UnendedRuns, options: dict[str, Any], table: LiveTable, events: EventLog | None) -> None:
+        self.runs, self.table, self.events = runs, table, events
         self.limit: int | None = options["concurrent"]
         self.retries = options["retries"]
         self.errors: dict[str, str] = {}
@@ -125,13 +125,13 @@ class Pressure:
 
     def _say(self, line: str) -> None:
         self.table.console.print(line, soft_wrap=True, markup=False)
-        if self.journal is not None:
-            self.journal.tell("memory short", line=line, concurrent=self.limit)
+        if self.events is not None:
+            self.events.emit("memory short", line=line, concurrent=self.limit)
 
     def _tell(self, name: str, event: str, reached: int) -> None:
-        if self.journal is not None:
+        if self.events is not None:
             reason = f"{KILLED}, or stopped since it killed another"
-            self.journal.tell(event, run=name, reason=reason, unit=self.table.unit, reached=reached)
+            self.events.emit(event, run=name, reason=reason, unit=self.table.unit, reached=reached)
 
 
 class Failures(Callback):

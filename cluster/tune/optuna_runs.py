@@ -1,4 +1,4 @@
-"""Runs that Optuna proposes while a study goes on: a search over the intervals for each method by itself."""
+"""Lets Optuna propose runs while a study goes on: a search over the intervals for each method by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spreading the simulations of a pooling study with Ray Tune."""
+"""Runs the simulations of a pooling study on Ray Tune."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ray import tune
 from rich.console import Console
 
 from cluster.output.storage import Storage
-from cluster.runs.pool_trial import Trial, conduct_trial
+from cluster.runs.pool_trial import Trial, execute_trial
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
@@ -43,11 +43,11 @@ def trainable(config: dict[str, Any], shared: dict[str, ray.ObjectRef], storage:
         shown = {"epoch": done, "max_epochs": seeds, "validation": numbers["area"], "best": means()["area"]}
         tune.report(shown | {"numbers": numbers})
 
-    conduct_trial(trial, ray.get(shared[trial.pool]), storage, tell)
+    execute_trial(trial, ray.get(shared[trial.pool]), storage, tell)
     tune.report({"best": means()["area"], "numbers": {f"mean/{key}": mean for key, mean in means().items()}})
 
 
-def spread(
+def run_on_tune(
     trials: Sequence[Trial],
     pools: Mapping[str, Pool],
     study: PoolStudy,

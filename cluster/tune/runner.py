@@ -1,4 +1,4 @@
-"""Trials of Ray Tune, as every study of ours runs them."""
+"""Runs trials on Ray Tune, in the way that every study of ours does."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ray.tune.trainable.function_trainable import wrap_function
 from cluster.output.storage import FULL, Storage, Unwritable, unwritable
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.telemetry.training import study_of
-from cluster.tune.capacity import Room, RoomForTrials
-from cluster.tune.failures import ThroughLosses
+from cluster.tune.capacity import Capacity, CapacityLimiter
+from cluster.tune.failures import FaultTolerantScheduler
 from cluster.tune.live_table import LiveTable
 from cluster.tune.oom_backoff import Failures, Pressure, UnendedRuns, causes, killed_for_memory
 from cluster.tune.tracked_trials import TrackedTrials
@@ -51,7 +51,7 @@ def run_trials(
     options: dict[str, Any],
     table: LiveTable,
     tracking: Tracking | None = None,
-    room: Room = lambda there: None,
+    capacity: Capacity = lambda there: None,
 ) -> dict[str, str]:
     """Run trials until each has ended.
 
@@ -62,7 +62,7 @@ def run_trials(
         options: `concurrent` and `retries` of the study.
         table: told what happens, and counted by in the metrics.
         tracking: of the study, with its log; None: neither.
-        room: for how many trials the cluster has room, where `concurrent` does not say.
+        capacity: for how many trials the cluster has room, where `concurrent` does not say.
 
     Returns:
         The error of each trial that failed for good, by its name.
@@ -73,14 +73,17 @@ def run_trials(
     os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", PENDING)
-    os.environ["TUNE_PRINT_ALL_TRIAL_ERRORS"] = "0"  # bad input has no traceback; `Losable` logs those of the others
+    os.environ["TUNE_PRINT_ALL_TRIAL_ERRORS"] = (
+        "0"  # bad input has no traceback; `RetryableTrial` logs those of the others
+    )
     # Its own state, which we never go on from: where that can't be written, neither can ours, and that is said.
     logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
     runs = UnendedRuns(search)
-    pressure = Pressure(runs, options, table, tracking.journal if tracking else None)
+    pressure = Pressure(runs, options, table, tracking.events if tracking else None)
     while True:
         try:
-            _round(trainable, runs, storage, options | {"concurrent": pressure.limit}, table, tracking, room, pressure)
+            limited = options | {"concurrent": pressure.limit}
+            _round(trainable, runs, storage, limited, table, tracking, capacity, pressure)
             return pressure.errors
         except Exception as error:
             found = list(causes(error))
@@ -106,22 +109,22 @@ def _round(
     options: dict[str, Any],
     table: LiveTable,
     tracking: Tracking | None,
-    room: Room,
+    capacity: Capacity,
     pressure: Pressure,
 ) -> None:
     """Run trials until each has ended, or memory is short."""
     callbacks = [table, TrialStates(table, study_of(storage.place)), Failures(pressure.errors)]
     if tracking is not None:
-        callbacks += [TrialLog(tracking.journal, table.unit), TrackedTrials(tracking)]
+        callbacks += [TrialLog(tracking.events, table.unit), TrackedTrials(tracking)]
     limiter = ConcurrencyLimiter(search, options["concurrent"] or sys.maxsize)
     if not options["concurrent"]:
-        callbacks.append(RoomForTrials(limiter, room))
+        callbacks.append(CapacityLimiter(limiter, capacity))
     name = f"{next(_NUMBERS)}-{os.getpid()}"
     tuner = tune.Tuner(
         trainable,
         tune_config=TuneConfig(
             search_alg=limiter,
-            scheduler=ThroughLosses(),
+            scheduler=FaultTolerantScheduler(),
             num_samples=-1,  # until the search has finished
             reuse_actors=True,
             trial_name_creator=lambda trial: trial.config["run"]["name"],

@@ -1,4 +1,4 @@
-"""Tracking trials of Ray Tune."""
+"""Tells experiment trackers what Ray Tune reports of trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spreading a study's runs with Ray Tune."""
+"""Runs the runs of a study on Ray Tune."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from cluster.index.attach import demand as of_encoders
 from cluster.output.storage import Storage
 from cluster.plan.resources import at_once, check_demand, demand, own_bundle, strategy
 from cluster.plan.sweep import Planned
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import Progress, mean_best
-from cluster.runs.results import conduct_run
+from cluster.runs.results import execute_run
 from cluster.telemetry.tracking.tracking import Tracking
-from cluster.tune.capacity import Room
+from cluster.tune.capacity import Capacity
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
 from cluster.tune.optuna_runs import OptunaRuns
@@ -44,12 +44,11 @@ def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: 
     """
     run = trial["run"]
     config = json.loads(run["config"])
-    preparation = Preparation()
+    artifacts = Artifacts()
     # A run with workers of its own hands the references on to them.
     read = ray.get if config["resources"]["workers"] == 1 else lambda reference: reference
     parts = {
-        name: read(shared[key]) if key in shared else preparation.part(config, name)
-        for name, key in run["parts"].items()
+        name: read(shared[key]) if key in shared else artifacts.part(config, name) for name, key in run["parts"].items()
     }
     best = 0.0
     notes: list[str] = []
@@ -62,16 +61,16 @@ def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: 
         tune.report(shown | {"best": best, "numbers": numbers, "notes": list(notes)})
         notes.clear()
 
-    outcome = conduct_run(run["name"], config, run["parts"], parts, storage, tell, note=notes.append)
+    outcome = execute_run(run["name"], config, run["parts"], parts, storage, tell, note=notes.append)
     tune.report({"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes})
 
 
-def spread(
+def run_on_tune(
     study: Study,
     waiting: Sequence[Planned],
     proposals: OptunaRuns,
     ready: int,
-    preparation: Preparation,
+    artifacts: Artifacts,
     console: Console,
     tracking: Tracking | None = None,
 ) -> dict[str, str]:
@@ -82,7 +81,7 @@ def spread(
         waiting: the runs that are known and not finished.
         proposals: those that Optuna proposes while the study runs.
         ready: how many of the study's runs are finished.
-        preparation: makes the parts.
+        artifacts: makes the parts.
         console: shows the live table.
         tracking: of the study.
 
@@ -100,13 +99,13 @@ def spread(
         told = {"parameters": planned.parameters, "overrides": shlex.join(planned.overrides)}
         # As text, for Tune copies what lies within a mapping many times, and keeps the copies.
         config = json.dumps(planned.config)
-        return {"name": planned.name, "config": config, "parts": preparation.keys(planned.config), **told}
+        return {"name": planned.name, "config": config, "parts": artifacts.keys(planned.config), **told}
 
     def share(planned: Planned) -> dict[str, Any]:
         described = describe(planned)
         for name, key in described["parts"].items():
             if key not in shared:
-                shared[key] = ray.put(preparation.part(planned.config, name))
+                shared[key] = ray.put(artifacts.part(planned.config, name))
         return described
 
     batches: list[Searcher] = []
@@ -119,12 +118,12 @@ def spread(
         batches.append(proposals)
     total = ready + len(waiting) + proposals.total - proposals.finished
     measure = [*waiting, *examples][0].config["validation"]["measure"]
-    room = _room(study, [*waiting, *examples])
+    capacity = _capacity(study, [*waiting, *examples])
     errors: dict[str, str] = {}
     with LiveTable(console, total, ready, measure) as table:
         for search in batches:
             body = trial_body("StudyRun", trainable, _resources, shared=shared, storage=study.storage)
-            errors |= run_trials(body, search, study.storage, study.options, table, tracking, room)
+            errors |= run_trials(body, search, study.storage, study.options, table, tracking, capacity)
     return errors
 
 
@@ -135,7 +134,7 @@ def _resources(trial: dict[str, Any]) -> tune.PlacementGroupFactory:
     return tune.PlacementGroupFactory([own_bundle(asked), *reserved(config)], strategy=strategy(asked))
 
 
-def _room(study: Study, runs: Sequence[Planned]) -> Room:
+def _capacity(study: Study, runs: Sequence[Planned]) -> Capacity:
     """How many of these runs a cluster has room for.
 
     Where machines may be added, one more waits for an autoscaler to see; but none where runs have encoders, whose
@@ -145,11 +144,11 @@ def _room(study: Study, runs: Sequence[Planned]) -> Room:
     wanted = [Counter(demand(config["resources"])) + Counter(of_encoders(config)) for config in shared]
     waiting = int(_may_grow(study) and not any(map(live_functions, shared)))
 
-    def room(there: Mapping[str, float]) -> int | None:
+    def capacity(there: Mapping[str, float]) -> int | None:
         count = at_once(wanted, there)
         return count and count + waiting
 
-    return room
+    return capacity
 
 
 def _may_grow(study: Study) -> bool:

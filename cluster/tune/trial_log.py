@@ -1,4 +1,4 @@
-"""What a study's log says of its trials."""
+"""Logs what Ray Tune reports of trials."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from ray.tune import Callback
 
-from cluster.output.event_log import Journal, reason
+from cluster.output.event_log import EventLog, reason
 from cluster.output.run_log import RunLog
 
 STEP = "epoch"
@@ -17,12 +17,12 @@ class TrialLog(Callback):
     """Writes down what Ray Tune tells of trials.
 
     Args:
-        journal: of the study.
+        events: of the study.
         unit: what a trial counts as it goes on.
     """
 
-    def __init__(self, journal: Journal, unit: str = "epoch") -> None:
-        self.log = RunLog(journal, unit)
+    def __init__(self, events: EventLog, unit: str = "epoch") -> None:
+        self.log = RunLog(events, unit)
 
     def __reduce__(self) -> tuple[type[Callback], tuple[()]]:
         # Tune pickles its callbacks to restore an experiment; ours begin anew with the study.

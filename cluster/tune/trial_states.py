@@ -1,4 +1,4 @@
-"""What a study tells of its trials."""
+"""Tells the metrics how many trials are in which state."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from rich.console import Console
 
 import cluster.output.lock
 from cluster.object_store import bytes_of, check_store, largest_and_all, wanted_store
-from cluster.output.lock import claim
+from cluster.output.lock import output_lock
 from cluster.output.manifest import CONFIG, read_config, write_config
 from cluster.output.storage import Storage, Unwritable, new_place
 from cluster.rollouts import checkpoints
@@ -175,44 +175,49 @@ def test_the_folder_of_another_verb_is_left_alone(
 
 def test_two_commands_do_not_write_to_one_folder(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path / "out"))
-    with claim(storage):
-        with pytest.raises(BadInput, match=rf"process {os.getpid()} on .* writes to it; wait for it"), claim(storage):
+    with output_lock(storage):
+        with (
+            pytest.raises(BadInput, match=rf"process {os.getpid()} on .* writes to it; wait for it"),
+            output_lock(storage),
+        ):
             pass
         storage.write("x", b"1")
-    with claim(storage):
+    with output_lock(storage):
         pass
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["x"]
-    with claim(Storage(str(tmp_path / "nothing came of it"))):
+    with output_lock(Storage(str(tmp_path / "nothing came of it"))):
         pass
     assert not (tmp_path / "nothing came of it").exists()
 
 
 def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
-    waits = "with claim(Storage(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
-    script = f"import sys; from cluster.output.lock import claim; from cluster.output.storage import Storage\n{waits}"
+    waits = "with output_lock(Storage(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+    script = (
+        f"import sys; from cluster.output.lock import output_lock; from cluster.output.storage import Storage\n{waits}"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"held\n"
-    with pytest.raises(BadInput, match=f"process {process.pid} on"), claim(Storage(str(tmp_path))):
+    with pytest.raises(BadInput, match=f"process {process.pid} on"), output_lock(Storage(str(tmp_path))):
         pass
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    with claim(Storage(str(tmp_path))):
+    with output_lock(Storage(str(tmp_path))):
         pass
 
 
 def test_what_has_no_locks_is_held_by_a_file_that_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster.output.lock, "BEAT", 0.1)
     storage = Storage(f"file://{tmp_path}/out")
-    with claim(storage):
-        with pytest.raises(BadInput, match=f"process {os.getpid()} on .* writes to it"), claim(storage):
+    with output_lock(storage):
+        with pytest.raises(BadInput, match=f"process {os.getpid()} on .* writes to it"), output_lock(storage):
             pass
         assert storage.read(cluster.output.lock.FILE) is not None
     assert storage.read(cluster.output.lock.FILE) is None
     storage.write(cluster.output.lock.FILE, b"process 1 on a machine that is gone;0;0")
-    with claim(storage):
+    with output_lock(storage):
         pass
 
 
@@ -375,7 +380,7 @@ def test_a_collection_that_does_not_fit_is_refused_before_anything_runs(
         check_store(room + 1, room + 1, said.append)
     place = write_runs(tmp_path / "of")
     of_pool = [f"runs={place / 'runs'}", f"qrels={place / 'qrels.txt'}", "method=rank"]
-    monkeypatch.setattr("cluster.runs.artifacts.Preparation.bytes_of", lambda *given: {"base": room, "lists": 1})
+    monkeypatch.setattr("cluster.runs.artifacts.Artifacts.bytes_of", lambda *given: {"base": room, "lists": 1})
     monkeypatch.setattr("cluster.object_store.bytes_of", lambda pool: room + 1)
     for verb, given in (("study", base), ("learn", base), ("train", [*base, "resources.workers=2"]), ("pool", of_pool)):
         assert command(verb, *given, f"out={tmp_path / verb}") == 2

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from cluster.config.compose import build, option
-from cluster.output.event_log import Journal, reason
+from cluster.output.event_log import EventLog, reason
 from cluster.output.storage import Storage
 from cluster.telemetry.tracking.tracker import Run, Status, Tracker
 
@@ -60,10 +60,10 @@ def tracked(
         resumed: the folder holds what an earlier command began.
         facts: of the command, for the log.
     """
-    journal = Journal(storage)
-    earlier = unfinished(Journal.read(storage)) if resumed else {}
-    with journal.chapter(verb, resumed, **facts):
-        tracking = Tracking(built, journal, lambda line: console.print(line, markup=False), earlier)
+    events = EventLog(storage)
+    earlier = unfinished(EventLog.read(storage)) if resumed else {}
+    with events.session(verb, resumed, **facts):
+        tracking = Tracking(built, events, lambda line: console.print(line, markup=False), earlier)
         try:
             yield tracking
         finally:
@@ -78,7 +78,7 @@ class Tracking:
 
     Args:
         built: the trackers.
-        journal: the study's log.
+        events: the study's log.
         note: told where a tracker fails.
         earlier: numbers by run and step, of runs that an earlier command did not bring to their end.
     """
@@ -86,11 +86,11 @@ class Tracking:
     def __init__(
         self,
         built: Sequence[Tracker],
-        journal: Journal,
+        events: EventLog,
         note: Callable[[str], None],
         earlier: Mapping[str, Mapping[int, Mapping[str, float]]],
     ) -> None:
-        self.journal, self._note = journal, note
+        self.events, self._note = events, note
         self._told = {name: dict(steps) for name, steps in earlier.items()}
         self._begun: dict[str, bool] = {}  # of the runs under way, whether they have told anything
         self._queue: SimpleQueue[tuple[str, tuple[Any, ...]]] = SimpleQueue()
@@ -140,7 +140,7 @@ class Tracking:
         self._queue.put((method, arguments))
 
     def _work(self, alive: list[Tracker]) -> None:
-        self._each(alive, "open", self.journal.storage)
+        self._each(alive, "open", self.events.storage)
         while True:
             method, arguments = self._queue.get()
             self._each(alive, method, *arguments)
@@ -156,7 +156,7 @@ class Tracking:
                 alive.remove(tracker)
                 what = f"tracking by {type(tracker).__name__} has stopped: {reason(error)}"
                 self._note(what)
-                self.journal.tell("tracking stopped", tracker=type(tracker).__name__, reason=reason(error))
+                self.events.emit("tracking stopped", tracker=type(tracker).__name__, reason=reason(error))
 
 
 def unfinished(events: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, dict[str, float]]]:

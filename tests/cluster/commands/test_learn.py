@@ -21,7 +21,7 @@ from cluster.rollouts.failures import through_losses
 from cluster.rollouts.ranker_host import RankerHost
 from cluster.rollouts.trainer import EPISODES, Progress, RolloutBackend, learn
 from cluster.runs.agent_file import read_agent
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from ranking.errors import BadInput
 from rl.trained import TrainedAgent
 from tests.cluster.command_line import command, kill_when, this_ray
@@ -45,7 +45,7 @@ def taught(
     config: dict[str, Any], folder: Path, backend: RolloutBackend | None = None, tell: Any = lambda progress: None
 ) -> tuple[TrainedAgent, pl.DataFrame]:
     """An agent learned into a folder."""
-    episodes = learn(config, backend or here(config), Preparation().parts(config), Storage(str(folder)), tell)
+    episodes = learn(config, backend or here(config), Artifacts().parts(config), Storage(str(folder)), tell)
     return read_agent(str(folder)), episodes
 
 
@@ -166,7 +166,7 @@ def test_what_a_lost_runner_held_is_repeated(
         next(each for each in psutil.Process().children(recursive=True) if victim in " ".join(each.cmdline())).kill()
 
     shared = config | {"episodes": 12, "workers": 2, "save_every": 0.2}
-    attempt = attempts(shared, Preparation().parts(config), Storage(str(tmp_path)), {})
+    attempt = attempts(shared, Artifacts().parts(config), Storage(str(tmp_path)), {})
     killer = threading.Thread(target=kill)
     killer.start()
     episodes = through_losses(attempt, lambda progress: None, said.append)

@@ -18,7 +18,7 @@ from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments, actions_of
 from cluster.rollouts.trainer import Progress, RolloutBackend, learn
 from cluster.runs.agent_file import read_agent
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import assemble, check
 from ranking.errors import BadInput
 from rl.trained import TrainedAgent
@@ -62,7 +62,7 @@ def taught(config: dict[str, Any], folder: Path, workers: int = 0) -> tuple[Trai
 
 
 def _learned(config: dict[str, Any], backend: RolloutBackend, folder: Path) -> tuple[TrainedAgent, pl.DataFrame]:
-    episodes = learn(config, backend, Preparation().parts(config), Storage(str(folder)))
+    episodes = learn(config, backend, Artifacts().parts(config), Storage(str(folder)))
     return read_agent(str(folder)), episodes
 
 
@@ -98,7 +98,7 @@ def test_imitation_is_where_learning_begins(config: dict[str, Any], folder: Path
 def test_a_run_takes_its_negatives_from_it(own: list[str], folder: Path) -> None:
     config = compose([*own, "selector=learned", f"selector.checkpoint={folder}"])
     check(config)
-    training, sampler = assemble(config, Preparation().parts(config), 0)
+    training, sampler = assemble(config, Artifacts().parts(config), 0)
     batch = training.next_batch()
     negatives = sampler.negatives(batch, training)
     nearest = sampler.functions["tfidf"].top(batch.queries, 6, np.random.default_rng(0)).documents
@@ -153,7 +153,7 @@ def test_a_study_learns_its_agent_first(own: list[str], ray_session: None, tmp_p
 def test_an_interrupted_learning_goes_on(config: dict[str, Any], folder: Path, tmp_path: Path) -> None:
     """To the same agent, also of what imitation had come to."""
     backend = RolloutBackend(functools.partial(Environments, config, None), 0, 1)
-    parts, storage = Preparation().parts(config), Storage(str(tmp_path))
+    parts, storage = Artifacts().parts(config), Storage(str(tmp_path))
 
     def interrupt(progress: Progress) -> None:
         if storage.read(STATE) is not None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from cluster.commands.pool import PoolStudy
-from cluster.runs.pool_trial import Trial, conduct_trial
+from cluster.runs.pool_trial import Trial, execute_trial
 from pooling.pool import Pool
 from tests.cluster.command_line import command, kill_when, this_ray
 
@@ -144,10 +144,10 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def conduct(trials: Sequence[Trial], pools: Mapping[str, Pool], of: PoolStudy, *others: object) -> dict[str, str]:
         for trial in trials:
-            conduct_trial(trial, pools[trial.pool], of.storage, lambda done, area: None)
+            execute_trial(trial, pools[trial.pool], of.storage, lambda done, area: None)
         return {}
 
-    monkeypatch.setattr("cluster.tune.pool.spread", conduct)
+    monkeypatch.setattr("cluster.tune.pool.run_on_tune", conduct)
 
 
 @pytest.mark.usefixtures("in_this_process", "ray_session")

@@ -14,7 +14,7 @@ from cluster.index.attach import attach_indexes, check_room, demand, live_functi
 from cluster.index.build import EncoderOptions
 from cluster.index.corpus import PreparedCorpus
 from cluster.index.stale_results import LastAnswers
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from ranking.errors import BadInput
 from ranking.index import IndexOptions
 from sampling.retrieval.dense import Dense, Refresh
@@ -119,12 +119,12 @@ def test_last_scores_are_those_of_the_same_documents() -> None:
 def test_actors_read_what_a_run_reads(base: list[str]) -> None:
     config = compose([*base, "function=bm25", "function.bm25.k1=1.2"])
     corpus = PreparedCorpus(config)
-    encoded = Preparation().part(config, "base").encoded  # type: ignore[union-attr]
+    encoded = Artifacts().part(config, "base").encoded  # type: ignore[union-attr]
     documents, queries = corpus.texts()
     assert (documents.tokens == encoded.documents.tokens).all()
     assert (queries.offsets == encoded.queries.offsets).all()
     found = corpus.bm25(np.array([3, 5]), 4)
-    lists = Preparation().part(config | {"sampling": {"guard": {"_target_": "sampling.guard.Guard"}}}, "origin:bm25")
+    lists = Artifacts().part(config | {"sampling": {"guard": {"_target_": "sampling.guard.Guard"}}}, "origin:bm25")
     assert found.documents.shape == (2, 4)
     assert lists is not None
     with pytest.raises(TypeError, match="FeedForward has no vectors to search"):

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from cluster.output.event_log import FILE, Journal, reason
+from cluster.output.event_log import FILE, EventLog, reason
 from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
 
 
 def events(storage: Storage) -> list[str]:
-    return [event["event"] for event in Journal.read(storage)]
+    return [event["event"] for event in EventLog.read(storage)]
 
 
 @pytest.fixture(params=["", "file://"])
@@ -24,48 +24,48 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
 
 
 def test_a_line_is_an_event(storage: Storage, tmp_path: Path) -> None:
-    journal = Journal(storage, every=0)
-    journal.tell("run started", run="ä")
-    journal.tell("run ended", run="ä", best=math.nan, why=None)
+    events = EventLog(storage, every=0)
+    events.emit("run started", run="ä")
+    events.emit("run ended", run="ä", best=math.nan, why=None)
     first, second = (json.loads(line) for line in (tmp_path / "out" / FILE).read_text().splitlines())
     assert first["event"] == "run started"
     assert first["run"] == "ä"
     assert first["time"].endswith("+00:00")
     assert second["best"] is None
     assert "why" not in second
-    assert Journal.read(storage) == [first, second]
+    assert EventLog.read(storage) == [first, second]
 
 
 def test_another_command_goes_on_behind_a_line_that_was_cut(storage: Storage, tmp_path: Path) -> None:
-    Journal(storage, every=0).tell("one")
+    EventLog(storage, every=0).emit("one")
     with open(tmp_path / "out" / FILE, "ab") as file:
         file.write(b'{"time": "2026-01-01", "eve')
     assert events(storage) == ["one"]
-    Journal(storage, every=0).tell("two")
+    EventLog(storage, every=0).emit("two")
     assert events(storage) == ["one", "two"]
 
 
 def test_behind_a_uri_it_is_written_now_and_then(tmp_path: Path) -> None:
     storage = Storage(f"file://{tmp_path}")
-    journal = Journal(storage, every=3600)
+    events = EventLog(storage, every=3600)
     for event in ("one", "two", "three"):
-        journal.tell(event)
+        events.emit(event)
     assert events(storage) == ["one"]
-    journal.flush()
+    events.flush()
     assert events(storage) == ["one", "two", "three"]
 
 
 @pytest.mark.parametrize("content", [torch.zeros(2), np.zeros(2), {"deep": [torch.tensor(1.0)]}])
 def test_a_tensor_is_no_event(content: object, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="nothing for a log"):
-        Journal(Storage(str(tmp_path))).tell("step", content=content)
+        EventLog(Storage(str(tmp_path))).emit("step", content=content)
 
 
 def test_a_folder_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
-    journals = [Journal(Storage(place), every=0) for place in (f"{tmp_path}/out", f"file://{tmp_path}/out")]
+    logs = [EventLog(Storage(place), every=0) for place in (f"{tmp_path}/out", f"file://{tmp_path}/out")]
     (tmp_path / "out").write_text("a file")
-    for journal in journals:
-        journal.tell("one")
+    for events in logs:
+        events.emit("one")
     assert (tmp_path / "out").read_text() == "a file"
 
 
@@ -75,11 +75,11 @@ def test_a_folder_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
 def test_a_chapter_tells_how_a_command_ended(error: BaseException | None, told: str, storage: Storage) -> None:
     for resumed in (False, True):
         expected = pytest.raises(type(error)) if error else nullcontext()
-        with expected, Journal(storage).chapter("study", resumed, runs=3):
+        with expected, EventLog(storage).session("study", resumed, runs=3):
             if error:
                 raise error
     assert events(storage) == ["began", told, "resumed", told]
-    began, ended = Journal.read(storage)[:2]
+    began, ended = EventLog.read(storage)[:2]
     assert (began["verb"], began["runs"]) == ("study", 3)
     assert ended.get("reason") == ("b" if told == "failed" else None)
 
@@ -92,7 +92,7 @@ def test_a_reason_is_one_line() -> None:
 def test_what_is_repeated_is_counted(tmp_path: Path) -> None:
     """A run lost at epoch 5 goes on behind its second; interrupted at 4, another command goes on behind the third."""
     storage = Storage(str(tmp_path))
-    log = RunLog(Journal(storage))
+    log = RunLog(EventLog(storage))
     for step in (1, 2, 3, 4, 5):
         log.reached("a", step, {"loss": 0.5})
     log.lost("a", "its process is gone")
@@ -100,11 +100,11 @@ def test_what_is_repeated_is_counted(tmp_path: Path) -> None:
         log.reached("a", step, {"loss": 0.5})
     log.reached("b", 1, {})
     log.ended("b", 0.5)
-    log = RunLog(Journal(storage))
+    log = RunLog(EventLog(storage))
     log.reached("a", 4, {})
     log.ended("a", 0.5)
     log.reached("b", 1, {})
-    told = Journal.read(storage)
+    told = EventLog.read(storage)
     assert [(event["run"], event["after"], event["repeats"]) for event in told if event["event"] == "run went on"] == [
         ("a", 2, 3),
         ("a", 3, 1),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cluster.output.failure_summary import SHOWN, disturbances
+from cluster.output.failure_summary import SHOWN, failure_summary
 
 
 def test_nothing_is_said_where_nothing_was_lost() -> None:
-    assert disturbances([]) == []
+    assert failure_summary([]) == []
     straight = [{"event": "began", "verb": "study"}, {"event": "run started", "run": "a"},
                 {"event": "run reached", "run": "a", "step": 1}, {"event": "run ended", "run": "a"},
                 {"event": "run went on", "run": "a", "after": 3, "repeats": 0}, {"event": "finished"}]  # fmt: skip
-    assert disturbances(straight) == []
+    assert failure_summary(straight) == []
 
 
 def test_losses_and_what_was_repeated() -> None:
@@ -24,7 +24,7 @@ def test_losses_and_what_was_repeated() -> None:
         {"event": "run says", "run": "b", "line": "index#1 is lost; waiting"},
         {"event": "run says", "run": "b", "line": "index#1 is back"},
     ]
-    assert disturbances(events) == [
+    assert failure_summary(events) == [
         "It was interrupted and gone on with once.",
         "1 run lost a process or a machine, twice in all.",
         "3 epochs had to be run again; nothing of that is counted twice.",
@@ -40,7 +40,7 @@ def test_of_a_learning_and_of_memory() -> None:
         {"event": "episodes lost", "count": 2},
         {"event": "memory short", "line": "fewer at a time"},
     ]
-    assert disturbances(events) == [
+    assert failure_summary(events) == [
         "RankerHost was lost at episode 8; going on from the last state.",
         "2 episodes were cut short with the host of their ranker, and left out.",
         "fewer at a time",
@@ -49,6 +49,6 @@ def test_of_a_learning_and_of_memory() -> None:
 
 def test_of_many_runs_a_few_are_told_one_by_one() -> None:
     events = [{"event": "run lost", "run": f"r{number}", "reached": 0} for number in range(SHOWN + 5)]
-    told = disturbances(events)
+    told = failure_summary(events)
     assert len(told) == 1 + SHOWN + 1
     assert told[-1].startswith("… and 5 more runs")

@@ -4,7 +4,7 @@ import pytest
 
 from cluster.config.compose import CHOICES, compose
 from cluster.plan import applicable
-from cluster.plan.applicable import takes
+from cluster.plan.applicable import has_option
 from cluster.plan.sweep import draws, plan, points
 from ranking.errors import BadInput
 
@@ -46,8 +46,8 @@ def test_levels_go_to_the_objectives_that_have_them() -> None:
 def test_what_a_ranker_is_trained_with_by_default(ranker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     composed = compose([f"ranker={ranker}"])
     monkeypatch.setattr(applicable, "_options", lambda group, part: {part})
-    assert takes([f"ranker={ranker}"], f"objective.{composed[CHOICES]['objective']}")
-    assert not takes([f"ranker={ranker}"], "objective.hinge")
+    assert has_option([f"ranker={ranker}"], f"objective.{composed[CHOICES]['objective']}")
+    assert not has_option([f"ranker={ranker}"], "objective.hinge")
 
 
 def test_an_experiments_option_of_a_function_gives_way_with_it() -> None:
@@ -63,9 +63,9 @@ def test_what_is_chosen_by_default_counts() -> None:
         "policy=learned policy.agent=1",
         "selector=top",
     ]
-    assert takes([], "selector.lam") is False
-    assert takes(["selector=dynamic"], "selector.lam") is True
-    assert takes(["selector=dynamic"], "seed") is True
+    assert has_option([], "selector.lam") is False
+    assert has_option(["selector=dynamic"], "selector.lam") is True
+    assert has_option(["selector=dynamic"], "seed") is True
 
 
 def test_intervals_are_drawn_for_those_points_alone() -> None:

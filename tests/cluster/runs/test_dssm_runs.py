@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from cluster.config.compose import compose
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.embeddings import MOST, spread_out
 from cluster.runs.execute import Outcome, check, run
 from ranking.errors import BadInput
@@ -25,7 +25,7 @@ OWN = [
 def outcome_of(*overrides: str) -> Outcome:
     config = compose(overrides)
     check(config)
-    return run(config, Preparation().parts(config))
+    return run(config, Artifacts().parts(config))
 
 
 @pytest.mark.parametrize("ranker", ["dssm", "feed_forward"])

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from cluster.config.compose import compose
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import Outcome, run
 from ranking.errors import BadInput
 
@@ -28,7 +28,7 @@ class Kept:
 
 def prepared(overrides: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     config = compose(overrides)
-    return config, Preparation().parts(config)
+    return config, Artifacts().parts(config)
 
 
 def values(outcome: Outcome) -> np.ndarray:
@@ -112,7 +112,7 @@ def test_without_a_split_every_query_is_tested_once(base: list[str], tmp_path: P
 def test_parts_come_from_the_cache_unchanged(base: list[str]) -> None:
     config, _ = prepared(base)
     notes: list[str] = []
-    again = Preparation(notes.append)
+    again = Artifacts(notes.append)
     parts = again.parts(config)
     assert notes == ["reading beir"]
     assert (run(config, parts).losses) == run(config, prepared(base)[1]).losses
@@ -120,10 +120,10 @@ def test_parts_come_from_the_cache_unchanged(base: list[str]) -> None:
 
 def test_a_cut_part_is_made_again(base: list[str], own_cache: Path) -> None:
     config, _ = prepared(base)
-    key = Preparation().keys(config)["base"]
+    key = Artifacts().keys(config)["base"]
     file = own_cache / "parts" / f"{key}.safetensors"
     file.write_bytes(file.read_bytes()[:100])
-    assert len(Preparation().part(config, "base").encoded.documents) == 60
+    assert len(Artifacts().part(config, "base").encoded.documents) == 60
 
 
 def test_a_run_file_supplies_and_is_evaluated(base: list[str], tmp_path: Path) -> None:
@@ -165,9 +165,9 @@ def test_tables_have_the_documented_columns(base: list[str]) -> None:
     from cluster.reports import frames
 
     planned = plan(points([], [], base)[0], [], [0])[0]
-    preparation = Preparation()
-    outcome = run(planned.config, preparation.parts(planned.config))
-    collection = preparation.collection(planned.config)
+    artifacts = Artifacts()
+    outcome = run(planned.config, artifacts.parts(planned.config))
+    collection = artifacts.collection(planned.config)
     table = frames.trials_table([frames.trial_row(planned, collection, outcome, None)])
     assert table.columns[: len(frames.SCHEMA)] == list(frames.SCHEMA)
     assert {"bm25:AP@10", "bm25:AP@10:bm25", "random:RR@10"} <= set(table.columns)
@@ -185,7 +185,7 @@ def test_what_is_skipped_is_said(base: list[str], tmp_path: Path) -> None:
         file.write("q1\tnowhere\t1\n")
     overrides = [*base, f"collection.path={folder}"]
     with pytest.raises(BadInput, match=r"train\.tsv:26"):
-        Preparation().collection(compose(overrides))
+        Artifacts().collection(compose(overrides))
     notes: list[str] = []
-    Preparation(notes.append).collection(compose([*overrides, "strict=false"]))
+    Artifacts(notes.append).collection(compose([*overrides, "strict=false"]))
     assert "1 ×" in notes[-1]

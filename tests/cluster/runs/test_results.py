@@ -7,20 +7,20 @@ import pytest
 from cluster.output.storage import Storage
 from cluster.plan.sweep import plan, points
 from cluster.reports.finalize import check_baseline
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import Outcome, Progress, mean_best
-from cluster.runs.results import RunState, conduct_run, finished, read_outcome
+from cluster.runs.results import RunState, execute_run, finished, read_outcome
 from ranking.errors import BadInput
 
 
 def test_a_damaged_state_or_result_is_as_good_as_none(base: list[str], tmp_path: Path) -> None:
     (planned,) = plan(points([], [], base)[0], [], [0])
-    preparation, storage = Preparation(), Storage(str(tmp_path))
-    keys, parts = preparation.keys(planned.config), preparation.parts(planned.config)
+    artifacts, storage = Artifacts(), Storage(str(tmp_path))
+    keys, parts = artifacts.keys(planned.config), artifacts.parts(planned.config)
     RunState(storage, planned.name, keys).save(b"half of")
 
     def conduct() -> Outcome:
-        return conduct_run(planned.name, planned.config, keys, parts, storage, lambda progress: None)
+        return execute_run(planned.name, planned.config, keys, parts, storage, lambda progress: None)
 
     whole = conduct()
     assert not storage.names("states")
@@ -34,15 +34,15 @@ def test_a_damaged_state_or_result_is_as_good_as_none(base: list[str], tmp_path:
 
 def test_a_state_is_good_for_the_parts_it_was_made_from(base: list[str], tmp_path: Path) -> None:
     (planned,) = plan(points([], [], base)[0], [], [0])
-    preparation, storage = Preparation(), Storage(str(tmp_path))
-    keys, parts = preparation.keys(planned.config), preparation.parts(planned.config)
+    artifacts, storage = Artifacts(), Storage(str(tmp_path))
+    keys, parts = artifacts.keys(planned.config), artifacts.parts(planned.config)
 
     def stop(progress: Progress) -> None:
         if progress.epoch == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        conduct_run(planned.name, planned.config, keys, parts, storage, stop, save_every=0)
+        execute_run(planned.name, planned.config, keys, parts, storage, stop, save_every=0)
     assert RunState(storage, planned.name, keys).load() is not None
     assert RunState(storage, planned.name, keys | {"base": "another"}).load() is None
 
@@ -55,7 +55,7 @@ def test_what_was_never_measured_counts_as_nothing() -> None:
 
 def test_a_baseline_is_checked_before_anything_runs(base: list[str]) -> None:
     runs = [run for point in points([], [], [*base, "selector=uniform,top"]) for run in plan(point, [], [0])]
-    collection = Preparation().collection(runs[0].config)
+    collection = Artifacts().collection(runs[0].config)
     collections = {run.name: collection for run in runs}
     check_baseline(None, runs, collections)
     check_baseline("selector=top", runs, collections)

@@ -18,8 +18,8 @@ from cluster.config.compose import compose
 from cluster.index.metrics import IndexMetrics
 from cluster.output.storage import Storage
 from cluster.rollouts.host_metrics import HostMetrics
-from cluster.runs.artifacts import Preparation
-from cluster.runs.results import conduct_run
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.results import execute_run
 from cluster.telemetry import instruments, training
 from cluster.telemetry.actor_names import own_name, unique
 from cluster.telemetry.catalogue import CATALOGUE
@@ -125,8 +125,8 @@ def test_looking_goes_on_until_the_end() -> None:
 
 def run_of(base: list[str], *overrides: str) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
     config = compose([*base, "policy=fixed", "function=bm25", "selector=uniform", *overrides])
-    preparation = Preparation()
-    return config, preparation.keys(config), preparation.parts(config)
+    artifacts = Artifacts()
+    return config, artifacts.keys(config), artifacts.parts(config)
 
 
 def test_a_run_tells_its_steps_and_pairs_but_not_at_each_step(base: list[str], told: Told, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_run_tells_its_steps_and_pairs_but_not_at_each_step(base: list[str], t
     for size in (1, 8):
         told.clear()
         config, keys, parts = run_of(base, f"training.batch_size={size}")
-        outcome = conduct_run("one", config, keys, parts, Storage(f"{tmp_path}/{size}"), lambda progress: None)
+        outcome = execute_run("one", config, keys, parts, Storage(f"{tmp_path}/{size}"), lambda progress: None)
         assert total(told, "pyrite_training_steps_total") == outcome.steps
         examples = 24  # three queries of five are trained on, a document each
         assert total(told, "pyrite_training_pairs_total") == examples * len(outcome.losses[0])

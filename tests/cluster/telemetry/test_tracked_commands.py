@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from cluster.output.event_log import FILE, Journal
+from cluster.output.event_log import FILE, EventLog
 from cluster.output.storage import Storage
 from cluster.telemetry.tracking.tracking import tracked, trackers
 from cluster.tune.known_runs import KnownRuns
@@ -47,7 +47,7 @@ def test_trackers_have_what_the_tables_have(study: Path) -> None:
 
 
 def test_the_log_tells_what_happened(study: Path) -> None:
-    events = Journal.read(Storage(str(study)))
+    events = EventLog.read(Storage(str(study)))
     assert events[0]["event"] == "began"
     assert (events[0]["runs"], events[0]["done"]) == (2, 0)
     assert [event["event"] for event in events if "run" not in event] == ["began", "finished"]
@@ -60,7 +60,7 @@ def test_the_log_tells_what_happened(study: Path) -> None:
 
 def test_a_study_that_goes_on_is_tracked_once(study: Path) -> None:
     """As if its process had been killed when a run had told two epochs."""
-    log, (name, *_) = study / FILE, [event["run"] for event in Journal.read(Storage(str(study))) if "run" in event]
+    log, (name, *_) = study / FILE, [event["run"] for event in EventLog.read(Storage(str(study))) if "run" in event]
     kept = [json.loads(line) for line in log.read_text().splitlines()]
     kept = [event for event in kept if event.get("run") != name or event.get("step", 0) in (1, 2)]
     log.write_text("".join(json.dumps(event) + "\n" for event in kept))
@@ -69,7 +69,7 @@ def test_a_study_that_goes_on_is_tracked_once(study: Path) -> None:
     assert command("study", "--resume", str(study), "track=[wandb,mlflow]") == 0
     assert (study / "summary.csv").read_bytes() == before
     test_trackers_have_what_the_tables_have(study)
-    (went_on,) = (event for event in Journal.read(Storage(str(study))) if event["event"] == "run went on")
+    (went_on,) = (event for event in EventLog.read(Storage(str(study))) if event["event"] == "run went on")
     assert (went_on["run"], went_on["after"], went_on["repeats"]) == (name, 0, 2)
 
 
@@ -92,7 +92,7 @@ def test_a_trial_that_is_killed_is_told_of_and_tracked_once(ray_session: None, t
     search = KnownRuns([{"name": "one", "flag": str(tmp_path / "flag")}])
     with tracked(trackers({}), storage, console, "study", False) as tracking, LiveTable(console, 1, 0, "AP") as table:
         assert not run_trials(dies_once, search, storage, {"concurrent": 1, "retries": 1}, table, tracking)
-    events = [event for event in Journal.read(storage) if "run" in event]
+    events = [event for event in EventLog.read(storage) if "run" in event]
     assert [(event["event"], event.get("step")) for event in events] == [
         ("run started", None), ("run reached", 1), ("run reached", 2), ("run lost", None), ("run started", None),
         ("run went on", None), ("run reached", 2), ("run reached", 3), ("run ended", None),
@@ -142,7 +142,7 @@ def test_a_learning_is_tracked_by_episodes(base: list[str], ray_session: None, t
         assert shares == pytest.approx(learned["share:bm25"].to_list())
         assert len(run.told["random/validation"]) == 2
         assert run.final["recent/mean/return"] == pytest.approx(learned["return"].tail(32).mean())
-    events = [event["event"] for event in Journal.read(Storage(str(out)))]
+    events = [event["event"] for event in EventLog.read(Storage(str(out)))]
     assert events[0] == "began"
     assert events[-2:] == ["agent learned", "finished"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cluster.output.event_log import Journal
+from cluster.output.event_log import EventLog
 from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
 from cluster.telemetry.tracking.mlflow import STORE, MLflow
@@ -53,7 +53,7 @@ def out(tmp_path: Path, empty_store: Path) -> Path:
 
 def tracking(tracker: Tracker, place: str, said: list[str] | None = None) -> Tracking:
     storage = Storage(place)
-    return Tracking([tracker], Journal(storage), (said or []).append, unfinished(Journal.read(storage)))
+    return Tracking([tracker], EventLog(storage), (said or []).append, unfinished(EventLog.read(storage)))
 
 
 @pytest.mark.parametrize(("tracker", "read", "measure", "done"), KINDS)
@@ -98,14 +98,14 @@ def test_a_run_that_is_interrupted_or_lost_is_there_once(
     """Lost after three epochs it repeats the third; interrupted after four another command goes on behind the third."""
     place = f"{scheme}{out}"
     first = tracking(tracker(), place)
-    log = RunLog(first.journal)
+    log = RunLog(first.events)
     for attempt in ((1, 2, 3), (3, 4)):
         first.begin(RUN)
         for step in attempt:
             log.reached(RUN.name, step, numbers(step))
             first.tell(RUN.name, step, numbers(step))
     first.close()
-    first.journal.flush()
+    first.events.flush()
     (interrupted,) = read(out)[RUN.name]
     assert [step for step, _ in interrupted.told["loss"]] == [1, 2, 3, 4]
     assert interrupted.status != done
@@ -147,8 +147,8 @@ class Recorder(Tracker):
 def test_a_tracker_that_fails_is_said_once_and_stops_no_other(tmp_path: Path) -> None:
     said: list[str] = []
     failing, sound = Recorder(fail=True), Recorder()
-    journal = Journal(Storage(str(tmp_path)))
-    following = Tracking([failing, sound], journal, said.append, {})
+    events = EventLog(Storage(str(tmp_path)))
+    following = Tracking([failing, sound], events, said.append, {})
     for name in ("a", "b"):
         following.begin(Run(name))
         following.tell(name, 1, {})
@@ -158,12 +158,12 @@ def test_a_tracker_that_fails_is_said_once_and_stops_no_other(tmp_path: Path) ->
     assert failing.calls == [("open",), ("begin", "a")]
     each = [[("begin", name), ("tell", name, 1), ("end", name, "done")] for name in ("a", "b")]
     assert sound.calls == [("open",), *each[0], *each[1]]
-    assert [event["event"] for event in Journal.read(journal.storage)] == ["tracking stopped"]
+    assert [event["event"] for event in EventLog.read(events.storage)] == ["tracking stopped"]
 
 
 def test_a_run_that_a_search_has_twice_at_a_time_ends_once(tmp_path: Path) -> None:
     recorder = Recorder()
-    following = Tracking([recorder], Journal(Storage(str(tmp_path))), lambda line: None, {})
+    following = Tracking([recorder], EventLog(Storage(str(tmp_path))), lambda line: None, {})
     following.begin(Run("a"))
     following.tell("a", 1, {})
     following.begin(Run("a"))
@@ -178,7 +178,7 @@ def test_a_run_that_a_search_has_twice_at_a_time_ends_once(tmp_path: Path) -> No
 def test_nobody_waits_for_a_slow_tracker(tmp_path: Path) -> None:
     answers = threading.Event()
     slow = Recorder(wait=answers)
-    following = Tracking([slow], Journal(Storage(str(tmp_path))), lambda line: None, {})
+    following = Tracking([slow], EventLog(Storage(str(tmp_path))), lambda line: None, {})
     following.begin(Run("a"))
     for step in range(1, 100):
         following.tell("a", step, {})
@@ -194,7 +194,7 @@ def test_one_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("cluster.telemetry.tracking.tracking.PATIENCE", 0.1)
     said: list[str] = []
     never = threading.Event()
-    following = Tracking([Recorder(wait=never)], Journal(Storage(str(tmp_path))), said.append, {})
+    following = Tracking([Recorder(wait=never)], EventLog(Storage(str(tmp_path))), said.append, {})
     following.begin(Run("a"))
     following.tell("a", 1, {})
     following.close()

@@ -15,9 +15,9 @@ from cluster.config.compose import compose
 from cluster.output.storage import Storage
 from cluster.plan.resources import at_once, check_demand, check_workers, demand, own_bundle
 from cluster.plan.sweep import plan, points
-from cluster.runs.artifacts import Preparation
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import Outcome, Progress, run
-from cluster.runs.results import RunState, conduct_run, read_outcome
+from cluster.runs.results import RunState, execute_run, read_outcome
 from ranking.errors import BadInput
 
 SGD = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 0.5}
@@ -38,8 +38,8 @@ class Fatal(RunState):
 def prepared(overrides: list[str], epochs: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
     config = compose([*overrides, f"training.max_epochs={epochs}", f"training.patience={epochs}", "selector=top"])
     config["optimizer"] = SGD
-    preparation = Preparation()
-    return config, preparation.parts(config), preparation.keys(config)
+    artifacts = Artifacts()
+    return config, artifacts.parts(config), artifacts.keys(config)
 
 
 def assert_close(one: Outcome, other: Outcome) -> None:
@@ -91,7 +91,7 @@ def test_a_study_whose_trials_have_two_workers(base: list[str], ray_session: Non
     (planned,) = plan(points([], [], overrides)[0], [], [0])
     outcome = read_outcome(Storage(str(tmp_path)), planned.name)  # named as it would be with one worker
     assert outcome is not None
-    alone = run(planned.config, Preparation().parts(planned.config))
+    alone = run(planned.config, Artifacts().parts(planned.config))
     assert outcome.steps == alone.steps == 3
     np.testing.assert_allclose(outcome.losses, alone.losses, atol=1e-4)
 
@@ -102,7 +102,7 @@ def test_bad_input_of_a_worker_ends_the_run_at_once(base: list[str], ray_session
     shared["measures"] = ["AP@never"]
     (tmp_path / "states").write_text("in the way of the folder")
     with pytest.raises(BadInput):
-        conduct_run("bad", shared, keys, parts, Storage(str(tmp_path)), lambda progress: None, 0)
+        execute_run("bad", shared, keys, parts, Storage(str(tmp_path)), lambda progress: None, 0)
 
 
 def test_options_of_workers_that_make_no_sense() -> None:

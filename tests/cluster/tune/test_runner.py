@@ -17,7 +17,7 @@ from rich.console import Console
 from cluster.config.compose import compose
 from cluster.output.storage import Storage
 from cluster.tune import failures
-from cluster.tune.capacity import RoomForTrials
+from cluster.tune.capacity import CapacityLimiter
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
 from cluster.tune.runner import run_trials
@@ -61,7 +61,7 @@ def test_only_errors_that_a_run_raises_count_against_its_retries(ray_session: No
 def test_a_run_that_is_lost_again_and_again_is_given_up(
     ray_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failures, "IN_VAIN", 1)
+    monkeypatch.setattr(failures, "MAX_FAILURES_WITHOUT_PROGRESS", 1)
     errors, _ = errors_of(tmp_path, [{"name": "fatal", "killed": 99, "raises": 0}], 0)
     assert list(errors) == ["fatal"]
     assert len(list(tmp_path.glob("fatal-*"))) == 2
@@ -84,7 +84,7 @@ def test_a_configuration_is_the_same_once_it_was_text(overrides: list[str]) -> N
 def test_as_many_go_at_once_as_the_cluster_of_now_has_room_for(ray_session: None) -> None:
     rooms = iter([3, 1, None])
     limiter = ConcurrencyLimiter(KnownRuns([{"name": name} for name in "abcdef"]), 2)
-    watch = RoomForTrials(limiter, lambda there: next(rooms) if there["CPU"] else 0, every=0)
+    watch = CapacityLimiter(limiter, lambda there: next(rooms) if there["CPU"] else 0, every=0)
     watch.on_step_begin(0, [])
     assert [limiter.suggest(name) is not None for name in "1234"] == [True, True, True, False]
     watch.on_step_begin(1, [])
