@@ -24,9 +24,9 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
 
 
 def test_a_line_is_an_event(storage: Storage, tmp_path: Path) -> None:
-    events = EventLog(storage, every=0)
-    events.emit("run started", run="ä")
-    events.emit("run ended", run="ä", best=math.nan, why=None)
+    log = EventLog(storage, every=0)
+    log.emit("run started", run="ä")
+    log.emit("run ended", run="ä", best=math.nan, why=None)
     first, second = (json.loads(line) for line in (tmp_path / "out" / FILE).read_text().splitlines())
     assert first["event"] == "run started"
     assert first["run"] == "ä"
@@ -47,11 +47,11 @@ def test_another_command_goes_on_behind_a_line_that_was_cut(storage: Storage, tm
 
 def test_behind_a_uri_it_is_written_now_and_then(tmp_path: Path) -> None:
     storage = Storage(f"file://{tmp_path}")
-    events = EventLog(storage, every=3600)
+    log = EventLog(storage, every=3600)
     for event in ("one", "two", "three"):
-        events.emit(event)
+        log.emit(event)
     assert events(storage) == ["one"]
-    events.flush()
+    log.flush()
     assert events(storage) == ["one", "two", "three"]
 
 
@@ -64,8 +64,8 @@ def test_a_tensor_is_no_event(content: object, tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
     logs = [EventLog(Storage(place), every=0) for place in (f"{tmp_path}/out", f"file://{tmp_path}/out")]
     (tmp_path / "out").write_text("a file")
-    for events in logs:
-        events.emit("one")
+    for log in logs:
+        log.emit("one")
     assert (tmp_path / "out").read_text() == "a file"
 
 
