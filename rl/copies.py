@@ -1,4 +1,4 @@
-"""Many copies of the environment, stepped in one call."""
+"""Steps many copies of the environment in one call."""
 
 from __future__ import annotations
 
@@ -96,55 +96,3 @@ class Copies(gymnasium.vector.VectorEnv):
         """Close every copy."""
         for environment in self.environments:
             environment.close()
-
-
-class Flattened:
-    """Copies whose observations are one row of numbers, for networks that take nothing else.
-
-    Args:
-        copies: whose observations are dicts.
-    """
-
-    def __init__(self, copies: Any) -> None:
-        self.copies, self.num_envs = copies, copies.num_envs
-        self.single_action_space = copies.single_action_space
-        self.single_observation_space = self.space_of(copies.single_observation_space)
-
-    @staticmethod
-    def space_of(space: gymnasium.Space[Any]) -> gymnasium.spaces.Box:
-        """The space of a flattened observation."""
-        flat = gymnasium.spaces.flatten_space(space)
-        assert isinstance(flat, gymnasium.spaces.Box)
-        return flat
-
-    def reset(self) -> tuple[NDArray[np.float32], Infos]:
-        """As `Copies.reset`, float32 [n, numbers]."""
-        observations, infos = self.copies.reset()
-        return self._flat(observations), infos
-
-    def step(
-        self, actions: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Infos]:
-        """As `Copies.step`."""
-        observations, rewards, terminated, truncated, infos = self.copies.step(actions)
-        for info in infos:
-            if "final_observation" in info:
-                final = {name: part[None] for name, part in info["final_observation"].items()}
-                info["final_observation"] = self._flat(final)[0]
-        return self._flat(observations), rewards, terminated, truncated, infos
-
-    def _flat(self, observations: Observations) -> NDArray[np.float32]:
-        names = self.copies.single_observation_space.spaces
-        return np.concatenate([observations[name].reshape(len(observations[name]), -1) for name in names], 1)
-
-    def state_dict(self) -> dict[str, Any]:
-        """The copies' own."""
-        return self.copies.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load the copies' own."""
-        self.copies.load_state_dict(state)
-
-    def close(self) -> None:
-        """Close the copies."""
-        self.copies.close()

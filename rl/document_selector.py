@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ranking.errors import BadInput
 from ranking.training import Batch, RankerTraining, UpdateResult
-from rl.draws import draw_places, logits_of
+from rl.draws import inverse_cdf, logits_of
 from rl.state import State, StateTables
 from rl.trained import TrainedAgent
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
@@ -91,7 +91,7 @@ class LearnedSelector(Selector):
         if self.greedy:
             places = np.argsort(-logits, axis=1, kind="stable")[:, :count]
         else:
-            places = draw_places(logits, rng.random((len(batch), count)))
+            places = inverse_cdf(logits, rng.random((len(batch), count)))
         return Picks(places, self.documents).select(batch, function, count, training, rng)
 
     def observe(

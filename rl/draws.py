@@ -1,4 +1,4 @@
-"""Drawing from what a network says."""
+"""Draws actions from what a policy network says."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def logits_of(actor: torch.nn.Module, observation: Observation) -> NDArray[np.fl
     return logits
 
 
-def draw_places(logits: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
+def inverse_cdf(logits: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
     """The choices that uniform draws of 0 … 1 stand for, by the inverse of each row's distribution function.
 
     Args:
-        logits: [rows, choices].
+        logits: float64 [rows, choices].
         uniform: [rows, picks].
 
     Returns:
@@ -29,4 +29,27 @@ def draw_places(logits: NDArray[np.float64], uniform: NDArray[np.float64]) -> ND
     """
     edges = np.cumsum(np.exp(logits - logits.max(axis=1, keepdims=True)), axis=1)
     reached = edges[:, None, :] <= (uniform * edges[:, -1:])[:, :, None]
+    # Rounding may leave a draw at the very end of the distribution function.
     return np.minimum(reached.sum(axis=2), logits.shape[1] - 1)
+
+
+def draw_action(logits: NDArray[np.floating], seed: int, copy: int, decision: int) -> tuple[NDArray[np.int64], float]:
+    """One action of one copy of the environment.
+
+    Its random numbers depend on (seed, copy, decision) alone, so neither the number of runners nor an interrupt
+    changes them.
+
+    Args:
+        logits: [picks, choices]; a plain action is one pick.
+        seed: of the learning.
+        copy: index of the copy among all copies.
+        decision: decisions that the copy took before this one, since learning began.
+
+    Returns:
+        The picks, int64 [picks], and ln π of them all.
+    """
+    logits = logits.astype(np.float64)
+    uniform = np.random.default_rng([seed, copy, decision]).random((len(logits), 1))
+    picks = inverse_cdf(logits, uniform)
+    chosen = np.take_along_axis(logits, picks, 1)[:, 0]
+    return picks[:, 0], float((chosen - np.logaddexp.reduce(logits, axis=1)).sum())

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ranking.errors import BadInput
 from ranking.training import Batch, RankerTraining, UpdateResult
-from rl.draws import draw_places, logits_of
+from rl.draws import inverse_cdf, logits_of
 from rl.state import State, StateTables
 from rl.trained import TrainedAgent
 from sampling.policies.policy import SamplingPolicy
@@ -54,7 +54,7 @@ class LearnedPolicy(SamplingPolicy):
             training.position == 0 if self.decision_every == "epoch" else self.held >= int(self.decision_every)
         ):
             logits = logits_of(self.actor, self.state.observe(batch, training))
-            drawn = draw_places(logits[None], rng.random((1, 1)))
+            drawn = inverse_cdf(logits[None], rng.random((1, 1)))
             self.action = int(logits.argmax() if self.greedy else drawn[0, 0])
             self.held, self.first = 0, False
         self.held += 1

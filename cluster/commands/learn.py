@@ -24,7 +24,7 @@ from cluster.plan.point import root_of
 from cluster.plan.sweep import key_of, values_of
 from cluster.rollouts import checkpoints
 from cluster.rollouts.environments import actions_of
-from cluster.runs.agent_file import FILE, check_candidates, learner_of, read_agent
+from cluster.runs.agent_file import check_candidates, learner_of, read_agent
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import check
 from cluster.telemetry.tracking.tracker import Run
@@ -164,8 +164,7 @@ def _ended(storage: Storage, episodes: bytes | None, console: Console) -> pl.Dat
     if episodes is None:  # written last
         return None
     try:
-        if FILE in storage.names():
-            read_agent(storage.place)
+        read_agent(storage.place)
         return pl.read_parquet(io.BytesIO(episodes))
     except (BadInput, pl.exceptions.PolarsError):
         line = f"what {storage} holds of its agent is damaged; it is learned again from the beginning"
@@ -221,9 +220,6 @@ def show(
         )
     show_losses(failure_summary(EventLog.read(storage)), console)
     where = storage.shown()
-    if FILE not in storage.names():
-        console.print(escape(f"episodes and figures: {where}; its network is RLlib's own, and its policy was not kept"))
-        return
     console.print(escape(f"agent, episodes and figures: {where}"), soft_wrap=True)
     imitation = read_agent(storage.place).facts.get("imitation")
     if imitation:

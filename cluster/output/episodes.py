@@ -23,7 +23,7 @@ def row(agent: str, summary: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         agent: `learned`, or `random` for the random agent.
-        summary: of the finished episode (`rl.algorithms.runner`).
+        summary: of the finished episode (`rl.rllib.runner`).
     """
     known = {"agent": agent, "decisions": summary["length"], **summary, **summary["summary"]}
     columns = [*SCHEMA, *(key for key in known if key.startswith("share:"))]

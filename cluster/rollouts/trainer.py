@@ -102,9 +102,8 @@ def learn(
             trainer.restore(saved["learning"])
         imitation = saved["imitation"] if saved else _imitate(config, trainer, parts)
         lost = _learn(config, trainer, rows, storage, tell, saved["lost"] if saved else 0, imitation)
-        if trainer.kept:
-            agent = _agent(config, trainer, parts, {**(facts or {}), "lost": lost, "imitation": imitation})
-            storage.write(FILE, agent.to_bytes())
+        agent = _agent(config, trainer, parts, {**(facts or {}), "lost": lost, "imitation": imitation})
+        storage.write(FILE, agent.to_bytes())
     finally:
         trainer.close()
     episodes = table(rows)

@@ -1,1 +1,1 @@
-"""Agents: each one class that says which algorithm learns and with which options."""
+"""Agents that learn a sampling policy: each file has one agent's options and its whole algorithm."""

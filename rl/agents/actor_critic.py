@@ -1,15 +1,28 @@
-"""The paper's agent."""
+"""Learns by one-step actor-critic: Cohen et al. 2019's agent, updated as steps arrive."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from rl.agents.policy_gradient import PolicyGradientAgent
-from rl.algorithms.actor_critic.config import ActorCriticConfig
+from ray.rllib.core.columns import Columns
+from torch import Tensor
+
+from rl.agents.policy_gradient import PolicyGradientAgent, PolicyGradientLearner
+
+
+class ActorCriticLearner(PolicyGradientLearner):
+    """Equations 9–11 of Cohen et al. 2019, averaged over the rows of a batch.
+
+    δ = r + γ·v(s') − v(s), where v(s') is 0 once the episode terminated but not where it was cut off; the critic
+    moves by α_v·δ·∂v(s), the actor by α_θ·δ·∂ ln π(s, a).
+    """
+
+    def targets(self, batch: dict[str, Any], next_values: Tensor) -> Tensor:
+        return batch[Columns.REWARDS] + self.config.gamma * next_values
 
 
 class ActorCritic(PolicyGradientAgent):
-    """One-step actor-critic, updated as steps arrive (Cohen et al. 2019, equations 9–11).
+    """One-step actor-critic, updated after every step of all copies (Cohen et al. 2019, algorithm 1, equations 9–11).
 
     Args:
         actor_lr: α_θ.
@@ -23,7 +36,7 @@ class ActorCritic(PolicyGradientAgent):
         channels, hidden: of the network (`rl.networks.PolicyNetwork`).
     """
 
-    algorithm = ActorCriticConfig
+    learner = ActorCriticLearner
     unit = "steps"
     option = "fragment"
 

@@ -1,4 +1,4 @@
-"""The base of every agent."""
+"""Builds an agent on RLlib: the base class of all agents."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from ranking.errors import BadInput
 from rl.agents.trainer import AgentTrainer
-from rl.algorithms.module import PolicyModule
-from rl.algorithms.policy_gradient import OPTIMIZERS
-from rl.algorithms.runner import LockstepRunner, set_threads
+from rl.rllib.module import PolicyModule
+from rl.rllib.runner import LockstepRunner, set_threads
 
 Make = Callable[[int, int], Any]
 """Makes the copies first … first + count − 1 (`rl.copies.Copies`, or what has its methods)."""
@@ -97,13 +96,9 @@ class Agent(ABC):
         config.debugging(seed=seed, log_level="ERROR", log_sys_usage=False)  # the usage costs half a second at the end
         config.fault_tolerance(restart_failed_env_runners=False, ignore_env_runner_failures=False)
         config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=0)
-        if self.own_network:
-            config.rl_module(rl_module_spec=RLModuleSpec(PolicyModule, model_config={"seed": seed, **self.network()}))
+        config.rl_module(rl_module_spec=RLModuleSpec(PolicyModule, model_config={"seed": seed, **self.network()}))
         logging.getLogger("ray.rllib").setLevel(logging.ERROR)
         return AgentTrainer(config.build_algo())
-
-    own_network = True
-    """Whether `PolicyModule` chooses the actions."""
 
 
 def check(name: str, value: float, least: float = 0.0, most: float = math.inf) -> None:
@@ -121,9 +116,3 @@ def check_rate(name: str, value: float) -> None:
     """Refuse a learning rate that isn't above 0."""
     if not 0 < value < math.inf:
         raise BadInput(f"{name} is {value}", f"agent.{name}", "give a number above 0")
-
-
-def check_optimizer(name: str) -> None:
-    """Refuse an optimizer that policy gradients don't know."""
-    if name not in OPTIMIZERS:
-        raise BadInput(f"no optimizer {name!r}", "agent.optimizer", f"choose {' or '.join(OPTIMIZERS)}")

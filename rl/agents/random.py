@@ -1,19 +1,30 @@
-"""The random agent, which every learned policy must beat."""
+"""Acts at random: the agent that every learned policy must beat."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+from rl.agents.actor_critic import ActorCriticLearner
 from rl.agents.agent import Agent
-from rl.algorithms.actor_critic.config import ActorCriticConfig
-from rl.algorithms.uniform import UniformAlgorithm
+from rl.agents.policy_gradient import PolicyGradient, PolicyGradientConfig
+
+
+class UniformAlgorithm(PolicyGradient):
+    """Never updates: with a network whose last layer is 0, every action stays as probable as another."""
+
+    def learn(self, episodes: list[SingleAgentEpisode]) -> None:
+        pass
 
 
 class RandomAgent(Agent):
-    """Every action as probable as another, and nothing learned: what a policy must beat (Cohen et al. 2019, 5.2)."""
+    """Every action as probable as another, and nothing learned (Cohen et al. 2019, section 5.2)."""
 
-    def config(self, copies: int) -> ActorCriticConfig:
-        return UniformAlgorithm.get_default_config()
+    def config(self, copies: int) -> PolicyGradientConfig:
+        config = UniformAlgorithm.get_default_config()
+        config.training(learner_class=ActorCriticLearner)  # RLlib makes one whether or not it learns
+        return config
 
     def network(self) -> dict[str, Any]:
         return {"channels": 1, "hidden": 1, "last": 0.0}

@@ -1,11 +1,36 @@
-"""Learning from whole episodes."""
+"""Learns by REINFORCE: from the returns of whole episodes, above a learned baseline."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from rl.agents.policy_gradient import PolicyGradientAgent
-from rl.algorithms.reinforce.config import ReinforceConfig
+import torch
+from ray.rllib.core.columns import Columns
+from torch import Tensor
+
+from rl.agents.policy_gradient import ENDS, PolicyGradientAgent, PolicyGradientLearner
+
+
+class ReinforceLearner(PolicyGradientLearner):
+    """Williams's REINFORCE with the critic as baseline b(s) (Cohen et al. 2019, equation 8).
+
+    The target of v(s_t) is the return from there, G_t = r_t + γ·G_{t+1}; the actor moves by
+    α_θ·(G_t − v(s_t))·∂ ln π, averaged over all steps. An episode that was cut off (a host was lost) goes on with the
+    critic's value of its last state. Where advantages are normalized their mean over the update is taken off first: a
+    critic that starts at 0 takes many episodes to find the level of the returns, and until then every action would
+    look good.
+    """
+
+    def centred(self, advantages: Tensor) -> Tensor:
+        return advantages - advantages.mean()
+
+    def targets(self, batch: dict[str, Any], next_values: Tensor) -> Tensor:
+        rewards, ends = batch[Columns.REWARDS].tolist(), batch[ENDS].tolist()
+        coming, returns = 0.0, []
+        for reward, end, value in zip(reversed(rewards), reversed(ends), next_values.flip(0).tolist(), strict=True):
+            coming = reward + self.config.gamma * (value if end else coming)
+            returns.append(coming)
+        return torch.tensor(returns[::-1], dtype=next_values.dtype, device=next_values.device)
 
 
 class Reinforce(PolicyGradientAgent):
@@ -21,7 +46,7 @@ class Reinforce(PolicyGradientAgent):
         channels, hidden: of the network (`rl.networks.PolicyNetwork`).
     """
 
-    algorithm = ReinforceConfig
+    learner = ReinforceLearner
     unit = "episodes"
     option = "episodes"
 

@@ -1,4 +1,4 @@
-"""An agent while it learns: update, keep, restore."""
+"""Trains an agent: updates it, saves its state and restores it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import DEFAULT_MODULE_ID
 from torch import Tensor
 
 from ranking.errors import BadInput
-from rl.algorithms.lockstep import Lockstep
-from rl.algorithms.module import PolicyModule
-from rl.algorithms.runner import Summary
+from rl.rllib.lockstep import Lockstep
+from rl.rllib.runner import Summary
 
 
 class AgentTrainer:
-    """An algorithm and its runners at work.
+    """Runs an algorithm and its runners.
 
     Args:
         algorithm: built.
@@ -29,7 +27,7 @@ class AgentTrainer:
             `lost` with the host of their ranker, so far.
     """
 
-    def __init__(self, algorithm: Algorithm) -> None:
+    def __init__(self, algorithm: Lockstep) -> None:
         self.algorithm = algorithm
         self.counters = {"updates": 0, "decisions": 0, "episodes": 0, "lost": 0}
 
@@ -40,16 +38,10 @@ class AgentTrainer:
             A dict for each episode that ended, by copy and episode: `copy`, `episode` (its number within the copy),
             `return` (undiscounted), `length`, `actions`, `lost` and the environment's own `summary`.
         """
-        if isinstance(self.algorithm, Lockstep):
-            self.algorithm.updates = self.counters["updates"]
-            self.algorithm.training_step()
-            ended, decisions = self.algorithm.ended, self.algorithm.decisions
-        else:
-            self.algorithm.train()
-            shares = self._runners("progress")
-            ended = [row for summaries, _ in shares for row in summaries]
-            decisions = sum(steps for _, steps in shares)
-        self.counters["decisions"] += decisions
+        self.algorithm.updates = self.counters["updates"]
+        self.algorithm.training_step()
+        ended = self.algorithm.ended
+        self.counters["decisions"] += self.algorithm.decisions
         self.counters["updates"] += 1
         self.counters["episodes"] += len(ended)
         self.counters["lost"] += sum(row["lost"] for row in ended)
@@ -58,10 +50,9 @@ class AgentTrainer:
     def state(self) -> dict[str, Any]:
         """Everything that learning goes on from: a nest of numbers, strings, lists, arrays and tensors.
 
-        A lockstep algorithm goes on exactly as if it had never stopped. Of others, RLlib keeps more that is not here
-        (a replay buffer, samples on their way): they go on with the same weights and optimizers.
+        What is restored goes on exactly as if it had never stopped.
         """
-        learner = self.algorithm.learner_group._learner
+        learner = self.algorithm.learner
         shares = self._runners("runner_state")
         copies = [state["copies"] for state in shares]
         return {
@@ -83,7 +74,7 @@ class AgentTrainer:
             raise BadInput(
                 f"was learnt with {len(state['tallies'])} copies, not {copies}", "checkpoint", "give the same copies"
             )
-        learner = self.algorithm.learner_group._learner
+        learner = self.algorithm.learner
         try:
             learner.module[DEFAULT_MODULE_ID].load_state_dict(state["weights"])
             for name, optimizer in learner._named_optimizers.items():
@@ -106,15 +97,7 @@ class AgentTrainer:
 
     def begin_with(self, weights: Mapping[str, Tensor]) -> None:
         """Give the actor these weights before the first update: what it learned elsewhere."""
-        self._actor().load_state_dict(dict(weights))
-        self.algorithm.env_runner_group.sync_weights(
-            from_worker_or_learner_group=self.algorithm.learner_group, inference_only=True
-        )
-
-    @property
-    def kept(self) -> bool:
-        """Whether its policy can be kept: it is a `PolicyNetwork`, and no network of RLlib's own."""
-        return isinstance(self.algorithm.learner_group._learner.module[DEFAULT_MODULE_ID], PolicyModule)
+        self._actor().load_state_dict(dict(weights))  # runners are sent them with the first request to sample
 
     @property
     def network(self) -> dict[str, Any]:
@@ -132,18 +115,10 @@ class AgentTrainer:
             Path(self.algorithm.logdir).rmdir()
 
     def _actor(self) -> Any:
-        module = self.algorithm.learner_group._learner.module[DEFAULT_MODULE_ID]
-        if not isinstance(module, PolicyModule):
-            name = type(self.algorithm).__name__
-            raise BadInput(
-                f"{name} learns a network of RLlib's own, which is no policy that can be kept",
-                "agent",
-                "use it to compare returns, or choose an agent with the policy's network",
-            )
-        return module.actor
+        return self.algorithm.learner.module[DEFAULT_MODULE_ID].actor
 
     def _weights(self) -> dict[str, Tensor]:
-        module = self.algorithm.learner_group._learner.module[DEFAULT_MODULE_ID]
+        module = self.algorithm.learner.module[DEFAULT_MODULE_ID]
         return {name: tensor.detach().cpu().clone() for name, tensor in module.state_dict().items()}
 
     def _count(self) -> int:
@@ -152,8 +127,7 @@ class AgentTrainer:
 
     def _shares(self) -> list[Any]:
         """The runners that have copies, in the order of these: actors, or this process's own."""
-        group = self.algorithm.env_runner_group
-        return [actor for _, actor in sorted(group._worker_manager.actors().items())] or [group.local_env_runner]
+        return self.algorithm.runners or [self.algorithm.env_runner]
 
     def _runners(self, method: str, each: list[Any] | None = None) -> list[Any]:
         """Call a method of every runner, each with its own argument where `each` has one."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.toys import STEPS, EarlyLate
 from ranking.checkpoint import from_bytes, to_bytes
-from rl.copies import IDLE, Copies, Flattened
+from rl.copies import IDLE, Copies
 
 
 def copies_of(count: int = 3) -> Copies:
@@ -76,16 +76,3 @@ def test_copies_go_on_in_mid_episode() -> None:
         assert same(one[0], other[0])
         assert np.array_equal(one[1], other[1])
     assert len(copies.state_dict()["copies"]) == 3
-
-
-def test_flattened_observations_hold_the_same_numbers() -> None:
-    plain, flat = copies_of(2), Flattened(copies_of(2))
-    seen, _ = plain.reset()
-    row, _ = flat.reset()
-    assert np.array_equal(row, seen["model"])
-    for _ in range(STEPS):
-        seen, *_, infos = plain.step(np.array([0, 1]))
-        row, *_, flat_infos = flat.step(np.array([0, 1]))
-        assert np.array_equal(row, seen["model"])
-        assert flat.single_observation_space.contains(row[0])
-    assert np.array_equal(flat_infos[1]["final_observation"], infos[1]["final_observation"]["model"])

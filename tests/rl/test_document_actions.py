@@ -25,7 +25,7 @@ from ranking.vectors import RandomVectors
 from rl.candidates import candidate_table
 from rl.document_actions import DocumentActions
 from rl.document_selector import LearnedSelector, Picks
-from rl.draws import draw_places
+from rl.draws import inverse_cdf
 from rl.networks import PolicyNetwork
 from rl.trained import TrainedAgent
 from sampling.retrieval.tfidf import TfIdf
@@ -315,7 +315,7 @@ def test_a_run_of_it_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:
 )
 def test_places_are_drawn_as_one_action_is(logits: list[list[float]], uniform: list[float]) -> None:
     rows = np.array(logits)
-    places = draw_places(rows, np.tile(uniform, (len(rows), 1)))
+    places = inverse_cdf(rows, np.tile(uniform, (len(rows), 1)))
     for row, own in zip(rows, places, strict=True):
         for chance, place in zip(uniform, own, strict=True):
             edges = np.cumsum(np.exp(row - row.max()) / np.exp(row - row.max()).sum())

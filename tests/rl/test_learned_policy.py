@@ -15,7 +15,7 @@ from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from ranking.sources import Sources
 from ranking.training import RankerTraining
-from rl.draws import draw_places, logits_of
+from rl.draws import inverse_cdf, logits_of
 from rl.networks import PolicyNetwork
 from rl.policy import LearnedPolicy
 from rl.state import State
@@ -151,7 +151,7 @@ def test_what_is_no_agent_is_refused() -> None:
 
 @given(st.lists(st.floats(-20, 20), min_size=2, max_size=5), st.floats(0, 1, exclude_max=True))
 def test_draws_follow_the_softmax(logits: list[float], chance: float) -> None:
-    chosen = int(draw_places(np.array([logits]), np.array([[chance]]))[0, 0])
+    chosen = int(inverse_cdf(np.array([logits]), np.array([[chance]]))[0, 0])
     edges = np.cumsum(np.exp(np.array(logits) - max(logits)))
     edges /= edges[-1]
     assert chosen == 0 or edges[chosen - 1] <= chance + 1e-12
@@ -160,7 +160,7 @@ def test_draws_follow_the_softmax(logits: list[float], chance: float) -> None:
 
 def test_draws_by_hand() -> None:
     logits = np.log([[0.2, 0.5, 0.3]])
-    drawn = draw_places(logits, np.array([[0.0, 0.19, 0.21, 0.69, 0.71, 0.999]]))
+    drawn = inverse_cdf(logits, np.array([[0.0, 0.19, 0.21, 0.69, 0.71, 0.999]]))
     assert drawn.tolist() == [[0, 0, 1, 1, 2, 2]]
 
 

@@ -19,14 +19,15 @@ from rl.agents.agent import Agent
 from rl.agents.ppo import PPO
 from rl.agents.random import RandomAgent
 from rl.agents.reinforce import Reinforce
-from rl.agents.rllib import RLlib
 from rl.agents.trainer import AgentTrainer
+from rl.copies import Copies
 from rl.networks import described
 
 SMALL: dict[str, Callable[[], Agent]] = {
     "actor_critic": lambda: ActorCritic(hidden=20),
     "reinforce": lambda: Reinforce(hidden=20),
     "ppo": lambda: PPO(hidden=20, fragment=9, minibatch=16, epochs=2),
+    "ppo_episodes": lambda: PPO(hidden=20, episodes=1, minibatch=16, epochs=2),
     "random": RandomAgent,
 }
 
@@ -61,9 +62,9 @@ def equal(one: Any, other: Any) -> bool:
     return torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
 
 
-@pytest.mark.parametrize(("name", "workers"), [("actor_critic", 2), ("ppo", 2), ("reinforce", 0)])
+@pytest.mark.parametrize(("name", "workers"), [("actor_critic", 2), ("ppo", 2), ("ppo_episodes", 0), ("reinforce", 0)])
 def test_neither_runners_nor_interrupts_change_what_is_learned(name: str, workers: int, start: Any) -> None:
-    updates = {"reinforce": 2, "ppo": 3}.get(name, 27)  # in mid-episode for two of them
+    updates = {"reinforce": 2, "ppo": 3, "ppo_episodes": 2}.get(name, 27)  # in mid-episode for two of them
     whole = start(SMALL[name]())
     before = play(whole, updates)
     middle = to_bytes(whole.state())
@@ -105,6 +106,32 @@ def test_it_learns_which_function_is_better_when(agent: Agent, updates: int, sta
     assert abs(policy_value(policy) - 0.5) < 0.02
     play(trainer, updates)
     assert policy_value(described(trainer.network, trainer.policy_weights())) > 0.8
+
+
+class Hundreds(EarlyLate):
+    """Every return is far above √10, as gains in hundredths of average precision are."""
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, reward, *rest = super().step(action)
+        return observation, 100 * reward + 50, *rest
+
+
+def test_the_critic_of_ppo_learns_however_large_returns_are(start: Any) -> None:
+    toy, make = Hundreds(), lambda first, count: Copies([Hundreds(first + i) for i in range(count)])
+    trainer = PPO(hidden=20, episodes=1, epochs=2).build(make, toy.observation_space, toy.action_space, copies=4)
+    try:
+        before = trainer.state()["weights"]["critic.output.bias"].clone()
+        play(trainer, 2)
+        assert not torch.equal(trainer.state()["weights"]["critic.output.bias"], before)
+    finally:
+        trainer.close()
+
+
+def test_ppo_learns_from_whole_episodes(start: Any) -> None:
+    trainer = start(PPO(hidden=20, episodes=2, minibatch=1000, epochs=1))
+    rows = play(trainer, 2)
+    assert trainer.counters == {"updates": 2, "decisions": 2 * 2 * 4 * 20, "episodes": 16, "lost": 0}
+    assert {row["length"] for row in rows} == {20}
 
 
 def test_where_nothing_matters_it_claims_nothing(start: Any) -> None:
@@ -162,10 +189,7 @@ def test_what_cannot_be_built_is_refused(options: dict[str, Any], says: str) -> 
         (PPO, {"lr": 0.0}, "lr"),
         (PPO, {"minibatch": 0}, "minibatch"),
         (PPO, {"lam": 1.5}, "lam"),
-        (RLlib, {"algorithm": "ray.rllib.algorithms.nothing.Nothing"}, "there is no ray.rllib"),
-        (RLlib, {"algorithm": "ranking.training.Batch"}, "no algorithm of RLlib's"),
-        (RLlib, {"algorithm": "PPO"}, "there is no PPO"),
-        (RLlib, {"algorithm": "ray.rllib.algorithms.ppo.PPO", "options": {"learning": 1}}, "learning"),
+        (PPO, {"episodes": 0}, "episodes"),
     ],
 )
 def test_options_that_cannot_be_are_refused(agent: type[Agent], options: dict[str, Any], says: str) -> None:
@@ -186,32 +210,9 @@ def test_the_state_of_another_agent_is_refused(start: Any) -> None:
 @pytest.mark.parametrize("name", sorted({*group_options()["agent"]} - {"ppo_returns"}))  # a second set of options
 def test_the_configuration_says_what_the_class_does_by_default(name: str) -> None:
     node = option("agent", name)
-    node = {key: "ray.rllib.algorithms.ppo.PPO" if value == "???" else value for key, value in node.items()}
     agent = build(node)
     parameters = inspect.signature(type(agent)).parameters
     assert set(node) - {"_target_"} == set(parameters)
     for key, parameter in parameters.items():
         if parameter.default not in (inspect.Parameter.empty, None):
             assert node[key] == parameter.default
-
-
-class TestRLlib:
-    def test_algorithms_that_ask_for_values_alone_use_the_policy_s_network(self, start: Any) -> None:
-        options = {"train_batch_size_per_learner": 40, "minibatch_size": 20, "num_epochs": 1}
-        trainer = start(RLlib("ray.rllib.algorithms.ppo.PPO", options))
-        assert len(play(trainer, 2)) == 4
-        policy = described(trainer.network, trainer.policy_weights())
-        assert policy({"model": torch.zeros(1, 3)}).shape == (1, 2)
-
-    def test_q_learning_sees_flat_observations_and_keeps_its_own_network(self, start: Any) -> None:
-        trainer = start(RLlib("ray.rllib.algorithms.dqn.DQN", {"num_steps_sampled_before_learning_starts": 40}))
-        while len(rows := play(trainer, 1)) == 0:
-            assert trainer.counters["decisions"] < 200
-        assert rows[0]["length"] == 20
-        with pytest.raises(BadInput, match="DQN learns a network of RLlib's own"):
-            trainer.policy_weights()
-        state = from_bytes(to_bytes(trainer.state()))
-        again = start(RLlib("ray.rllib.algorithms.dqn.DQN", {"num_steps_sampled_before_learning_starts": 40}))
-        again.restore(state)
-        assert equal(again.state()["weights"], trainer.state()["weights"])
-        assert again.counters == trainer.counters

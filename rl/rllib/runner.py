@@ -1,4 +1,4 @@
-"""An RLlib env runner whose result depends on neither the number of runners nor interrupts."""
+"""Samples episodes from copies of the environment, alike whatever the number of runners and after interrupts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
-from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
-from rl.algorithms.actions import best, draw
 from rl.copies import IDLE, Observations
+from rl.draws import draw_action
 
 Summary = dict[str, Any]
 """What is kept of a finished episode: copy, episode, return, length, actions, lost, and the environment's summary."""
@@ -32,8 +31,8 @@ class LockstepRunner(SingleAgentEnvRunner):
     the same number of steps (or of episodes), in the order of the copies, and every draw is named by (seed, copy,
     decision).
 
-    `config.env_config["make"](first, count)` makes the copies first … first + count − 1 (`rl.copies.Copies`). Modules
-    see batches of observations; connectors of one's own and recurrent modules are not supported.
+    `config.env_config["make"](first, count)` makes the copies first … first + count − 1 (`rl.copies.Copies`). Nothing
+    of RLlib's own sampling is used: algorithms call `collect` (`rl.rllib.lockstep`).
     """
 
     def make_env(self) -> None:
@@ -45,7 +44,7 @@ class LockstepRunner(SingleAgentEnvRunner):
         self.num_envs = self.env.num_envs
         space = self.env.single_action_space
         self._plain = isinstance(space, gymnasium.spaces.Discrete)
-        self._sizes = [int(space.n)] if self._plain else space.nvec.tolist()
+        self._picks = 1 if self._plain else len(space.nvec)
         self._tallies = [Tally() for _ in range(self.num_envs)]
         self._summaries: list[Summary] = []
         self._steps = 0
@@ -78,47 +77,32 @@ class LockstepRunner(SingleAgentEnvRunner):
         """Take the weights, then a quota of steps or of whole episodes from each copy.
 
         Returns:
-            The episodes by copy and time, and `progress`.
+            The episodes by copy and time, summaries of those that ended, and the steps of all copies.
         """
         self.module.set_state(weights)
-        sampled = self._sample(
-            num_timesteps=None if steps is None else steps * self.num_envs,
-            num_episodes=None if episodes is None else episodes * self.num_envs,
-            explore=True,
-        )
-        self._done_episodes_for_metrics.clear()
-        self._ongoing_episodes_for_metrics.clear()
-        return sampled, *self.progress()
+        return self._sample(steps, episodes), *self._progress()
 
-    def progress(self) -> tuple[list[Summary], int]:
+    def _progress(self) -> tuple[list[Summary], int]:
         """Since the last call: summaries of the episodes that ended, by copy, and the steps of all copies."""
         ended, steps = sorted(self._summaries, key=lambda row: (row["copy"], row["episode"])), self._steps
         self._summaries, self._steps = [], 0
         return ended, steps
 
-    def _sample(
-        self,
-        *,
-        num_timesteps: int | None = None,
-        num_episodes: int | None = None,
-        explore: bool,
-        random_actions: bool = False,
-        force_reset: bool = False,
-    ) -> list[SingleAgentEpisode]:
-        if force_reset or self._needs_initial_reset:
+    def _sample(self, steps: int | None, episodes: int | None) -> list[SingleAgentEpisode]:
+        """Episodes by copy and time: so many steps of each copy, or so many whole episodes."""
+        if self._needs_initial_reset:
             self._begin()
-        by_steps = num_timesteps is not None
-        quota = np.full(self.num_envs, -(-(num_timesteps or num_episodes or 0) // self.num_envs))
+        by_steps = steps is not None
+        quota = np.full(self.num_envs, steps or episodes or 0)
         finished: list[list[SingleAgentEpisode]] = [[] for _ in range(self.num_envs)]
-        sampled = 0
         while quota.any():
             active = np.flatnonzero(quota)
-            chosen, extras = self._act(active, explore, random_actions, sampled)
+            chosen, extras = self._act(active)
             sent = np.full((self.num_envs, *chosen.shape[1:]), IDLE)
             sent[active] = chosen
             observations, rewards, terminated, truncated, infos = self.env.step(sent)
             self._latest = observations, infos
-            sampled += len(active)
+            self._steps += len(active)
             for row, copy in enumerate(active.tolist()):
                 over = bool(terminated[copy] or truncated[copy])
                 ended = infos[copy]["final_info"] if over else infos[copy]
@@ -135,8 +119,6 @@ class LockstepRunner(SingleAgentEnvRunner):
                 if over:
                     finished[copy].append(self._end(copy, ended))
                 quota[copy] -= by_steps or over
-        self._steps += sampled
-        self._increase_sampled_metrics(sampled, sum(map(len, finished)))
         return [episode for copy in range(self.num_envs) for episode in finished[copy] + self._cut(copy, by_steps)]
 
     def _begin(self) -> None:
@@ -160,7 +142,6 @@ class LockstepRunner(SingleAgentEnvRunner):
     def _end(self, copy: int, info: Mapping[str, Any]) -> SingleAgentEpisode:
         """Close a copy's episode, keep its summary and open the next."""
         episode = self._episodes[copy]
-        self._done_episodes_for_metrics.append(episode)
         self._summaries.append(
             {"copy": int(info["copy"])}
             | self._tallies[copy].close()
@@ -175,36 +156,20 @@ class LockstepRunner(SingleAgentEnvRunner):
         if not by_steps or not len(episode):
             return []
         self._episodes[copy] = episode.cut(len_lookback_buffer=self.config.episode_lookback_horizon)
-        self._ongoing_episodes_for_metrics[episode.id_].append(episode)
         return [episode.to_numpy() if self.episodes_to_numpy else episode]
 
-    def _act(
-        self, active: NDArray[np.int64], explore: bool, random_actions: bool, sampled: int
-    ) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
-        """Actions of the active copies, and what else the episodes keep of the module's answer."""
+    def _act(self, active: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
+        """Actions of the active copies, and what the episodes keep beside them for the learner: logits and ln π."""
         observations, infos = self._latest
-        sequence = np.full(len(active), self._weights_seq_no)
-        if random_actions:
-            logits = np.zeros((len(active), sum(self._sizes)), np.float32)
-            extras = {WEIGHTS_SEQ_NO: sequence}
-        else:
-            batch = {Columns.OBS: self._tensors(observations, active)}
-            runners = self.config.num_env_runners or 1
-            steps = (self.num_env_steps_sampled_lifetime // runners + sampled) * runners
-            asked = self.module.forward_exploration(batch, t=steps) if explore else self.module.forward_inference(batch)
-            answer = {name: np.asarray(value.detach().cpu()) for name, value in asked.items()}
-            extras = answer | {WEIGHTS_SEQ_NO: sequence}
-            if Columns.ACTIONS in answer:
-                return extras.pop(Columns.ACTIONS), extras
-            logits = answer[Columns.ACTION_DIST_INPUTS]
+        answer = self.module.forward_exploration({Columns.OBS: self._tensors(observations, active)})
+        logits = answer[Columns.ACTION_DIST_INPUTS].cpu().numpy()
         drawn = [
-            draw(logits[row], self._sizes, self.config.seed, infos[copy]["copy"], infos[copy]["decision"])
-            if explore or random_actions
-            else best(logits[row], self._sizes)
-            for row, copy in enumerate(active)
+            draw_action(row.reshape(self._picks, -1), self.config.seed, infos[copy]["copy"], infos[copy]["decision"])
+            for row, copy in zip(logits, active, strict=True)
         ]
-        extras[Columns.ACTION_LOGP] = np.array([chance for _, chance in drawn], np.float32)
+        chances = np.array([chance for _, chance in drawn], np.float32)
         actions = np.stack([picks for picks, _ in drawn])
+        extras = {Columns.ACTION_DIST_INPUTS: logits, Columns.ACTION_LOGP: chances}
         return actions[:, 0] if self._plain else actions, extras
 
     def _tensors(self, observations: Any, active: NDArray[np.int64]) -> Any:

@@ -1,4 +1,4 @@
-"""Sample from all copies, then update, in an order that never changes."""
+"""Samples from all copies, then updates, in an order that never changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rl.algorithms.runner import Summary
+from rl.rllib.runner import Summary
 
 
 class Lockstep(Algorithm):

@@ -14,26 +14,24 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from torch import Tensor
 
-from rl.algorithms.actor_critic.config import ActorCriticConfig
-from rl.algorithms.module import PolicyModule
-from rl.algorithms.policy_gradient import ENDS, PolicyGradientConfig, _running_rms, transitions
-from rl.algorithms.reinforce.config import ReinforceConfig
+from rl.agents.actor_critic import ActorCriticLearner
+from rl.agents.policy_gradient import ENDS, PolicyGradientConfig, PolicyGradientLearner, _running_rms, transitions
+from rl.agents.reinforce import ReinforceLearner
+from rl.rllib.module import PolicyModule
 
 SPACE = Dict({"model": Box(-1.0, 1.0, (2,), np.float32)})
 GAMMA, ACTOR_LR, CRITIC_LR = 0.9, 0.3, 0.2
 
 
-def learner_of(config: PolicyGradientConfig, actions: Any = None, **options: Any) -> Any:
+def learner_of(kind: type[PolicyGradientLearner], actions: Any = None, **options: Any) -> Any:
     """A learner with plain gradient steps."""
-    actions = actions or Discrete(3)
+    actions, config = actions or Discrete(3), PolicyGradientConfig()
     config.actor_lr, config.critic_lr, config.optimizer, config.normalize = ACTOR_LR, CRITIC_LR, "sgd", False
     for name, value in options.items():
         setattr(config, name, value)
     config.environment(observation_space=SPACE, action_space=actions).training(gamma=GAMMA).debugging(seed=0)
     options = {"seed": 1, "hidden": 4, "last": 1.0}
-    learner = config.get_default_learner_class()(
-        config=config, module_spec=RLModuleSpec(PolicyModule, SPACE, actions, model_config=options)
-    )
+    learner = kind(config=config, module_spec=RLModuleSpec(PolicyModule, SPACE, actions, model_config=options))
     learner.build()
     return learner
 
@@ -77,7 +75,7 @@ def gradient(value: Tensor, module: Any) -> dict[str, Tensor]:
 @pytest.mark.parametrize(("terminated", "truncated"), [(True, False), (False, True), (False, False)])
 def test_one_step_follows_equations_9_to_11(terminated: bool, truncated: bool) -> None:
     episode = episode_of(1, terminated, truncated)
-    before, after, module = stepped(learner_of(ActorCriticConfig()), [episode])
+    before, after, module = stepped(learner_of(ActorCriticLearner), [episode])
     state, following = observation(episode, 0), observation(episode, 1)
     value = module.critic(state).squeeze()
     expected_next = 0.0 if terminated else module.critic(following).item()  # cut off is not over
@@ -94,10 +92,10 @@ def test_one_step_follows_equations_9_to_11(terminated: bool, truncated: bool) -
 
 def test_copies_that_step_together_are_averaged() -> None:
     episodes = [episode_of(1, False, seed=seed) for seed in range(3)]
-    _, together, _ = stepped(learner_of(ActorCriticConfig()), episodes)
+    _, together, _ = stepped(learner_of(ActorCriticLearner), episodes)
     moves = []
     for episode in episodes:
-        before, after, _ = stepped(learner_of(ActorCriticConfig()), [episode])
+        before, after, _ = stepped(learner_of(ActorCriticLearner), [episode])
         moves.append({name: after[name] - before[name] for name in after})
     for name in together:
         mean = torch.stack([move[name] for move in moves]).mean(0)
@@ -106,8 +104,8 @@ def test_copies_that_step_together_are_averaged() -> None:
 
 def test_normalized_advantages_have_the_size_of_one() -> None:
     episodes = [episode_of(1, False, seed=seed) for seed in range(3)]
-    before, plain, module = stepped(learner_of(ActorCriticConfig()), episodes)
-    learner = learner_of(ActorCriticConfig(), normalize=True)
+    before, plain, module = stepped(learner_of(ActorCriticLearner), episodes)
+    learner = learner_of(ActorCriticLearner, normalize=True)
     after = stepped(learner, episodes)[1]
     states, following = ({"model": torch.cat([observation(e, i)["model"] for e in episodes])} for i in (0, 1))
     rewards = torch.tensor([float(episode.get_rewards(0)) for episode in episodes])
@@ -126,8 +124,8 @@ def test_normalized_advantages_have_the_size_of_one() -> None:
 
 def test_entropy_is_maximised_beside_it() -> None:
     episode = episode_of(4, True)
-    plain = stepped(learner_of(ActorCriticConfig()), [episode])[1]
-    learner = learner_of(ActorCriticConfig(), entropy=0.5)
+    plain = stepped(learner_of(ActorCriticLearner), [episode])[1]
+    learner = learner_of(ActorCriticLearner, entropy=0.5)
     _, after, module = stepped(learner, [episode])
     seen = {"model": torch.from_numpy(episode.get_observations(slice(0, 4))["model"])}
     entropy = torch.distributions.Categorical(logits=module.actor(seen)).entropy().mean()
@@ -137,7 +135,7 @@ def test_entropy_is_maximised_beside_it() -> None:
 
 def test_several_picks_are_one_action() -> None:
     episode = episode_of(1, True, picks=2)
-    before, after, module = stepped(learner_of(ActorCriticConfig(), MultiDiscrete([3, 3])), [episode])
+    before, after, module = stepped(learner_of(ActorCriticLearner, MultiDiscrete([3, 3])), [episode])
     state = observation(episode, 0)
     delta = float(episode.get_rewards(0)) - module.critic(state).item()
     first, second = torch.log_softmax(module.actor(state).view(2, 3), 1)
@@ -147,7 +145,7 @@ def test_several_picks_are_one_action() -> None:
 
 
 def test_returns_are_worked_out_backwards() -> None:
-    learner = learner_of(ReinforceConfig())
+    learner = learner_of(ReinforceLearner)
     batch = {
         Columns.REWARDS: torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0]),
         ENDS: torch.tensor([False, False, True, False, True]),
@@ -160,7 +158,7 @@ def test_returns_are_worked_out_backwards() -> None:
 
 def test_reinforce_weighs_each_step_by_its_return_above_the_baseline() -> None:
     episode = episode_of(3, True)
-    before, after, module = stepped(learner_of(ReinforceConfig()), [episode])
+    before, after, module = stepped(learner_of(ReinforceLearner), [episode])
     rewards = [float(episode.get_rewards(step)) for step in range(3)]
     returns = [sum(GAMMA**later * rewards[step + later] for later in range(3 - step)) for step in range(3)]
     total = torch.zeros(())

@@ -12,10 +12,10 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from benchmarks.toys import EarlyLate
-from rl.algorithms.actor_critic.config import ActorCriticConfig
-from rl.algorithms.module import PolicyModule
-from rl.algorithms.runner import LockstepRunner
+from rl.agents.actor_critic import ActorCritic
 from rl.copies import Copies
+from rl.rllib.module import PolicyModule
+from rl.rllib.runner import LockstepRunner
 
 PARTS = {"batch": (12, 5), "present": (6,), "similarity": (6, 2, 4), "candidates": (6, 4, 5)}
 
@@ -59,7 +59,7 @@ class Picking(Uneven):
 
 
 def runner_of(copies: int = 3, seed: int = 5, environment: type[Uneven] = Uneven) -> LockstepRunner:
-    config = ActorCriticConfig()
+    config = ActorCritic().config(copies)
     config.environment(
         observation_space=environment().observation_space,
         action_space=environment().action_space,
@@ -79,31 +79,31 @@ def where(episodes: list[Any]) -> list[tuple[int, list[int]]]:
 
 def test_each_copy_gives_the_same_number_of_steps_in_order() -> None:
     runner = runner_of()
-    sampled = runner._sample(num_timesteps=12, explore=True)
+    sampled = runner._sample(4, None)
     assert where(sampled) == [(0, [1, 2, 3]), (0, [4]), (1, [1, 2, 3, 4]), (2, [1, 2, 3, 4])]
     assert [episode.is_terminated for episode in sampled] == [True, False, True, False]
-    sampled = runner._sample(num_timesteps=6, explore=True)
+    sampled = runner._sample(2, None)
     assert where(sampled) == [(0, [5, 6]), (1, [5, 6]), (2, [5]), (2, [6])]
-    assert runner.progress()[1] == 18
+    assert runner._progress()[1] == 18
 
 
 def test_chunks_join_without_a_gap() -> None:
     runner = runner_of(1)
-    first, second = runner._sample(num_timesteps=1, explore=True) + runner._sample(num_timesteps=1, explore=True)
+    first, second = runner._sample(1, None) + runner._sample(1, None)
     last = first.get_observations(-1)["model"]
     assert np.array_equal(last, second.get_observations(0)["model"])
     assert first.get_observations(0)["model"][0] == 0
 
 
 def test_the_end_of_an_episode_is_its_own_and_not_the_next_one_s_start() -> None:
-    (episode, _) = runner_of(1)._sample(num_timesteps=4, explore=True)
+    (episode, _) = runner_of(1)._sample(4, None)
     assert episode.get_observations(-1)["model"][0] == np.float32(3 / 20)
     assert len(episode) == 3
 
 
 def test_a_quota_of_episodes_leaves_copies_that_are_done_alone() -> None:
     runner = runner_of()
-    sampled = runner._sample(num_episodes=6, explore=True)
+    sampled = runner._sample(None, 2)
     assert where(sampled) == [
         (0, [1, 2, 3]),
         (0, [4, 5, 6]),
@@ -113,13 +113,13 @@ def test_a_quota_of_episodes_leaves_copies_that_are_done_alone() -> None:
         (2, [6, 7, 8, 9, 10]),
     ]
     assert all(episode.is_done for episode in sampled)
-    assert where(runner._sample(num_episodes=3, explore=True))[0] == (0, [7, 8, 9])
+    assert where(runner._sample(None, 1))[0] == (0, [7, 8, 9])
 
 
 def test_finished_episodes_are_summed_up() -> None:
     runner = runner_of()
-    sampled = runner._sample(num_timesteps=27, explore=True)
-    ended, steps = runner.progress()
+    sampled = runner._sample(9, None)
+    ended, steps = runner._progress()
     assert steps == 27
     assert [(row["copy"], row["episode"], row["length"]) for row in ended] == [
         (0, 0, 3), (0, 1, 3), (0, 2, 3), (1, 0, 4), (1, 1, 4), (2, 0, 5),
@@ -129,13 +129,13 @@ def test_finished_episodes_are_summed_up() -> None:
     assert ended[1]["actions"] == sampled[1].get_actions().tolist()
     assert sampled[2].is_truncated
     assert not sampled[2].is_terminated
-    assert runner.progress() == ([], 0)
+    assert runner._progress() == ([], 0)
 
 
 @pytest.mark.parametrize("environment", [Uneven, Picking])
 def test_actions_do_not_depend_on_who_shares_the_runner(environment: type[Uneven]) -> None:
-    together = runner_of(3, environment=environment)._sample(num_timesteps=30, explore=True)
-    alone = runner_of(1, environment=environment)._sample(num_timesteps=10, explore=True)
+    together = runner_of(3, environment=environment)._sample(10, None)
+    alone = runner_of(1, environment=environment)._sample(10, None)
     for one, other in zip([chunk for chunk in together if chunk.get_infos(0)["copy"] == 0], alone, strict=True):
         assert one.get_actions().tolist() == other.get_actions().tolist()
         for column in (Columns.ACTION_DIST_INPUTS, Columns.ACTION_LOGP):
@@ -145,9 +145,9 @@ def test_actions_do_not_depend_on_who_shares_the_runner(environment: type[Uneven
 
 def test_several_picks_are_kept_together() -> None:
     runner = runner_of(2, environment=Picking)
-    sampled = runner._sample(num_episodes=2, explore=True)
+    sampled = runner._sample(None, 1)
     assert [episode.get_actions().shape for episode in sampled] == [(3, 6), (4, 6)]
-    ended, _ = runner.progress()
+    ended, _ = runner._progress()
     assert ended[1]["actions"] == sampled[1].get_actions().tolist()
     logits = torch.from_numpy(sampled[1].get_extra_model_outputs(Columns.ACTION_DIST_INPUTS)).view(4, 6, 4)
     picks = torch.from_numpy(sampled[1].get_actions())[..., None]
@@ -155,39 +155,13 @@ def test_several_picks_are_kept_together() -> None:
     assert np.allclose(sampled[1].get_extra_model_outputs(Columns.ACTION_LOGP), expected, atol=1e-5)
 
 
-def test_without_exploring_the_best_action_is_taken() -> None:
-    for episode in runner_of()._sample(num_timesteps=30, explore=False):
-        logits = episode.get_extra_model_outputs(Columns.ACTION_DIST_INPUTS)
-        assert episode.get_actions().tolist() == logits.argmax(1).tolist()
-
-
-def test_actions_that_a_module_chose_itself_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    runner = runner_of()
-    monkeypatch.setattr(
-        runner.module, "forward_exploration", lambda batch, t: {Columns.ACTIONS: torch.tensor([1, 0, 1])}
-    )
-    sampled = runner._sample(num_timesteps=6, explore=True)
-    assert [episode.get_actions().tolist() for episode in sampled] == [[1, 1], [0, 0], [1, 1]]
-
-
-def test_random_actions_are_uniform_and_repeatable() -> None:
-    first, again = (
-        np.concatenate(
-            [e.get_actions() for e in runner_of()._sample(num_timesteps=600, explore=True, random_actions=True)]
-        )
-        for _ in range(2)
-    )
-    assert np.array_equal(first, again)
-    assert abs(first.mean() - 0.5) < 0.07
-
-
 def test_a_runner_goes_on_where_another_stopped() -> None:
     runner, fresh = runner_of(), runner_of()
-    runner._sample(num_timesteps=12, explore=True)
-    runner.progress()
+    runner._sample(4, None)
+    runner._progress()
     fresh.load_runner_state(runner.runner_state() | {"weights": runner.module.get_state()})
-    one, other = (each._sample(num_timesteps=15, explore=True) for each in (runner, fresh))
+    one, other = (each._sample(5, None) for each in (runner, fresh))
     assert where(one) == where(other)
     for mine, theirs in zip(one, other, strict=True):
         assert mine.get_actions().tolist() == theirs.get_actions().tolist()
-    assert runner.progress() == fresh.progress()
+    assert runner._progress() == fresh._progress()

@@ -1,4 +1,4 @@
-"""Actor and critic as RLlib sees them."""
+"""Gives RLlib the actor and the critic as one module."""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""One-step actor-critic (Cohen et al. 2019, equations 9–11)."""
