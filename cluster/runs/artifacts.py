@@ -101,6 +101,9 @@ class Artifacts:
             if collection.skipped:
                 counts = ", ".join(f"{count} × {kind}" for kind, count in collection.skipped.items())
                 self.note(f"skipped in {name}: {counts}")
+            for what, count in collection.facts.items():
+                if what.startswith("queries "):
+                    self.note(f"{what} in {name}: {count}")
             self._collections[key] = collection
         return self._collections[key]
 

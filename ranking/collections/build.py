@@ -48,6 +48,9 @@ def build(reader: Reader, folder: Path, faults: Faults) -> None:
     if unjudged := len(queries) - len(judged):
         facts["queries without judgements"] = f"{unjudged:,} left out"
     queries = queries.join(judged, left_on="id", right_on="query", how="inner", maintain_order="left")
+    queries, judgements, joined = checks.join_repeats(queries, judgements)
+    if joined:
+        facts["queries with the text of another"] = f"{joined:,} joined to it, with their judgements"
     write(folder / "queries.arrow", STORED["queries"], [splits.usable(queries)])
     write(folder / "judgements.arrow", STORED["judgements"], [judgements])
     about = {

@@ -25,7 +25,7 @@ from ranking.collections.faults import Faults
 from ranking.collections.reader import Reader
 from ranking.errors import BadInput
 
-_LAYOUT = 1  # counted up when the files in a cache folder change their form
+_LAYOUT = 2  # counted up when the same files would be checked differently, or the cached ones change their form
 _UNFINISHED = ".unfinished-"
 _DAY = 86_400  # seconds
 

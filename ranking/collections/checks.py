@@ -32,6 +32,38 @@ def distinct(queries: pl.DataFrame, faults: Faults) -> pl.DataFrame:
     return queries.filter(~again)
 
 
+def join_repeats(queries: pl.DataFrame, judgements: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, int]:
+    """Make one query of those whose texts differ in case and space alone.
+
+    As several they would leak: one that tests a ranker may have trained it, and the answer of the one is a hard
+    negative of the other.
+
+    Args:
+        queries: with columns id, text and split.
+        judgements: as `reader.JUDGEMENTS`, sound.
+
+    Returns:
+        The queries, the first of each text with its id, in the split that is dearest among them (test, then dev); the
+        judgements of all of them, the highest grade where they judge one document; and how many queries were joined
+        to an earlier one.
+    """
+    text = pl.col("text").str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
+    if (joined := len(queries) - queries.select(text.n_unique()).item()) == 0:
+        return queries, judgements, 0
+    precedence = pl.col("split").replace_strict(_PRECEDENCE, default=3, return_dtype=pl.Int32)
+    named = queries.with_columns(
+        pl.col("id").first().over(text).alias("first"), pl.col("split").sort_by(precedence).first().over(text)
+    )
+    judgements = judgements.join(named.select(query="id", first="first"), on="query", maintain_order="left")
+    judgements = (
+        judgements.with_columns(query="first")
+        .drop("first")
+        .with_columns(pl.col("grade").max().over("query", "document"))
+        .filter(pl.struct("query", "document").is_first_distinct())
+    )
+    return named.filter(pl.col("id") == pl.col("first")).drop("first"), judgements, joined
+
+
 def sound(judgements: pl.DataFrame, queries: pl.DataFrame, documents: pl.DataFrame, faults: Faults) -> pl.DataFrame:
     """Judgements of known documents for known queries, each pair once, each query in one split.
 

@@ -1,0 +1,78 @@
+"""Tests of `ranking.collections.checks`: what holds across the files of a collection of any format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ranking.collections.beir import Beir
+from ranking.collections.cache import open_collection
+from ranking.collections.checks import join_repeats
+
+QUERIES = {"id": pl.String, "text": pl.String, "split": pl.String}
+JUDGEMENTS = {"query": pl.String, "document": pl.String, "grade": pl.Int32, "split": pl.String}
+
+
+def test_queries_of_one_text_are_one_query_in_the_dearest_split() -> None:
+    queries = pl.DataFrame(
+        [
+            ("a", "What is  gold?", "train"),
+            ("b", "what is silver?", "train"),
+            ("c", "what is gold?", "dev"),
+            ("d", " WHAT is\tgold? ", "test"),
+            ("e", "what is tin?", "dev"),
+        ],
+        QUERIES,
+        orient="row",
+    )
+    judgements = pl.DataFrame(
+        [("a", "x", 1, "train"), ("b", "x", 1, "train"), ("c", "x", 2, "dev"), ("c", "y", 0, "dev"), 
+         ("d", "z", 1, "test"), ("e", "x", 0, "dev")],
+        JUDGEMENTS,
+        orient="row",
+    )  # fmt: skip
+    found, judged, joined = join_repeats(queries, judgements)
+    assert joined == 2
+    assert found.rows() == [
+        ("a", "What is  gold?", "test"),
+        ("b", "what is silver?", "train"),
+        ("e", "what is tin?", "dev"),
+    ]
+    assert judged.select("query", "document", "grade").rows() == [
+        ("a", "x", 2), ("b", "x", 1), ("a", "y", 0), ("a", "z", 1), ("e", "x", 0),
+    ]  # fmt: skip
+
+
+def test_queries_without_splits_stay_without() -> None:
+    queries = pl.DataFrame([("a", "x", None), ("b", "X", None)], QUERIES, orient="row")
+    judgements = pl.DataFrame([("b", "d", 1, None)], JUDGEMENTS, orient="row")
+    found, judged, joined = join_repeats(queries, judgements)
+    assert (found.rows(), judged.rows(), joined) == ([("a", "x", None)], [("a", "d", 1, None)], 1)
+
+
+def test_no_text_of_medquad_stands_in_two_splits(shared_data: Path, own_cache: Path) -> None:
+    collection = open_collection(Beir(shared_data / "medquad"), own_cache)
+    assert collection.facts == {"queries with the text of another": "634 joined to it, with their judgements"}
+    texts = collection.queries["text"].str.to_lowercase().str.replace_all(r"\s+", " ")
+    assert texts.is_unique().all()
+    assert collection.queries["split"].value_counts().height == 3
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_reader_counts_what_it_joins(write_beir: Callable[..., Path], tmp_path: Path, strict: bool) -> None:
+    folder = write_beir(
+        queries=[
+            {"_id": "q1", "text": "who digs?"},
+            {"_id": "q2", "text": "Who  digs?"},
+            {"_id": "q3", "text": "what?"},
+            {"_id": "q4", "text": "why?"},
+        ],
+        qrels={"train": [("q1", "d1", 1), ("q4", "d1", 1)], "dev": [("q2", "d2", 2)], "test": [("q3", "d3", 1)]},
+    )
+    collection = open_collection(Beir(folder), tmp_path / "cache", strict)
+    assert collection.queries.select("id", "split").rows() == [("q1", "dev"), ("q3", "test"), ("q4", "train")]
+    assert collection.facts == {"queries with the text of another": "1 joined to it, with their judgements"}
+    assert collection.skipped == {}
