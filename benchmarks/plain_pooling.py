@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pooling.across_topics import NAME, AcrossTopics
 from pooling.adjudicators.adjudicator import Adjudicator, topic_rng
 from pooling.adjudicators.bandit.bandit import Bandit
+from pooling.adjudicators.bandit.play import TIES
 from pooling.adjudicators.epsilon_greedy import EpsilonGreedy
 from pooling.adjudicators.fusion import Fusion
 from pooling.adjudicators.hedge import MOST, Hedge
@@ -33,6 +34,7 @@ from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, TopicPool
 from pooling.simulation import Method
 
+TIE_NAMES = {number: name for name, number in TIES.items()}
 Rankings = list[list[int]]
 """The documents of each run."""
 
@@ -60,7 +62,7 @@ def plain_order(
     if isinstance(adjudicator, Bandit):
         alpha, beta = adjudicator.arm.prior(pool, runs)
         arms = [Arm(*parameters) for parameters in zip(alpha.tolist(), beta.tolist(), strict=True)]
-        return play(adjudicator, arms, rankings, pool.teams.tolist(), rewards, rng)
+        return play(adjudicator, arms, rankings, pool.teams.tolist(), rewards, rng, runs)
     if isinstance(adjudicator, Fusion):
         return fuse(adjudicator, rankings, pool.ranking.shape[1], rewards, rng)
     assert isinstance(adjudicator, Static)
@@ -75,7 +77,7 @@ def plain_turns(method: AcrossTopics, rewards: list[list[float]], seed: int) -> 
         slots.append(list(range(first, first + len(of_topic))))
     guarded = [slots[topic][turn] for turn in range(method.least) for topic in topics if turn < len(slots[topic])]
     arms, by_slot = [Arm(1.0, 1.0) for _ in topics], [reward for of_topic in rewards for reward in of_topic]
-    order = play(method.topics, arms, slots, topics, by_slot, topic_rng(seed, NAME), guarded)
+    order = play(method.topics, arms, slots, topics, by_slot, topic_rng(seed, NAME), [str(t) for t in topics], guarded)
     topic_of = {slot: topic for topic in topics for slot in slots[topic]}
     return [topic_of[slot] for slot in order]
 
@@ -125,6 +127,7 @@ def play(
     team_of: list[int],
     rewards: Sequence[float],
     rng: np.random.Generator,
+    names: Sequence[str],
     given: Sequence[int] = (),
 ) -> list[int]:
     """The order of judging; the `given` documents, each of one run alone, are judged before the bandit begins."""
@@ -143,9 +146,11 @@ def play(
     order: list[int] = []
     told: list[tuple[list[int], list[int], float]] = []  # for each judgement the runs and teams concerned
     judged: set[int] = set()
-    current, turn = None, 0
+    listed = sorted(runs, key=lambda run: (names[run].casefold(), names[run]))
+    current, played, turn, remembered = None, None, 0, 0.0
 
     def judge(document: int, supplier: int) -> None:
+        nonlocal remembered
         order.append(document)
         judged.add(document)
         concerned = holders[document] if options.holders else [supplier]
@@ -155,6 +160,9 @@ def play(
                 arm.keep(options.discount)
             if options.window:
                 arm.keep(0.0)
+        remembered = options.discount * remembered + 1.0
+        if options.window:
+            remembered = min(remembered, float(options.window))
         for concerned, concerned_teams, reward in told[-max(options.window, 1) :]:
             for run in concerned:
                 arms[run].hear(reward, options.rate)
@@ -169,41 +177,61 @@ def play(
                 while place[run] < len(rankings[run]) and rankings[run][place[run]] in judged:
                     place[run] += 1
         alive = [run for run in runs if place[run] < len(rankings[run])]
+        last = None if played is None else rewards[played]
         if options.in_teams:
             at_home = None if current is None else team_of[current]
             alive_teams = sorted({team_of[run] for run in alive})
-            team = best(bandit, teams, alive_teams, at_home, turn, rng)
+            team = best(bandit, teams, alive_teams, at_home, last, turn, remembered, rng, listed)
             alive = [run for run in alive if team_of[run] == team]
-        run = best(bandit, arms, alive, current, turn, rng)
+        run = best(bandit, arms, alive, current, last, turn, remembered, rng, listed)
         if options.forgets and current is not None and run != current:
             arms[current].keep(0.0)
         current, turn = run, turn + 1
-        document = rankings[run][place[run]]
+        document = played = rankings[run][place[run]]
         place[run] += 1
         if document not in judged:
             judge(document, run)
         else:
             arms[run].hear(rewards[document], options.rate)
             teams[team_of[run]].hear(rewards[document], options.rate)
+            remembered += 1.0
     return order
 
 
 def best(
-    bandit: Bandit, arms: list[Arm], alive: list[int], current: int | None, turn: int, rng: np.random.Generator
+    bandit: Bandit,
+    arms: list[Arm],
+    alive: list[int],
+    current: int | None,
+    last: float | None,
+    turn: int,
+    remembered: float,
+    rng: np.random.Generator,
+    listed: list[int],
 ) -> int:
-    """The arm to play."""
-    index = index_of(bandit, arms, turn, rng)
+    """The arm to play; the last play was of the current one, and was rewarded so."""
+    index = index_of(bandit, arms, turn, remembered, rng)
     values = [index(arms[arm]) for arm in alive]
     highest = max(values)
     tied = [arm for arm, value in zip(alive, values, strict=True) if value == highest]
-    if isinstance(bandit.arm, MaxMean | MoveToFront) and current in tied:
+    stay = bandit.arm.stay
+    if current in tied and (stay == "best" or (stay in ("rewarded", "until_missed") and last)):
         return current
-    if len(tied) == 1 or not bandit.options().random_ties:
+    if current in tied and stay == "until_missed" and len(tied) > 1:
+        tied.remove(current)
+    ties = TIE_NAMES[bandit.options().ties]
+    if ties == "r_sample" and highest == math.inf:
+        return min(tied, key=listed.index)
+    if ties == "r_sample" and len(tied) == 1:
+        tied = [arm for arm in alive if listed.index(arm) <= listed.index(tied[0])]
+    if len(tied) == 1 or ties == "first":
         return tied[0]
     return tied[int(rng.random() * len(tied))]
 
 
-def index_of(bandit: Bandit, arms: list[Arm], turn: int, rng: np.random.Generator) -> Callable[[Arm], float]:
+def index_of(
+    bandit: Bandit, arms: list[Arm], turn: int, remembered: float, rng: np.random.Generator
+) -> Callable[[Arm], float]:
     """The index by which this play is decided."""
     arm = bandit.arm
     if isinstance(arm, Random):
@@ -215,14 +243,12 @@ def index_of(bandit: Bandit, arms: list[Arm], turn: int, rng: np.random.Generato
     if isinstance(arm, Thompson):
         return lambda arm: rng.beta(arm.alpha + arm.wins, arm.beta + arm.plays - arm.wins)
     if isinstance(arm, EpsilonGreedy):
-        c, d = arm.parameters()
-        if rng.random() < min(1.0, c * len(arms) / (d * d * (turn + 1))):
+        if rng.random() < min(1.0, arm.c * len(arms) / (arm.d * arm.d * (turn + 1))):
             return lambda arm: 0.0
         return lambda arm: arm.wins / arm.plays if arm.plays > 0 else 0.5
-    plays = added(arm.plays for arm in arms)
-    logarithm = math.log(plays) if plays > 1 else 0.0
+    logarithm = math.log(remembered) if remembered > 1 else 0.0
     if isinstance(arm, UCB1):
-        (exploration,) = arm.parameters()
+        exploration = arm.exploration
         return lambda arm: upper(arm, lambda mean: math.sqrt(exploration * logarithm / arm.plays))
     assert isinstance(arm, UCB1Tuned)
 
@@ -297,7 +323,7 @@ def terms(
         logarithm = float(np.log10(fusion.beta))
         return stakes, stakes, lambda seen, gained: 10.0 ** min(logarithm * (seen - 2.0 * gained), MOST)
     assert isinstance(fusion, PosteriorFusion)
-    alpha, beta, power = fusion.parameters()
+    alpha, beta, power = fusion.alpha, fusion.beta, fusion.power
     return (
         (1.0 / (fusion.constant + ranks)).tolist(),
         [1.0 for _ in ranks],

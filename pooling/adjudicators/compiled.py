@@ -12,6 +12,7 @@ import hashlib
 import sys
 from collections.abc import Callable
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -24,6 +25,17 @@ kernel = njit(**_OPTIONS)
 work of these functions does; none of them allocates, and who calls them holds the arrays, so that is left out."""
 
 HERE = Path(__file__).parent
+
+
+def options_of(function: Any, owner: Any, given: int) -> tuple[float, ...]:
+    """The options that a compiled function names among its arguments, from the object that has them.
+
+    Args:
+        function: compiled.
+        owner: has each as an attribute.
+        given: how many arguments before them are not options.
+    """
+    return tuple(float(getattr(owner, name)) for name in list(signature(function.py_func).parameters)[given:])
 
 
 def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:

@@ -6,14 +6,13 @@ from ranking.errors import BadInput
 
 
 @kernel
-def _begin(arms, turn, parameters, rng):  # type: ignore[no-untyped-def]
-    c, d = parameters
+def _begin(arms, turn, remembered, rng, c, d):  # type: ignore[no-untyped-def]
     epsilon = min(1.0, c * len(arms.plays) / (d * d * (turn + 1)))
     return 1.0 if rng.random() < epsilon else 0.0
 
 
 @kernel
-def _index(arm, now, parameters, rng):  # type: ignore[no-untyped-def]
+def _index(arm, now, rng):  # type: ignore[no-untyped-def]
     if now == 1.0:  # explore: all are tied, and chance decides
         return 0.0
     return arm.wins / arm.plays if arm.plays > 0 else 0.5
@@ -37,7 +36,4 @@ class EpsilonGreedy(ArmIndex):
     def __init__(self, c: float = 0.01, d: float = 0.1) -> None:
         if not (c > 0 and d > 0):
             raise BadInput(f"c is {c} and d {d}", remedy="ε_n-greedy needs both above 0")
-        self._parameters = (float(c), float(d))
-
-    def parameters(self) -> tuple[float, ...]:
-        return self._parameters
+        self.c, self.d = c, d

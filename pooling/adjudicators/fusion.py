@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pooling.adjudicators.adjudicator import Adjudicator, mark
-from pooling.adjudicators.compiled import compiled, kernel
+from pooling.adjudicators.compiled import compiled, kernel, options_of
 from pooling.pool import TopicPool
 from pooling.rewards import Reward
 from pooling.sentinels import NO_DOCUMENT, OPEN
@@ -22,7 +22,7 @@ HEAPED, JUDGED = 0, 1
 class FusionOptions(NamedTuple):
     """Of `Fusion`, for compiled functions."""
 
-    parameters: tuple[float, ...]
+    weight: tuple[float, ...]
 
 
 class FusionState(NamedTuple):
@@ -64,8 +64,8 @@ class Fusion(Adjudicator):
     """Judges the document with the highest Σ_s weight_s · rank_weight(rank_s(d)), over the runs s that hold it.
 
     A method says what a run adds at a rank (`rank_weight`), how much a judgement at a rank counts for the run
-    that holds the document there (`evidence_weight`), and in a compiled function `weight(seen, gained, parameters)`
-    what weight follows from Σ evidence_weight and Σ evidence_weight · reward over the run's judged documents.
+    that holds the document there (`evidence_weight`), and in a compiled function `weight(seen, gained, …)` what
+    weight follows from Σ evidence_weight and Σ evidence_weight · reward over the run's judged documents.
 
     Most judgements only lower weights: nothing relevant was found. A score is computed anew when its document comes up,
     for until then the old one is an upper bound; only where a weight rises, the run's documents are seen to at once.
@@ -93,12 +93,8 @@ class Fusion(Adjudicator):
         """How much a judgement at each rank (1, 2, …) concerns the run."""
         return np.ones_like(ranks)
 
-    def parameters(self) -> tuple[float, ...]:
-        """What `weight` needs of the options."""
-        return (0.0,)
-
     def options(self) -> FusionOptions:
-        return FusionOptions(self.parameters())
+        return FusionOptions(weight=options_of(self.weight, self, 2))
 
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> FusionState:
         ranks = np.arange(1.0, pool.ranking.shape[1] + 1)
@@ -108,7 +104,7 @@ class Fusion(Adjudicator):
             evidence_weights=self.evidence_weight(ranks),
             seen=np.zeros(len(runs)),
             gained=np.zeros(len(runs)),
-            weights=np.full(len(runs), float(self.weight(0.0, 0.0, self.parameters()))),
+            weights=np.full(len(runs), float(self.weight(0.0, 0.0, *self.options().weight))),
             priority=(rng.permutation(size) if self.random_ties else np.arange(size)).astype(np.int32),
             taken=np.full(size, OPEN, np.int32),
             rewards=np.full(size, np.nan),
@@ -168,7 +164,7 @@ def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-d
         before = state.weights[run]
         state.seen[run] += weighs
         state.gained[run] += weighs * reward
-        state.weights[run] = weight(state.seen[run], state.gained[run], options.parameters)  # type: ignore[name-defined]  # noqa: F821
+        state.weights[run] = weight(state.seen[run], state.gained[run], *options.weight)  # type: ignore[name-defined]  # noqa: F821
         state.rose[run] = state.weights[run] > before
     for cell in range(first, end):
         run = pool.holders[cell]

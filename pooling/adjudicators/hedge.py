@@ -16,15 +16,20 @@ MOST = 300.0
 
 
 @kernel
-def _weight(seen, gained, parameters):  # type: ignore[no-untyped-def]
-    return 10.0 ** min(parameters[0] * (seen - 2.0 * gained), MOST)
+def _weight(seen, gained, log_beta):  # type: ignore[no-untyped-def]
+    return 10.0 ** min(log_beta * (seen - 2.0 * gained), MOST)
 
 
 class Hedge(Fusion):
     """Hedge: the document with the highest Σ_s β^loss_s · ½ ln(Z / rank).
 
-    A document that is judged costs a run ½ ln(Z / rank) if it is not relevant and earns it as much if it is; Z is the
-    pool's depth, and a run has no stake in a document that it does not hold.
+    A document that is judged costs a run ½ ln(Z / rank) if it is not relevant and earns it as much if it is. The source
+    leaves a pool in this; here three things differ from it, since a pool knows the runs' first ranks alone:
+
+    - Z is the pool's depth, where the source has the length of the whole lists: the pool's last rank weighs nothing.
+    - A run has no stake in a document that it does not hold within the depth. In the source each run has one in every
+      document: for those that it did not retrieve, the mean over the ranks behind its list.
+    - Weights are not divided by their sum, which changes no order, and end at 10^300, where floats do.
 
     Args:
         beta: what a loss of one leaves of a run's weight, between 0 and 1; 0.1 is the authors'.
@@ -42,12 +47,10 @@ class Hedge(Fusion):
     ) -> None:
         super().__init__(ties, reward)
         self.beta = check_between("beta", beta, 0, 1)
+        self.log_beta = float(np.log10(self.beta))
 
     def rank_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
         return 0.5 * np.log(len(ranks) / ranks)
 
     def evidence_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.rank_weight(ranks)
-
-    def parameters(self) -> tuple[float, ...]:
-        return (float(np.log10(self.beta)),)

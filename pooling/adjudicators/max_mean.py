@@ -1,22 +1,31 @@
 """Chooses the run with the highest posterior mean."""
 
-from pooling.adjudicators.bandit.index import BayesianIndex
+from typing import Literal
+
+from pooling.adjudicators.bandit.index import BayesianIndex, Stay
 from pooling.adjudicators.compiled import kernel
+from pooling.priors import Prior
 
 
 @kernel
-def _index(arm, now, parameters, rng):  # type: ignore[no-untyped-def]
+def _index(arm, now, rng):  # type: ignore[no-untyped-def]
     alpha = arm.alpha + arm.wins
     return alpha / (alpha + (arm.beta + arm.plays - arm.wins))
 
 
 class MaxMean(BayesianIndex):
-    """MM: α_s / (α_s + β_s) of the posterior; the run played last stays while it is among the best (Losada et al.
-    2016, section 2.1.4 and its footnote 4). With the bandit's rate at 0 it is MM-NS.
+    """MM: α_s / (α_s + β_s) of the posterior (Losada et al. 2016, section 2.1.4). With the bandit's rate at 0 it is
+    MM-NS (section 3.3).
 
     Args:
         prior: of each run; None is Beta(1, 1) for all.
+        stay: whether the run played last is played again, when it is tied with others: always, as long as it is among
+            the `best` (footnote 4), or only when it was `rewarded` with a relevant document. The latter is what section
+            3.3 says of MM-NS: after a document that is not relevant it moves. Chance decides otherwise.
     """
 
     index = _index
-    stays = True
+
+    def __init__(self, prior: Prior | None = None, stay: Literal["best", "rewarded"] = "best") -> None:
+        super().__init__(prior)
+        self.stay: Stay = stay

@@ -13,17 +13,17 @@ from pooling.rewards import Reward
 
 
 @kernel
-def _equal(seen, gained, parameters):  # type: ignore[no-untyped-def]
+def _equal(seen, gained):  # type: ignore[no-untyped-def]
     return 1.0
 
 
 @kernel
-def _residual(seen, gained, parameters):  # type: ignore[no-untyped-def]
+def _residual(seen, gained):  # type: ignore[no-untyped-def]
     return 1.0 - seen
 
 
 @kernel
-def _predicted(seen, gained, parameters):  # type: ignore[no-untyped-def]
+def _predicted(seen, gained):  # type: ignore[no-untyped-def]
     residual = 1.0 - seen
     middle = gained + residual / 2.0
     return residual * (middle * middle * middle)

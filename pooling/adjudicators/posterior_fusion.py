@@ -14,8 +14,7 @@ from ranking.errors import BadInput
 
 
 @kernel
-def _weight(seen, gained, parameters):  # type: ignore[no-untyped-def]
-    alpha, beta, power = parameters
+def _weight(seen, gained, alpha, beta, power):  # type: ignore[no-untyped-def]
     return ((alpha + gained) / (alpha + beta + seen)) ** power
 
 
@@ -54,11 +53,7 @@ class PosteriorFusion(Fusion):
                 f"power is {power}, constant {constant}, alpha {alpha} and beta {beta}",
                 remedy="give power and constant 0 or more, alpha and beta above 0",
             )
-        self.constant = float(constant)
-        self._parameters = (float(alpha), float(beta), float(power))
+        self.power, self.constant, self.alpha, self.beta = power, constant, alpha, beta
 
     def rank_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
         return 1.0 / (self.constant + ranks)
-
-    def parameters(self) -> tuple[float, ...]:
-        return self._parameters

@@ -5,7 +5,7 @@ from pooling.adjudicators.compiled import kernel
 
 
 @kernel
-def _index(arm, now, parameters, rng):  # type: ignore[no-untyped-def]
+def _index(arm, now, rng):  # type: ignore[no-untyped-def]
     return 0.0
 
 

@@ -8,21 +8,20 @@ from ranking.errors import BadInput
 
 
 @kernel
-def _begin(arms, turn, parameters, rng):  # type: ignore[no-untyped-def]
-    plays = arms.plays.sum()
-    return math.log(plays) if plays > 1.0 else 0.0
+def _begin(arms, turn, remembered, rng):  # type: ignore[no-untyped-def]
+    return math.log(remembered) if remembered > 1.0 else 0.0
 
 
 @kernel
-def _ucb1(arm, now, parameters, rng):  # type: ignore[no-untyped-def]
+def _ucb1(arm, now, rng, exploration):  # type: ignore[no-untyped-def]
     plays = arm.plays
     if plays <= 0.0:
         return math.inf
-    return arm.wins / plays + math.sqrt(parameters[0] * now / plays)
+    return arm.wins / plays + math.sqrt(exploration * now / plays)
 
 
 @kernel
-def _tuned(arm, now, parameters, rng):  # type: ignore[no-untyped-def]
+def _tuned(arm, now, rng):  # type: ignore[no-untyped-def]
     plays = arm.plays
     if plays <= 0.0:
         return math.inf
@@ -34,7 +33,8 @@ def _tuned(arm, now, parameters, rng):  # type: ignore[no-untyped-def]
 class UCB1(ArmIndex):
     """UCB1: mean + √(exploration · ln n / n_j), after each run was played once (Auer et al. 2002).
 
-    n_j counts the run's plays and n all plays. With the bandit's `discount` it is D-UCB, with its `window` SW-UCB
+    n counts all plays that were heard of, each once however many runs hold its document, and n_j what run j heard. With
+    the bandit's `discount` it is D-UCB, with its `window` SW-UCB
     (Garivier and Moulines 2011, whose ξ = 1/2 makes exploration 2 and 1/2).
 
     Args:
@@ -50,10 +50,7 @@ class UCB1(ArmIndex):
     def __init__(self, exploration: float = 2.0) -> None:
         if exploration < 0:
             raise BadInput(f"exploration is {exploration}", remedy="give 0 or more")
-        self.exploration = float(exploration)
-
-    def parameters(self) -> tuple[float, ...]:
-        return (self.exploration,)
+        self.exploration = exploration
 
 
 class UCB1Tuned(ArmIndex):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -69,9 +70,62 @@ def test_move_to_front(pool_of) -> None:
 
 def test_move_to_front_replays_what_is_judged(pool_of) -> None:
     # As before up to 1; then the second run replays 3 and falls to -1. The third's 2 takes it to -1 too, where all are:
-    # it stays, and has 5. The first replays 1, relevant: it stays; 2 takes it to -2. The second replays 5. 0 is left.
+    # it is left, for the first, which replays 1, relevant, and stays; 2 takes it to -2. The second has 5, and 0 is
+    # left.
     method = Bandit(MoveToFront(), "played", "replay", ties="first")
     assert order(pool_of, method, *SHARING) == [3, 4, 1, 2, 5, 0]
+
+
+def test_move_to_front_leaves_a_run_that_failed_for_another(pool_of) -> None:
+    # 0 takes the first run to -1, 2 the second, where both are: the second is left for the first. 1 takes that to -2.
+    assert order(pool_of, Bandit(MoveToFront(), "played", ties="first"), [[0, 1], [2, 3]], [0] * 4) == [0, 2, 1, 3]
+    # With the last in the list failed, it would be read on were it not left: 4 and 5 are of the third.
+    three = [[0, 1], [2, 3], [4, 5]]
+    for seed in range(20):
+        pool = pool_of([three], [[0] * 6])
+        [judged] = simulate(Bandit(MoveToFront(), "played"), pool, [seed])
+        runs = (judged.documents[0] // 2).tolist()
+        assert all(one != next for one, next in pairwise(runs))
+
+
+def test_max_mean_that_stays_after_a_relevant_document_alone(pool_of) -> None:
+    # 0 takes the first run to 1/3, 3 the second, where both are.
+    method = Bandit(MaxMean(stay="rewarded"), ties="first")
+    assert order(pool_of, method, *APART) == [0, 3, 1, 2, 4, 5]  # 3 was not relevant: the first of those tied, 1
+    assert order(pool_of, Bandit(MaxMean(), ties="first"), *APART) == [0, 3, 4, 1, 2, 5]  # the second stays
+    # Rate 0: 2 is relevant and takes the second to 2/3, where the third is already: it stays, for 3.
+    rankings, grades = [[0, 1], [2, 3], [2, 4]], [0, 0, 1, 1, 1]
+    method = Bandit(MaxMean(stay="rewarded"), ties="first", rate=0)
+    assert order(pool_of, method, rankings, grades)[:3] == [0, 2, 3]
+
+
+def test_a_single_best_run_is_drawn_as_r_draws_from_a_number(pool_of) -> None:
+    # The third run is always the best: any of the first three is played, each as often. Never is the fourth.
+    lists = np.arange(40).reshape(4, 10).tolist()
+    pool = pool_of([lists], [[0] * 40])
+
+    class Third(Prior):
+        def __call__(self, pool, runs):
+            return np.array([1.0, 1.0, 1e9, 1.0]), np.array([1e9, 1e9, 1.0, 1e9])
+
+    firsts = [
+        int(simulate(Bandit(Thompson(Third()), ties="r_sample"), pool, [seed])[0].documents[0][0]) // 10
+        for seed in range(300)
+    ]
+    counts = np.bincount(firsts, minlength=4)
+    assert counts[3] == 0
+    assert (abs(counts[:3] - 100) < 30).all()
+    # What is never played is played in the order of the list, and what is exhausted is not drawn.
+    [judged] = simulate(Bandit(UCB1Tuned(), "played", ties="r_sample"), pool, [1])
+    assert judged.documents[0][:4].tolist() == [0, 10, 20, 30]
+    assert sorted(judged.documents[0].tolist()) == list(range(40))
+
+
+def test_upper_confidence_counts_plays_and_not_who_hears_of_them(pool_of) -> None:
+    # Both hear of 1: 0, 1 and 2 are three plays, of which they heard four times. The first run's mean is 2/3 of three,
+    # the second's 0 of one. n = 3: .67 + √(2 ln 3 / 3) = 1.52 against √(2 ln 3) = 1.48; n = 4 had 1.63 against 1.67.
+    rankings, grades = [[0, 2, 4, 1], [1, 3, 5, 4]], [1, 0, 1, 0, 0, 1]
+    assert order(pool_of, Bandit(UCB1(), ties="first"), rankings, grades) == [0, 1, 2, 4, 3, 5]
 
 
 def test_max_mean(pool_of) -> None:
@@ -281,6 +335,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "window and rate": lambda: Bandit(Random(), window=5, rate=0),
     "window and discount": lambda: Bandit(Random(), window=5, discount=0.9),
     "window and forget": lambda: Bandit(Random(), window=5, forget=True),
+    "as in R and teams": lambda: Bandit(Random(), ties="r_sample", teams=True),
     "window and replay": lambda: Bandit(Random(), window=5, judged="replay"),
     "c": lambda: EpsilonGreedy(c=0),
     "d": lambda: EpsilonGreedy(d=-1),

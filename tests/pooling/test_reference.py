@@ -41,10 +41,12 @@ ARMS = {
     "thompson": Thompson(),
     "thompson with a prior": Thompson(CommonPrior(0.5, 3.0)),
     "max_mean": MaxMean(),
+    "max_mean rewarded": MaxMean(stay="rewarded"),
     "max_mean with a prior": MaxMean(AgreementPrior(strength=4)),
     "move_to_front": MoveToFront(),
 }
 TIES = ("random", "first")
+NAMES = ["B", "C", "a", "b2", "b3"]  # in byte order, and not in that which ignores case
 # Sums of quarters leave no rounding behind, in whatever order they are taken.
 REWARDS = (None, Binary(), Graded())
 
@@ -69,7 +71,7 @@ def pools(draw) -> Pool:
         pool = topic_pool(ranking, size, np.array([number[team] for team in teams], np.int32))
         ids = pl.Series([f"d{document:02}" for document in held])
         topics.append(Topic(str(name), pool, ids, np.array(grades, np.int32), np.ones(size, bool)))
-    return Pool(topics, [f"run{run}" for run in range(runs)], teams, 7, draw(st.sampled_from([1, 2])), 4)
+    return Pool(topics, NAMES[:runs], teams, 7, draw(st.sampled_from([1, 2])), 4)
 
 
 def forgetting() -> st.SearchStrategy[dict]:
@@ -87,11 +89,10 @@ def forgetting() -> st.SearchStrategy[dict]:
 
 def bandits(arm) -> st.SearchStrategy[Bandit]:
     return st.builds(
-        lambda forgets, **options: Bandit(arm, **forgets, **options),
+        lambda forgets, tied, **options: Bandit(arm, **forgets, **tied, **options),
         forgetting(),
+        st.fixed_dictionaries({"ties": st.sampled_from(TIES), "teams": st.booleans()}) | st.just({"ties": "r_sample"}),
         evidence=st.sampled_from(["holders", "played"]),
-        ties=st.sampled_from(TIES),
-        teams=st.booleans(),
         reward=st.sampled_from(REWARDS),
     )
 
@@ -186,7 +187,9 @@ REAL: dict[str, Method] = {
     **{name: Bandit(arm) for name, arm in ARMS.items()},
     "ucb1_tuned played": Bandit(UCB1Tuned(), "played"),
     "bla_ns": Bandit(Thompson(), rate=0),
-    "mm_ns": Bandit(MaxMean(), rate=0),
+    "mm_ns": Bandit(MaxMean(stay="rewarded"), rate=0),
+    "mm_ns as published": Bandit(MaxMean(stay="rewarded"), rate=0, ties="r_sample"),
+    "ucb1_tuned as published": Bandit(UCB1Tuned(), "played", ties="r_sample"),
     "mm forgetful": Bandit(MaxMean(), forget=True),
     "mm in teams": Bandit(MaxMean(), teams=True),
     "bla in teams": Bandit(Thompson(), teams=True),

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from pooling.adjudicators.adjudicator import Adjudicator
 from pooling.adjudicators.bandit.index import ArmIndex, Arms
-from pooling.adjudicators.bandit.play import BanditOptions, BanditState, choose_of, learn, take
+from pooling.adjudicators.bandit.play import STAYS, TIES, BanditOptions, BanditState, Ties, choose_of, learn, take
+from pooling.adjudicators.compiled import options_of
 from pooling.pool import TopicPool
 from pooling.rewards import Reward
 from pooling.sentinels import NO_ARM, OPEN
@@ -29,8 +30,11 @@ class Bandit(Adjudicator):
             the `played` run.
         judged: what a play does with a document that is judged already: `skip` it, or `replay` it, which costs no
             judgement: its known reward is evidence for the played run, which may be left for it.
-        ties: `random`, or `first` in the order of the runs' names. An index whose arm stays prefers the run played
-            last before either.
+        ties: `random`, or `first` in the order of the runs' names. An index may prefer the run played last
+            (`ArmIndex.stay`). `r_sample` is no rule that one would want, but what explains the published figures
+            (docs/pooling.md): R's `sample(x, 1)` with a single number k for x draws from 1 … k, so that in place of a
+            *unique* best run any of those listed no later is played. Ties are drawn rightly, runs are listed by name,
+            case ignored, and those never played are played in that order.
         rate: what is kept of a run's evidence when it hears something new.
         discount: what every run keeps of its evidence at each judgement (discounted bandits: Garivier and Moulines
             2011; Raj and Kalyani 2017).
@@ -50,7 +54,7 @@ class Bandit(Adjudicator):
         arm: ArmIndex,
         evidence: Literal["holders", "played"] = "holders",
         judged: Literal["skip", "replay"] = "skip",
-        ties: Literal["random", "first"] = "random",
+        ties: Ties = "random",
         rate: float = 1.0,
         discount: float = 1.0,
         window: int = 0,
@@ -64,6 +68,8 @@ class Bandit(Adjudicator):
                 f"rate is {rate}, discount {discount} and window {window}",
                 remedy="give rate ≥ 0, 0 < discount ≤ 1 and window ≥ 0",
             )
+        if ties == "r_sample" and teams:
+            raise BadInput("ties=r_sample is given beside teams=true", remedy="leave out one of them")
         if window and (rate != 1 or discount != 1 or forget or judged == "replay"):
             raise BadInput(
                 "a window is given beside another way to forget, or to replays",
@@ -71,11 +77,12 @@ class Bandit(Adjudicator):
             )
         self.arm, self._teams = arm, teams
         self._options = BanditOptions(
-            parameters=arm.parameters(),
-            stays=arm.stays,
+            begin=options_of(arm.begin, arm, 4),
+            index=options_of(arm.index, arm, 3),
+            stay=STAYS[arm.stay],
             holders=evidence == "holders",
             replays=judged == "replay",
-            random_ties=ties == "random",
+            ties=TIES[ties],
             rate=float(rate),
             discount=float(discount),
             window=int(window),
@@ -102,7 +109,9 @@ class Bandit(Adjudicator):
             taken=np.full(pool.size, OPEN, np.int32),
             rewards=np.full(pool.size, np.nan),
             history=np.empty(pool.size, np.int32),
-            counts=np.array([0, NO_ARM, 0], np.int64),
+            remembered=np.zeros(1),
+            listed=np.argsort(sorted(range(count), key=lambda run: (runs[run].casefold(), runs[run]))).astype(np.int32),
+            counts=np.array([0, NO_ARM, 0, 0], np.int64),
             tied=np.empty(max(count, teams), np.int32),
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,14 @@ class Arm(NamedTuple):
     beta: float
 
 
+Stay = Literal["never", "best", "rewarded", "until_missed"]
+"""When the arm played last is played again, of those tied for the highest index: `never` by rule, chance decides; as
+long as it is among the `best`; only when it was `rewarded` for its last document, otherwise chance decides; or
+`until_missed`, when another of those tied is played."""
+
+
 @kernel
-def nothing(arms, turn, parameters, rng):  # type: ignore[no-untyped-def]
+def nothing(arms, turn, remembered, rng):  # type: ignore[no-untyped-def]
     """The `begin` of an index that needs none."""
     return 0.0
 
@@ -51,24 +57,19 @@ class ArmIndex(ABC):
 
     Two compiled functions say it:
 
-    - `begin(arms, turn, parameters, rng)` → float, once before each play; turn counts the plays so far;
-    - `index(arm, now, parameters, rng)` → float, for each `Arm`; `now` is what `begin` gave.
+    - `begin(arms, turn, remembered, rng, …)` → float, once before each play; turn counts the plays so far, and
+      remembered (float) those whose outcome is known and not forgotten;
+    - `index(arm, now, rng, …)` → float, for each `Arm`; `now` is what `begin` gave.
 
-    Args:
-        prior: what is believed of each run at first; only Bayesian indices look at it.
+    In place of the dots each names the options that it needs: attributes of the object, numbers.
     """
 
     begin: Any = nothing
     index: Any
-    stays: bool = False
-    """Whether the arm played last is preferred among those tied."""
-
-    def parameters(self) -> tuple[float, ...]:
-        """What the functions need of the options."""
-        return (0.0,)
+    stay: Stay = "never"
 
     def prior(self, pool: TopicPool, runs: list[str]) -> Parameters:
-        """α and β of each run."""
+        """α and β of each run; only Bayesian indices look at them."""
         return CommonPrior()(pool, runs)
 
 

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.bandit.index import Arm, ArmIndex, Arms
+from pooling.adjudicators.bandit.index import Arm, ArmIndex, Arms, Stay
 from pooling.adjudicators.compiled import compiled, kernel
 from pooling.sentinels import NO_ARM, NO_DOCUMENT, OPEN
 
-ROUND, CURRENT, JUDGED = 0, 1, 2
+ROUND, CURRENT, PLAYED, JUDGED = 0, 1, 2, 3
+STAYS: dict[Stay, int] = {"never": 0, "best": 1, "rewarded": 2, "until_missed": 3}
+NEVER, BEST, REWARDED, UNTIL_MISSED = STAYS.values()
+Ties = Literal["random", "first", "r_sample"]
+TIES: dict[Ties, int] = {"random": 0, "first": 1, "r_sample": 2}
+RANDOM, FIRST, R_SAMPLE = TIES.values()
 
 
 class BanditOptions(NamedTuple):
     """Of `Bandit`, for compiled functions."""
 
-    parameters: tuple[float, ...]
-    stays: bool
+    begin: tuple[float, ...]
+    index: tuple[float, ...]
+    stay: int
     holders: bool
     replays: bool
-    random_ties: bool
+    ties: int
     rate: float
     discount: float
     window: int
@@ -41,7 +47,10 @@ class BanditState(NamedTuple):
         heard: int64 [teams], the last piece of evidence that the team took in.
         taken, rewards: as every adjudicator has them.
         history: int32 [documents], those judged, in order.
-        counts: int64 [3], at `ROUND` the plays so far, at `CURRENT` the run played last, at `JUDGED` the judgements.
+        remembered: float64 [1], plays whose outcome was heard of, less what was forgotten.
+        listed: int32 [runs], the place of each in the order of their names, case ignored.
+        counts: int64 [4], at `ROUND` the plays so far, at `CURRENT` the run played last, at `PLAYED` the document that
+            it supplied then, at `JUDGED` the judgements.
         tied: int32 [runs or teams, whichever are more], room to work in.
     """
 
@@ -54,6 +63,8 @@ class BanditState(NamedTuple):
     taken: NDArray[np.int32]
     rewards: NDArray[np.float64]
     history: NDArray[np.int32]
+    remembered: NDArray[np.float64]
+    listed: NDArray[np.int32]
     counts: NDArray[np.int64]
     tied: NDArray[np.int32]
 
@@ -65,14 +76,15 @@ def choose_of(arm: type[ArmIndex]) -> Any:
     return compiled(_choose, name, best=best)
 
 
-def _best(arms, left, team_of, team, current, turn, options, tied, rng):  # type: ignore[no-untyped-def]
+def _best(arms, left, team_of, team, current, state, options, rng):  # type: ignore[no-untyped-def]
     """The arm with the highest index among those not exhausted, of one team unless `team` is negative."""
-    now = begin(arms, turn, options.parameters, rng)  # type: ignore[name-defined]  # noqa: F821
+    tied = state.tied
+    now = begin(arms, state.counts[ROUND], state.remembered[0], rng, *options.begin)  # type: ignore[name-defined]  # noqa: F821
     count, top = 0, 0.0
     for arm in range(len(left)):
         if left[arm] <= 0 or (team >= 0 and team_of[arm] != team):
             continue
-        value = index(_arm(arms, arm), now, options.parameters, rng)  # type: ignore[name-defined]  # noqa: F821
+        value = index(_arm(arms, arm), now, rng, *options.index)  # type: ignore[name-defined]  # noqa: F821
         if count == 0 or value > top:
             top, count = value, 1
             tied[0] = arm
@@ -81,13 +93,45 @@ def _best(arms, left, team_of, team, current, turn, options, tied, rng):  # type
             count += 1
     if count == 0:
         return NO_ARM
-    if options.stays:
-        for arm in tied[:count]:
-            if arm == current:
-                return arm
-    if count == 1 or not options.random_ties:
+    if options.stay != NEVER and current >= 0:
+        for place in range(count):
+            if tied[place] == current:
+                reward = state.rewards[state.counts[PLAYED]]  # NaN while it is out
+                if options.stay == BEST or reward > 0 or (options.stay == UNTIL_MISSED and np.isnan(reward)):
+                    return current
+                if options.stay == UNTIL_MISSED and count > 1:
+                    count -= 1
+                    for after in range(place, count):
+                        tied[after] = tied[after + 1]
+                break
+    if options.ties == R_SAMPLE:
+        if top == np.inf:  # never played: in the order of the list
+            return _first_listed(state.listed, tied, count)
+        if count == 1:
+            count = _up_to(state.listed, left, tied[0], tied)
+    if count == 1 or options.ties == FIRST:
         return tied[0]
     return tied[int(rng.random() * count)]
+
+
+@kernel
+def _first_listed(listed, tied, count):  # type: ignore[no-untyped-def]
+    first = tied[0]
+    for arm in tied[:count]:
+        if listed[arm] < listed[first]:
+            first = arm
+    return first
+
+
+@kernel
+def _up_to(listed, left, last, tied):  # type: ignore[no-untyped-def]
+    """Put the runs into `tied` that are listed no later than the last one, and say how many they are."""
+    count = 0
+    for arm in range(len(left)):
+        if left[arm] > 0 and listed[arm] <= listed[last]:
+            tied[count] = arm
+            count += 1
+    return count
 
 
 @kernel
@@ -96,15 +140,15 @@ def _arm(arms, arm):  # type: ignore[no-untyped-def]
 
 
 def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
-    counts, tied = state.counts, state.tied
+    counts = state.counts
     while True:
-        current, team, turn = counts[CURRENT], NO_ARM, counts[ROUND]
+        current, team = counts[CURRENT], NO_ARM
         if options.in_teams:
             home = NO_ARM if current < 0 else pool.teams[current]
-            team = best(state.teams, state.team_left, pool.teams, NO_ARM, home, turn, options, tied, rng)  # type: ignore[name-defined]  # noqa: F821
+            team = best(state.teams, state.team_left, pool.teams, NO_ARM, home, state, options, rng)  # type: ignore[name-defined]  # noqa: F821
             if team < 0:
                 return NO_DOCUMENT
-        run = best(state.runs, state.left, pool.teams, team, current, turn, options, tied, rng)  # type: ignore[name-defined]  # noqa: F821
+        run = best(state.runs, state.left, pool.teams, team, current, state, options, rng)  # type: ignore[name-defined]  # noqa: F821
         if run < 0:
             return NO_DOCUMENT
         if options.forgets and current >= 0 and current != run:
@@ -115,6 +159,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
             while state.taken[pool.ranking[run, state.place[run]]] != OPEN:
                 state.place[run] += 1
         document = pool.ranking[run, state.place[run]]
+        counts[PLAYED] = document
         state.place[run] += 1
         if options.replays:
             _use_up(pool, state, run)
@@ -124,6 +169,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
         if not np.isnan(state.rewards[document]):  # one that is out is passed over: nothing is known of it yet
             _hear(state.runs, run, options.rate, state.rewards[document], 1.0)
             _hear(state.teams, pool.teams[run], options.rate, state.rewards[document], 1.0)
+            state.remembered[0] += 1.0
 
 
 @kernel
@@ -152,9 +198,12 @@ def learn(pool, state, options, document, reward):  # type: ignore[no-untyped-de
             _keep(state.runs, arm, options.discount)
         for arm in range(len(state.team_left)):
             _keep(state.teams, arm, options.discount)
+        state.remembered[0] *= options.discount
+    state.remembered[0] += 1.0
     _tell(pool, state, options, document, 1.0, 2 * judged)
     if 0 < options.window <= judged:  # sums of rewards are exact (`pooling.rewards`): what is taken back leaves nothing
         _tell(pool, state, options, state.history[judged - options.window], -1.0, 2 * judged + 1)
+        state.remembered[0] -= 1.0
 
 
 @kernel

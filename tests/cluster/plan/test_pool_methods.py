@@ -6,6 +6,7 @@ from cluster.commands.pool import DEFAULT, read_arguments
 from cluster.config.compose import group_options
 from cluster.plan.pool_methods import split, variants
 from pooling.adjudicators.bandit.bandit import Bandit
+from pooling.adjudicators.bandit.play import FIRST, RANDOM
 from ranking.errors import BadInput
 
 
@@ -24,7 +25,7 @@ def test_swept_options_make_a_variant_each_and_name_it() -> None:
     assert [variant.label for variant in found] == ["mtf", "mm[rate=0]", "mm[rate=0.5]"]
     built = found[1].build()
     assert isinstance(built, Bandit)
-    assert (built.options().rate, built.options().random_ties) == (0.0, False)
+    assert (built.options().rate, built.options().ties) == (0.0, FIRST)
     assert found[1].overrides == ("method=mm", "method.mm.rate=0", "method.mm.ties=first")
     assert found[1].identity != found[2].identity
 
@@ -35,7 +36,7 @@ def test_a_preset_is_for_the_methods_that_are_there_and_the_user_has_the_last_wo
     assert only.overrides == ("method=mm",)
     (mtf,) = variants(["mtf"], ["method.mtf.ties=random"], preset)
     options = mtf.build().options()  # type: ignore[union-attr]
-    assert (options.replays, options.random_ties) == (True, True)
+    assert (options.replays, options.ties) == (True, RANDOM)
 
 
 @pytest.mark.parametrize(
