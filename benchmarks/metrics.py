@@ -20,11 +20,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from cluster.config.compose import compose
+from cluster.output.throttle import poll
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import assemble
 from cluster.session import session
-from cluster.telemetry.instruments import EVERY, looking
-from cluster.telemetry.training import TrainingMetrics, run_tags
+from cluster.telemetry.metrics import EVERY
+from cluster.telemetry.training_metrics import TrainingMetrics, run_tags
 
 LOOKS = 2000
 
@@ -59,7 +60,7 @@ def main() -> None:
         for turn in range(chosen.turns):
             sides = {}
             for watched in (True, False) if turn % 2 else (False, True):
-                with looking(look) if watched else nullcontext():
+                with poll(look, EVERY) if watched else nullcontext():
                     sides[watched] = steps(training, sampler, 2 * EVERY)
             ratios.append(sides[True] / sides[False])
             bare.append(sides[False])

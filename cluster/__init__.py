@@ -1,4 +1,4 @@
-"""Where it runs: sessions, studies, the command line. Knows every other package and is known by none."""
+"""Runs everything on Ray: command line, studies, index actors, jobs. No other package imports it."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The Ray session that a command runs in: a cluster where there is one, else a local Ray that starts by itself."""
+"""Connects a command to a Ray cluster, or starts a local Ray for it."""
 
 from __future__ import annotations
 

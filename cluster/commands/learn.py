@@ -29,7 +29,7 @@ from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import check
 from cluster.telemetry.tracking.tracker import Run
 from cluster.telemetry.tracking.tracking import tracked, trackers
-from cluster.telemetry.training import study_of
+from cluster.telemetry.training_metrics import study_of
 from ranking.errors import BadInput
 from rl.environment import check_decision_every
 

@@ -99,7 +99,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def _order(chosen: argparse.Namespace) -> Any:
-    from cluster.jobs.submission import Order
+    from cluster.jobs.submission import JobRequest
 
     if chosen.name and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", chosen.name, re.ASCII):
         raise BadInput(f"{chosen.name!r} can't begin an id", "--name", "take letters, digits, dots, - and _")
@@ -109,7 +109,7 @@ def _order(chosen: argparse.Namespace) -> Any:
         raise BadInput("train has no --resume", remedy="give it the same out= again")
     if not chosen.cpus >= 0 or math.isinf(chosen.cpus):
         raise BadInput(f"{chosen.cpus} cores can't be set aside", "--cpus", "give a number from 0 up")
-    return Order(
+    return JobRequest(
         chosen.sent, chosen.overrides, chosen.resume, chosen.name, chosen.note, chosen.working_dir, chosen.exclude,
         tuple(chosen.shared), chosen.pip, chosen.uv, chosen.python, chosen.cpus, _resources(chosen.resources),
     )  # fmt: skip

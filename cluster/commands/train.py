@@ -29,7 +29,7 @@ from cluster.runs.execute import Outcome, Progress, check, mean_best
 from cluster.runs.results import execute_run, runner
 from cluster.telemetry.tracking.tracker import Run, Tracker
 from cluster.telemetry.tracking.tracking import tracked, trackers
-from cluster.telemetry.training import run_tags
+from cluster.telemetry.training_metrics import run_tags
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
@@ -107,7 +107,7 @@ def _conduct(planned: Planned, storage: Storage | None, built: Sequence[Tracker]
                     step = progress.fold * progress.max_epochs + progress.epoch
                     numbers = {"loss": progress.loss, "validation": progress.validation}
                     log.reached(run.name, step, numbers)
-                    tracking.tell(run.name, step, numbers)
+                    tracking.log(run.name, step, numbers)
 
                 def note_all(line: str) -> None:
                     note(line)

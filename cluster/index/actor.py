@@ -1,4 +1,4 @@
-"""The named actor that serves negatives from the newest finished version of an index while it builds the next."""
+"""Serves negatives from the newest version of an index while it builds the next: the index actor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cluster.index.metrics import IndexMetrics
 from ranking.embedding import BLOCK
 from ranking.index import IndexOptions
 from ranking.index_versions import IndexVersion
-from sampling.retrieval.negative_index import Answer
+from sampling.retrieval.live_index import Answer
 
 log = logging.getLogger(__name__)
 

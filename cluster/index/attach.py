@@ -1,4 +1,4 @@
-"""The negative indexes that a run asks of the cluster: which, what they take of it, and how they are served."""
+"""Attaches index actors to the retrieval functions of a run that ask for one, and reserves their resources."""
 
 from __future__ import annotations
 

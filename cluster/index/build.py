@@ -1,4 +1,4 @@
-"""One version of an index, made by encoder actors that share its blocks among them."""
+"""Builds one version of an index: encoder actors share its blocks among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trainer's end of a negative index that lives on Ray actors."""
+"""Connects a trainer to a negative index on Ray actors."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from cluster.index.build import EncoderOptions
 from cluster.index.corpus import Corpus
 from cluster.index.errors import unwrapped
 from cluster.index.owner import claim, remove_orphans
-from cluster.index.stale_results import LastAnswers
+from cluster.index.stale_results import StaleResultCache
 from ranking.checkpoint import to_bytes
 from ranking.embedding import BLOCK
 from ranking.index import IndexOptions
 from sampling.retrieval.dense import Refresh
-from sampling.retrieval.negative_index import Answer
+from sampling.retrieval.live_index import Answer
 
 READERS = 16
 """Readers that an index serves at once; others wait their turn."""
@@ -88,7 +88,7 @@ class Service:
 
 
 class RemoteIndex:
-    """A `sampling.retrieval.negative_index.NegativeIndex` that is built and served by other processes.
+    """A `sampling.retrieval.live_index.NegativeIndex` that is built and served by other processes.
 
     Where versions are lagged, this end knows which of them a step is to be answered from, and waits for exactly that
     one; else whatever is newest answers, or at least a version young enough. It keeps the weights of each version that
@@ -119,7 +119,7 @@ class RemoteIndex:
         self._published: list[Published] = []
         self._count = 0  # publications so far
         self._answered: Answer | None = None
-        self._last = LastAnswers() if refresh.on_lost_index == "continue" else None
+        self._last = StaleResultCache() if refresh.on_lost_index == "continue" else None
         self._actor: Any = None
         self._sent: list[ray.ObjectRef] = []
         self._lost = False

@@ -1,4 +1,4 @@
-"""What the actors of a negative index read, opened in each of their processes from a configuration."""
+"""Opens the corpus inside an index actor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An actor that turns texts into vectors, a block at a time."""
+"""Encodes texts into vectors, a block at a time: the encoder actor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors that cross from an actor to whoever called it."""
+"""Raises errors of an actor in its caller without Ray's wrapping."""
 
 from __future__ import annotations
 

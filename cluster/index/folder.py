@@ -1,4 +1,4 @@
-"""The folder of a negative index: its versions, and the weights of those that are still to be built."""
+"""Keeps the versions of a negative index on disk, and the weights of those that are yet to be built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose the folder of an index is: what the dead have left behind is removed."""
+"""Removes index folders whose owner process has died."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""The last that was heard of each query, to go on with while an index is lost."""
+"""Caches the last answer to each query, to go on with while an index is lost."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sampling.retrieval.negative_index import Answer
+from sampling.retrieval.live_index import Answer
 
 
-class LastAnswers:
+class StaleResultCache:
     """Answers by query, and how many queries had to do with them.
 
     Attributes:

@@ -1,1 +1,1 @@
-"""Jobs on a Ray cluster: sending a command there, watching it and ending it."""
+"""Sends a command to a Ray cluster as a job, and follows it."""

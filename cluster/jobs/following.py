@@ -1,4 +1,4 @@
-"""A job's log as it is written, and its own exit code at the end."""
+"""Shows a job's log as it is written, and returns its exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pyrite jobs`: the jobs of a cluster."""
+"""Lists the jobs of a cluster (`pyrite jobs`)."""
 
 from __future__ import annotations
 

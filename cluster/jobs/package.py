@@ -1,4 +1,4 @@
-"""The working directory of a job, packed without what a cluster has no use for."""
+"""Packs the working directory of a job without data, outputs and environments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths in a job's overrides: what the nodes of the cluster would look for in vain is refused before it starts."""
+"""Rewrites paths in a job's overrides, and refuses those that the nodes of the cluster can't read."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:%@+*?|$\\-]+")
 
 
 @dataclass(frozen=True)
-class Sight:
-    """What the nodes of a cluster see of this machine's files.
+class NodeFileView:
+    """Which files of this machine the nodes of a cluster can read.
 
     Args:
         here: whether all of them are this machine, so that they see everything.
@@ -42,7 +42,7 @@ class Sight:
         return self.here or any(Path(path).is_relative_to(self.absolute(folder)) for folder in self.shared)
 
 
-def place_output(out: str, sight: Sight, option: str = "out") -> str:
+def place_output(out: str, view: NodeFileView, option: str = "out") -> str:
     """An output folder as the job is to write it: a URI, or the whole path of a folder that every node sees.
 
     Raises:
@@ -50,8 +50,8 @@ def place_output(out: str, sight: Sight, option: str = "out") -> str:
     """
     if "://" in out and not out.startswith("file://"):
         return out
-    path = sight.absolute(out.removeprefix("file://"))
-    if not sight.sees(path):
+    path = view.absolute(out.removeprefix("file://"))
+    if not view.sees(path):
         raise BadInput(
             f"{path} may not be there on other nodes of the cluster, whose results would be lost", option,
             "give a URI (s3://…, gs://…), or name a folder that every node sees by --shared FOLDER and write under it",
@@ -59,7 +59,7 @@ def place_output(out: str, sight: Sight, option: str = "out") -> str:
     return path
 
 
-def place_inputs(verb: str, overrides: Sequence[str], sight: Sight) -> list[str]:
+def place_inputs(verb: str, overrides: Sequence[str], view: NodeFileView) -> list[str]:
     """Overrides in which each relative path of a file that is here stands as a whole path.
 
     Whole paths, URIs and names of what is not here are left as they are: the nodes may know them.
@@ -67,7 +67,7 @@ def place_inputs(verb: str, overrides: Sequence[str], sight: Sight) -> list[str]
     Raises:
         BadInput: where a relative path names a file that the nodes can't see.
     """
-    return [_placed(text, sight) if _names_files(verb, text) else text for text in overrides]
+    return [_placed(text, view) if _names_files(verb, text) else text for text in overrides]
 
 
 def split_output(overrides: Sequence[str]) -> tuple[str | None, list[str]]:
@@ -82,16 +82,16 @@ def written(key: str, path: str) -> str:
     return f"{key}={_quoted(path)}"
 
 
-def variables(environment: Mapping[str, str], sight: Sight) -> dict[str, str]:
+def variables(environment: Mapping[str, str], view: NodeFileView) -> dict[str, str]:
     """Pyrite's own variables that the job is to have as well: those that name what its nodes see."""
     found = {}
     for name, usual in VARIABLES.items():
         given = environment.get(name)
         if given and "://" in given:
             found[name] = given
-        elif given or (usual and Path(sight.absolute(usual)).is_dir()):
-            path = sight.absolute(given or usual or "")
-            if sight.sees(path):
+        elif given or (usual and Path(view.absolute(usual)).is_dir()):
+            path = view.absolute(given or usual or "")
+            if view.sees(path):
                 found[name] = path
     return found
 
@@ -105,30 +105,30 @@ def _names_files(verb: str, text: str) -> bool:
     return key in (*INPUTS[verb], "cache") or ("." in key and key.rpartition(".")[2] in PARTS)
 
 
-def _placed(text: str, sight: Sight) -> str:
+def _placed(text: str, view: NodeFileView) -> str:
     key, _, value = text.partition("=")
     whole = _unquoted(value)
-    if key in ("data", "cache") and sight.here and whole not in ("", "null") and "://" not in whole:
-        return written(key, sight.absolute(whole))
-    if _is_here(whole, sight):
-        return written(key, _seen(key, whole, sight))
+    if key in ("data", "cache") and view.here and whole not in ("", "null") and "://" not in whole:
+        return written(key, view.absolute(whole))
+    if _is_here(whole, view):
+        return written(key, _seen(key, whole, view))
 
     def place(piece: re.Match[str]) -> str:
         name = _unquoted(piece[0])
-        return _quoted(_seen(key, name, sight)) if _is_here(name, sight) else piece[0]
+        return _quoted(_seen(key, name, view)) if _is_here(name, view) else piece[0]
 
     return f"{key}={_PIECE.sub(place, value)}"
 
 
-def _is_here(name: str, sight: Sight) -> bool:
+def _is_here(name: str, view: NodeFileView) -> bool:
     """Whether this is a relative path of something that exists."""
     relative = name and "://" not in name and not os.path.isabs(name)
-    return bool(relative) and os.path.exists(sight.absolute(name))
+    return bool(relative) and os.path.exists(view.absolute(name))
 
 
-def _seen(key: str, name: str, sight: Sight) -> str:
-    path = sight.absolute(name)
-    if not sight.sees(path):
+def _seen(key: str, name: str, view: NodeFileView) -> str:
+    path = view.absolute(name)
+    if not view.sees(path):
         remedy = "give the path as the nodes see it, or name the folder that every node sees by --shared FOLDER"
         raise BadInput(f"{name} lies on this machine, and the cluster has others", key, remedy)
     return path

@@ -1,4 +1,4 @@
-"""The job server of a Ray cluster: where it is, and what to do where it refuses."""
+"""Finds and connects to the job server of a Ray cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pyrite submit`: a command of ours as a job of a Ray cluster."""
+"""Submits a command of ours as a job of a Ray cluster (`pyrite submit`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rich.console import Console
 from cluster.jobs.following import follow, ways_on
 from cluster.jobs.nodes import addresses, are_this_machine
 from cluster.jobs.package import pack, working_folder
-from cluster.jobs.path_rewriting import Sight, place_inputs, place_output, split_output, variables, written
+from cluster.jobs.path_rewriting import NodeFileView, place_inputs, place_output, split_output, variables, written
 from cluster.jobs.server import connected
 from ranking.errors import BadInput
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from ray.job_submission import JobSubmissionClient
 
 AS_CTRL_C = {"RAY_JOB_STOP_SIGNAL": "SIGINT", "RAY_JOB_STOP_WAIT_TIME_S": "60"}
-"""`pyrite stop` interrupts a job as Ctrl-C does, and lets it leave Ray in order."""
+"""`pyrite stop` interrupts a job as Ctrl-C does, and lets it leave Ray in request."""
 
 
 @dataclass(frozen=True)
-class Order:
+class JobRequest:
     """What is to be sent, and how.
 
     Args:
@@ -64,11 +64,11 @@ class Order:
     resources: dict[str, float] = field(default_factory=dict)
 
 
-def submit(order: Order, address: str | None, detach: bool, console: Console) -> int:
+def submit(request: JobRequest, address: str | None, detach: bool, console: Console) -> int:
     """Send a job, and show what it says until it ends.
 
     Args:
-        order: what is sent.
+        request: what is sent.
         address: of the job server; see `server.connected`.
         detach: come back as soon as it is sent.
         console: for what is ours to say.
@@ -80,72 +80,72 @@ def submit(order: Order, address: str | None, detach: bool, console: Console) ->
         BadInput: where the server can't be reached or refuses, or the job could not work there.
     """
     with connected(address) as client:
-        job = send(order, client, console)
+        job = send(request, client, console)
         if detach:
             console.print(ways_on(job, address), soft_wrap=True, markup=False)
             return 0
         return follow(client, job, address, console)
 
 
-def send(order: Order, client: JobSubmissionClient, console: Console) -> str:
+def send(request: JobRequest, client: JobSubmissionClient, console: Console) -> str:
     """Send a job, and return its id.
 
     Raises:
         BadInput: where it could not work there.
     """
     url = client.get_address()
-    sight = Sight(are_this_machine(addresses(url)), order.shared, os.getcwd())
-    job = _id(order.name or order.verb)
-    arguments = arguments_of(order, job, sight)
-    environment: dict[str, Any] = {"env_vars": variables(os.environ, sight) | AS_CTRL_C}
-    environment |= {kind: _requirements(path) for kind, path in (("pip", order.pip), ("uv", order.uv)) if path}
-    own = sight.here and not order.pip and not order.uv
-    python = order.python or (sys.executable if own else "python")
+    view = NodeFileView(are_this_machine(addresses(url)), request.shared, os.getcwd())
+    job = _id(request.name or request.verb)
+    arguments = arguments_of(request, job, view)
+    environment: dict[str, Any] = {"env_vars": variables(os.environ, view) | AS_CTRL_C}
+    environment |= {kind: _requirements(path) for kind, path in (("pip", request.pip), ("uv", request.uv)) if path}
+    own = view.here and not request.pip and not request.uv
+    python = request.python or (sys.executable if own else "python")
     with tempfile.TemporaryDirectory(prefix="pyrite-") as temporary:
-        folder = Path(order.folder).absolute() if order.folder else working_folder()
-        archive = pack(folder, Path(temporary) / "working_directory.zip", order.excludes)
+        folder = Path(request.folder).absolute() if request.folder else working_folder()
+        archive = pack(folder, Path(temporary) / "working_directory.zip", request.excludes)
         said = f"{folder} packed ({archive.stat().st_size / 2**20:.1f} MiB)"
         client.submit_job(
             entrypoint=shlex.join([python, "-m", "cluster", *arguments]),
             submission_id=job,
             runtime_env=environment | {"working_dir": str(archive)},
-            metadata=metadata_of(order, arguments),
-            entrypoint_num_cpus=order.cpus or None,
-            entrypoint_resources=order.resources or None,
+            metadata=metadata_of(request, arguments),
+            entrypoint_num_cpus=request.cpus or None,
+            entrypoint_resources=request.resources or None,
         )
     console.print(f"{job} sent to {url}, {said}", soft_wrap=True, markup=False)
     return job
 
 
-def arguments_of(order: Order, job: str, sight: Sight) -> list[str]:
+def arguments_of(request: JobRequest, job: str, view: NodeFileView) -> list[str]:
     """What the job runs: the verb and its overrides, with paths that hold there.
 
     Raises:
         BadInput: where the nodes could not see what it reads or writes.
     """
-    if any(text.startswith("address=") for text in order.overrides):
+    if any(text.startswith("address=") for text in request.overrides):
         raise BadInput("a job runs on the cluster that it is sent to", "address", "leave it out, and give --address")
-    out, others = split_output(order.overrides)
-    others = place_inputs(order.verb, others, sight)
-    if order.resume is not None:
-        return [order.verb, "--resume", place_output(order.resume, sight, "--resume"), *others]
-    if out is None and order.verb != "train":  # which keeps nothing unless told to
-        out = _usual_output(job, sight)
-    return [order.verb, *others, *([written("out", place_output(out, sight))] if out else [])]
+    out, others = split_output(request.overrides)
+    others = place_inputs(request.verb, others, view)
+    if request.resume is not None:
+        return [request.verb, "--resume", place_output(request.resume, view, "--resume"), *others]
+    if out is None and request.verb != "train":  # which keeps nothing unless told to
+        out = _usual_output(job, view)
+    return [request.verb, *others, *([written("out", place_output(out, view))] if out else [])]
 
 
-def metadata_of(order: Order, arguments: Sequence[str]) -> dict[str, str]:
+def metadata_of(request: JobRequest, arguments: Sequence[str]) -> dict[str, str]:
     """What Ray keeps of a job for people: texts."""
-    said = {"name": order.name or order.verb, "verb": order.verb, "overrides": shlex.join(arguments[1:])}
-    return said | ({"note": order.note} if order.note else {})
+    said = {"name": request.name or request.verb, "verb": request.verb, "overrides": shlex.join(arguments[1:])}
+    return said | ({"note": request.note} if request.note else {})
 
 
-def _usual_output(job: str, sight: Sight) -> str:
+def _usual_output(job: str, view: NodeFileView) -> str:
     """Where a job writes that was not told where: its working directory is gone when it ends."""
-    if sight.here:
-        return sight.absolute(f"outputs/{job}")
-    if sight.shared:
-        return f"{sight.absolute(sight.shared[0])}/outputs/{job}"
+    if view.here:
+        return view.absolute(f"outputs/{job}")
+    if view.shared:
+        return f"{view.absolute(view.shared[0])}/outputs/{job}"
     raise BadInput(
         "is not given, and the job's own folder is gone when it ends", "out", "give a URI, or --shared FOLDER"
     )

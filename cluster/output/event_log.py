@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cluster.output.storage import Storage
-from cluster.telemetry.instruments import Pace
+from cluster.output.throttle import Throttle
 from ranking.errors import BadInput
 
 FILE = "log.jsonl"
@@ -30,7 +30,7 @@ class EventLog:
 
     def __init__(self, storage: Storage, every: float = 30.0) -> None:
         self.storage = storage
-        self._pace, self._whole = Pace(every), b"" if storage.local else storage.read(FILE) or b""
+        self._throttle, self._whole = Throttle(every), b"" if storage.local else storage.read(FILE) or b""
 
     def emit(self, event: str, **facts: Any) -> None:
         """Write down what has happened.
@@ -46,7 +46,7 @@ class EventLog:
             self._append(line)
             return
         self._whole += line if self._whole.endswith(b"\n") or not self._whole else b"\n" + line
-        if self._pace.due():
+        if self._throttle.due():
             self.flush()
 
     def flush(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 from cluster.output.storage import Storage, unwritable
-from cluster.telemetry.instruments import looking
+from cluster.output.throttle import poll
 from ranking.errors import BadInput
 
 FILE = ".claimed"
@@ -121,7 +121,7 @@ def _renewed(storage: Storage) -> Iterator[None]:
             renew()
 
     try:
-        with looking(renew_quietly, BEAT):
+        with poll(renew_quietly, BEAT):
             yield
     finally:
         with suppress(OSError):

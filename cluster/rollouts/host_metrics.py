@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cluster.telemetry.instruments import EVERY, Count, Pace, tell
+from cluster.output.throttle import Throttle
+from cluster.telemetry.metrics import EVERY, ThrottledCounter, record
 
 
 class HostMetrics:
@@ -23,7 +24,10 @@ class HostMetrics:
     def __init__(self, host: str, every: float = EVERY) -> None:
         self.tags = {"host": host}
         self.copies = 0
-        self._pace, self._busy = Pace(every), Count("pyrite_host_busy_seconds_total", self.tags, every)
+        self._throttle, self._busy = (
+            Throttle(every),
+            ThrottledCounter("pyrite_host_busy_seconds_total", self.tags, every),
+        )
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -33,5 +37,5 @@ class HostMetrics:
             yield
         finally:
             self._busy.add(time.perf_counter() - started)
-            if self._pace.due():
-                tell("pyrite_host_copies", self.copies, self.tags)
+            if self._throttle.due():
+                record("pyrite_host_copies", self.copies, self.tags)

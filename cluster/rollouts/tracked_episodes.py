@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from cluster.output.episodes import LEARNED, RANDOM, numbers, recent
+from cluster.output.throttle import Throttle
 from cluster.rollouts.trainer import Progress
-from cluster.telemetry.instruments import Pace
 from cluster.telemetry.tracking.tracker import Run
 from cluster.telemetry.tracking.tracking import Tracking
 
@@ -23,18 +23,18 @@ class TrackedEpisodes:
     def __init__(self, tracking: Tracking, run: Run, every: float = 10.0) -> None:
         self.tracking, self.name = tracking, run.name
         self._known = self._lost = 0
-        self._pace = Pace(every)
+        self._throttle = Throttle(every)
         tracking.begin(run)
 
     def tell(self, progress: Progress) -> None:
         """Pass on what is new. After a loss episodes are repeated, which are known."""
         for step, row in enumerate(progress.rows[self._known :], self._known + 1):
-            self.tracking.tell(self.name, step, {f"{row['agent']}/{key}": value for key, value in numbers(row).items()})
+            self.tracking.log(self.name, step, {f"{row['agent']}/{key}": value for key, value in numbers(row).items()})
         self._known = max(self._known, len(progress.rows))
         if progress.lost > self._lost:
             self.tracking.events.emit("episodes lost", count=progress.lost - self._lost)
             self._lost = progress.lost
-        if self._pace.due():
+        if self._throttle.due():
             self.tracking.events.emit("episodes ended", episodes=progress.episodes, wanted=progress.wanted)
 
     def end(self, episodes: pl.DataFrame) -> None:

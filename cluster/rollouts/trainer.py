@@ -18,8 +18,8 @@ from cluster.reports.frames import parquet
 from cluster.rollouts import checkpoints
 from cluster.rollouts.environments import Environments, spaces_of
 from cluster.runs.agent_file import FILE
-from cluster.telemetry.learning import LearningMetrics
-from cluster.telemetry.training import study_of
+from cluster.telemetry.learning_metrics import LearningMetrics
+from cluster.telemetry.training_metrics import study_of
 from rl.agents.agent import Agent, AgentTrainer
 from rl.agents.random import RandomAgent
 from rl.environment import SamplingEnvironment
@@ -116,7 +116,7 @@ def _measured(tell: Tell, metrics: LearningMetrics) -> Tell:
     """Tell the metrics what is progress."""
 
     def both(progress: Progress) -> None:
-        metrics.tell(progress.rows, progress.episodes >= progress.wanted)
+        metrics.record(progress.rows, progress.episodes >= progress.wanted)
         tell(progress)
 
     return both

@@ -23,7 +23,7 @@ from cluster.runs.artifacts import read_encoded
 from cluster.runs.embeddings import check_vectors, spread_out, vectors_of
 from cluster.runs.rankers import make_ranker
 from cluster.runs.state_tables import equip
-from cluster.telemetry.training import watched
+from cluster.telemetry.training_metrics import watched
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
@@ -160,7 +160,7 @@ def run(
         share: joins a fresh training to those of other workers (`cluster.training`).
         name: of the run, for what it starts on the cluster.
         note: told what it starts there, and loses.
-        watch: tags of its metrics (`cluster.telemetry.training.run_tags`); None: it tells none.
+        watch: tags of its metrics (`cluster.telemetry.training_metrics.run_tags`); None: it tells none.
     """
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
     saved = store.load() if store else None

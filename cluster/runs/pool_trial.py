@@ -18,8 +18,8 @@ from cluster.plan.pool_methods import Variant
 from cluster.reports.frames import parquet
 from cluster.reports.pool_summary import WHOLE
 from cluster.runs.pool_sources import NamedPool
-from cluster.telemetry.instruments import Count
-from cluster.telemetry.training import study_of
+from cluster.telemetry.metrics import ThrottledCounter
+from cluster.telemetry.training_metrics import study_of
 from pooling.effort import effort, total_curve
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
@@ -83,7 +83,7 @@ def execute_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[
     started = time.perf_counter()
     method: Method = build(trial.node)
     tags = {"study": study_of(storage.place), "method": trial.label}
-    judged = Count("pyrite_pool_judgements_total", tags)
+    judged = ThrottledCounter("pyrite_pool_judgements_total", tags)
     orders: list[JudgingOrder] = []
     for seed in range(trial.options["seeds"]):
         orders += simulate(method, pool, [seed], trial.options["cpu"])

@@ -9,7 +9,7 @@ from cluster.config.compose import digest
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
 from cluster.runs.execute import Outcome, Progress, run
-from cluster.telemetry.training import run_tags
+from cluster.telemetry.training_metrics import run_tags
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 

@@ -1,1 +1,1 @@
-"""Tells Ray, Grafana and trackers how far a command is."""
+"""Reports metrics and progress to Ray, Grafana and trackers."""

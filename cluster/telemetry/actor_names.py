@@ -1,10 +1,10 @@
-"""What an actor is called, so that a person recognises it in Ray's dashboard."""
+"""Names actors so that a person recognises them in Ray's dashboard."""
 
 from __future__ import annotations
 
 import uuid
 
-from cluster.telemetry.instruments import connected
+from cluster.telemetry.metrics import connected
 
 
 def own_name(otherwise: str) -> str:

@@ -1,4 +1,4 @@
-"""Every metric there is: the one table that code, documentation and tests read."""
+"""Lists every metric: the one table that code, documentation and tests read."""
 
 from __future__ import annotations
 

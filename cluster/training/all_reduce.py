@@ -1,4 +1,4 @@
-"""The workers that train one ranker, joined by torch.distributed."""
+"""Sums gradients over the workers that train one ranker, by torch.distributed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes one ranker's training the training of all workers."""
+"""Joins one worker's training to those of the other workers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sampling.retrieval.dense import Dense
 from sampling.sampler import Sampler
 
 
-def crew(config: dict[str, Any]) -> Callable[[RankerTraining, Sampler], None]:
-    """What joins this process's training to those of the other workers of its process group.
+def attach_workers(config: dict[str, Any]) -> Callable[[RankerTraining, Sampler], None]:
+    """Make the function that joins this process's training to those of the other workers of its process group.
 
     Args:
         config: of the run.

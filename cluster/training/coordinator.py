@@ -1,4 +1,4 @@
-"""The actor that holds the workers of a run."""
+"""Starts the workers of a run with Ray Train, and passes on what they report."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ TIMEOUT = 6 * 3600
 """Seconds that a worker waits for the others: one may be waiting for an index. Lost ones are noticed much sooner."""
 
 
-class Conductor:
-    """Starts a run's workers with Ray Train; they live as long as it does. Holds what they have to say.
+class WorkerCoordinator:
+    """Starts a run's workers with Ray Train; they live as long as it does. Holds their progress, state and outcome.
 
     An actor whose methods are called side by side. States and outcomes pass through it as bytes of
     `ranking.checkpoint`.
@@ -32,7 +32,7 @@ class Conductor:
         self._outcome: bytes | None = None
         self._places: list[Any] = []
 
-    def conduct(self, work: Callable[[], None], asked: dict[str, Any]) -> bytes:
+    def run_workers(self, work: Callable[[], None], asked: dict[str, Any]) -> bytes:
         """Let every worker do its work, and again from the last state where one of them is lost.
 
         Args:
@@ -72,25 +72,25 @@ class Conductor:
         assert self._outcome is not None
         return self._outcome
 
-    def tell(self, told: dict[str, Any] | str) -> None:
-        """The run has come so far, or has something to say."""
+    def report(self, told: dict[str, Any] | str) -> None:
+        """Add progress of the run, or a line for the user."""
         self._told.append(told)
 
-    def hear(self) -> list[dict[str, Any] | str]:
-        """What was told since this was last asked."""
+    def drain(self) -> list[dict[str, Any] | str]:
+        """Progress and lines since this was last asked."""
         told, self._told = self._told, []
         return told
 
-    def settle(self, place: Any) -> None:
-        """The workers have this placement group."""
+    def add_placement_group(self, place: Any) -> None:
+        """Note a placement group of the workers."""
         self._places.append(place)
 
-    def places(self) -> list[Any]:
+    def placement_groups(self) -> list[Any]:
         """The placement groups that the workers have had."""
         return self._places
 
     def finish(self, outcome: bytes) -> None:
-        """The run has ended."""
+        """Keep the outcome of the run."""
         self._outcome = outcome
 
     def load(self) -> bytes | None:
@@ -98,7 +98,7 @@ class Conductor:
         return self._state
 
     def save(self, state: bytes) -> None:
-        """Keep a state here."""
+        """Keep a state in memory."""
         self._state = state
 
 

@@ -1,4 +1,4 @@
-"""One negative index for all workers that train a ranker together."""
+"""Shares one negative index among all workers of a run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sampling.retrieval.negative_index import Answer, NegativeIndex
+from sampling.retrieval.live_index import Answer, NegativeIndex
 
 
 class SharedIndex:
-    """The index that the first worker speaks to; the others hear what it hears.
+    """An index that the first worker queries; the others receive its answers.
 
     So weights are published once, and all workers are answered by the same version also where that depends on timing.
 

@@ -1,4 +1,4 @@
-"""Validation that the workers of a ranker share: each measures some of the queries."""
+"""Shares validation among the workers of a run: each measures some of the queries."""
 
 from __future__ import annotations
 

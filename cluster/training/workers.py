@@ -1,4 +1,4 @@
-"""A run on several workers, from the configuration to the outcome."""
+"""Executes one run on several workers, from the configuration to the outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cluster.runs.execute import Outcome, Progress, StateStore, run
 from cluster.telemetry.actor_names import unique
-from cluster.training.coordinator import Conductor
+from cluster.training.coordinator import WorkerCoordinator
 from ranking.checkpoint import from_bytes, to_bytes
 
 
@@ -54,19 +54,19 @@ def run_on_workers(
     """
     # On this node, which the caller needs anyway, and outside a trial's placement group, which has no room for it.
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    called = unique(f"conductor:{name}")
+    called = unique(f"coordinator:{name}")
     options = {"name": called, "num_cpus": 0, "max_concurrency": 16, "scheduling_strategy": here}
-    conductor: Any = ray.remote(Conductor).options(**options).remote()
+    coordinator: Any = ray.remote(WorkerCoordinator).options(**options).remote()
     shared = {name: part if isinstance(part, ray.ObjectRef) else ray.put(part) for name, part in parts.items()}
     # Inside an object of its own, so that only the workers unpack what they alone need.
-    job = ray.put(partial(_work, config, shared, conductor, store, save_every, name, watch))
-    ending = conductor.conduct.remote(partial(_perform, [job]), config["resources"])
+    job = ray.put(partial(_work, config, shared, coordinator, store, save_every, name, watch))
+    ending = coordinator.run_workers.remote(partial(_perform, [job]), config["resources"])
     try:
         outcome = None
         while outcome is None:
             with contextlib.suppress(GetTimeoutError):
                 outcome = ray.get(ending, timeout=0.5)
-            for told in ray.get(conductor.hear.remote()):
+            for told in ray.get(coordinator.drain.remote()):
                 note(told) if isinstance(told, str) else on_epoch(Progress(**told))
         return Outcome(**from_bytes(outcome))
     except RayTaskError as error:
@@ -74,8 +74,8 @@ def run_on_workers(
     finally:
         places = []
         with contextlib.suppress(RayError):
-            places = ray.get(conductor.places.remote())
-        ray.kill(conductor)  # and with it all that it has started
+            places = ray.get(coordinator.placement_groups.remote())
+        ray.kill(coordinator)  # and with it all that it has started
         # But for their placement groups: where they were not ended in order, Ray Train's cleaner looks for the dead
         # with the dashboard's help, and without a dashboard never finds them.
         for place in places:
@@ -89,47 +89,49 @@ def _perform(job: list[ray.ObjectRef]) -> None:
 def _work(
     config: dict[str, Any],
     shared: dict[str, ray.ObjectRef],
-    conductor: Any,
+    coordinator: Any,
     store: StateStore | None,
     save_every: float,
     name: str,
     watch: Mapping[str, str] | None,
 ) -> None:
     """What each worker does: the run, of which its rows are its own."""
-    from cluster.training.attach import crew
+    from cluster.training.attach import attach_workers
 
     first = ray.train.get_context().get_world_rank() == 0
     parts = dict(zip(shared, ray.get(list(shared.values())), strict=True))
-    store = store or _InConductor(conductor)
+    store = store or _InCoordinator(coordinator)
     if config["resources"]["shard"]:
         save_every = 0.0
     if not first:
         save_every = math.inf if save_every else 0.0
-        run(config, parts, store=_ReadOnly(store), save_every=save_every, name=name, share=crew(config))
+        run(config, parts, store=_ReadOnly(store), save_every=save_every, name=name, share=attach_workers(config))
         return
 
     def tell(progress: Progress) -> None:
-        ray.get(conductor.tell.remote(asdict(progress)))
+        ray.get(coordinator.report.remote(asdict(progress)))
 
     def note(line: str) -> None:
-        ray.get(conductor.tell.remote(line))
+        ray.get(coordinator.report.remote(line))
 
-    ray.get(conductor.settle.remote(get_current_placement_group()))
-    outcome = run(config, parts, tell, store, save_every, name=name, note=note, share=crew(config), watch=watch)
-    ray.get(conductor.finish.remote(to_bytes(vars(outcome))))
+    ray.get(coordinator.add_placement_group.remote(get_current_placement_group()))
+    outcome = run(
+        config, parts, tell, store, save_every, name=name, note=note, share=attach_workers(config), watch=watch
+    )
+    ray.get(coordinator.finish.remote(to_bytes(vars(outcome))))
 
 
-class _InConductor:
-    """A `StateStore` in the conductor's memory."""
+class _InCoordinator:
+    """A `StateStore` in the coordinator's memory."""
 
-    def __init__(self, conductor: Any) -> None:
-        self._conductor = conductor
+    def __init__(self, coordinator: Any) -> None:
+        self._coordinator = coordinator
 
     def load(self) -> bytes | None:
-        return ray.get(self._conductor.load.remote())
+        return ray.get(self._coordinator.load.remote())
 
     def save(self, state: bytes) -> None:
-        ray.get(self._conductor.save.remote(state))
+        ray.get(self._coordinator.save.remote(state))
 
 
 class _ReadOnly:

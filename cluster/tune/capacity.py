@@ -10,7 +10,8 @@ import ray
 from ray.tune import Callback
 from ray.tune.search import ConcurrencyLimiter
 
-from cluster.telemetry.instruments import EVERY, Pace
+from cluster.output.throttle import Throttle
+from cluster.telemetry.metrics import EVERY
 
 Capacity = Callable[[Mapping[str, float]], int | None]
 """How many trials fit into so many resources; None: Ray Tune finds out by itself."""
@@ -26,12 +27,12 @@ class CapacityLimiter(Callback):
     """
 
     def __init__(self, limiter: ConcurrencyLimiter, capacity: Capacity, every: float = EVERY) -> None:
-        self.limiter, self.capacity, self._pace = limiter, capacity, Pace(every)
+        self.limiter, self.capacity, self._throttle = limiter, capacity, Throttle(every)
 
     def __reduce__(self) -> tuple[type[Callback], tuple[()]]:
         # Tune pickles its callbacks to restore an experiment; this one looks at the cluster of now.
         return (Callback, ())
 
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        if self._pace.due():
+        if self._throttle.due():
             self.limiter.max_concurrent = self.capacity(ray.cluster_resources()) or sys.maxsize

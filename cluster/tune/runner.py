@@ -16,7 +16,7 @@ from ray.tune.trainable.function_trainable import wrap_function
 
 from cluster.output.storage import FULL, Storage, Unwritable, unwritable
 from cluster.telemetry.tracking.tracking import Tracking
-from cluster.telemetry.training import study_of
+from cluster.telemetry.training_metrics import study_of
 from cluster.tune.capacity import Capacity, CapacityLimiter
 from cluster.tune.failures import FaultTolerantScheduler
 from cluster.tune.live_table import LiveTable

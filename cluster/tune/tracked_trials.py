@@ -33,7 +33,7 @@ class TrackedTrials(Callback):
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         if STEP in result:
-            self.tracking.tell(trial.config["run"]["name"], step_of(result), result.get("numbers", {}))
+            self.tracking.log(trial.config["run"]["name"], step_of(result), result.get("numbers", {}))
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         last = trial.last_result or {}

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ray.tune import Callback
 
-from cluster.telemetry.instruments import EVERY, Pace, tell
+from cluster.output.throttle import Throttle
+from cluster.telemetry.metrics import EVERY, record
 
 if TYPE_CHECKING:
     from cluster.tune.live_table import LiveTable
@@ -22,14 +23,14 @@ class TrialStates(Callback):
     """
 
     def __init__(self, table: LiveTable, study: str, every: float = EVERY) -> None:
-        self.table, self.tags, self._pace, self._retried = table, {"study": study}, Pace(every), table.retried
+        self.table, self.tags, self._throttle, self._retried = table, {"study": study}, Throttle(every), table.retried
 
     def __reduce__(self) -> tuple[type[Callback], tuple[()]]:
         # As of the table: Tune pickles its callbacks to restore an experiment, and these numbers are of now.
         return (Callback, ())
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        if self._pace.due():
+        if self._throttle.due():
             self.tell()
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
@@ -38,6 +39,6 @@ class TrialStates(Callback):
     def tell(self) -> None:
         """Tell it now."""
         for state, count in self.table.states.items():
-            tell("pyrite_study_trials", count, {**self.tags, "state": state})
-        tell("pyrite_study_retries_total", self.table.retried - self._retried, self.tags)
+            record("pyrite_study_trials", count, {**self.tags, "state": state})
+        record("pyrite_study_retries_total", self.table.retried - self._retried, self.tags)
         self._retried = self.table.retried

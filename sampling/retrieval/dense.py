@@ -18,7 +18,7 @@ from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
 from sampling.guard import Guard
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.retrieval.negative_index import LocalIndex, NegativeIndex
+from sampling.retrieval.live_index import LocalIndex, NegativeIndex
 from sampling.retrieval.ranked import draw_positions
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ import sys
 
 from cluster.commands.cli import main
 from cluster.telemetry.catalogue import CATALOGUE
-from cluster.telemetry.instruments import tell
+from cluster.telemetry.metrics import record
 
 
 def everything(value: float) -> None:
     """Tell a number of each metric."""
     for metric in CATALOGUE.values():
         tags = dict.fromkeys(metric.tags, "made up")
-        tell(metric.name, value, {**tags, "agent": "learned"} if "agent" in tags else tags)
+        record(metric.name, value, {**tags, "agent": "learned"} if "agent" in tags else tags)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from cluster.commands.cli import _parser
 from cluster.commands.study import read_arguments
 from cluster.config.compose import compose
-from cluster.jobs.path_rewriting import Sight, place_output, split_output
+from cluster.jobs.path_rewriting import NodeFileView, place_output, split_output
 from cluster.jobs.submission import AS_CTRL_C
 from cluster.plan.sweep import plan
 
@@ -326,7 +326,7 @@ def test_results_go_where_every_node_can_write(name: str) -> None:
     assert name == "Dockerfile" or uris
     for uri in uris:
         assert uri.startswith("s3://example-bucket/")
-        assert place_output(uri, Sight(here=False)) == uri
+        assert place_output(uri, NodeFileView(here=False)) == uri
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS)

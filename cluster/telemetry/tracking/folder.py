@@ -1,4 +1,4 @@
-"""A folder that a library writes by itself, in an output folder that may be no local one."""
+"""Gives a library a local folder to write to where the output folder is a URI."""
 
 from __future__ import annotations
 

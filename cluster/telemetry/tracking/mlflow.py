@@ -1,4 +1,4 @@
-"""MLflow, in a store inside the output folder or on a server (the extra `track`)."""
+"""Tracks runs with MLflow, in a store inside the output folder or on a server (the extra `track`)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class MLflow(Tracker):
         self._runs[run.name] = begun.info.run_id
         self._client.log_batch(begun.info.run_id, params=[Param(*pair) for pair in run.parameters.items()])
 
-    def tell(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
+    def log(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
@@ -72,7 +72,7 @@ class MLflow(Tracker):
         self._client.log_batch(self._runs[name], metrics=known)
 
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:
-        self.tell(name, 0, numbers)
+        self.log(name, 0, numbers)
         self._client.set_terminated(self._runs.pop(name), _STATUS[status])
 
     def close(self) -> None:

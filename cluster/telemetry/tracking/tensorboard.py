@@ -1,4 +1,4 @@
-"""TensorBoard's event files, which are written for every run."""
+"""Writes TensorBoard's event files for every run."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class TensorBoard(Tracker):
         told = {**run.parameters, "overrides": run.overrides}
         writer.add_text("run", "\n".join(f"    {key}: {value}" for key, value in told.items() if value))
 
-    def tell(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
+    def log(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
         self._last[name] = step
         for number, value in numbers.items():
             self._writers[name].add_scalar(number, value, step)
 
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:
-        self.tell(name, self._last.pop(name), numbers)
+        self.log(name, self._last.pop(name), numbers)
         writer = self._writers.pop(name)
         writer.add_text("status", status)
         writer.close()

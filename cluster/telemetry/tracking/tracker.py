@@ -1,4 +1,4 @@
-"""A tracker: what keeps the numbers of runs and draws them."""
+"""Defines a tracker, which keeps the numbers of runs and draws them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Tracker(ABC):
         """A run begins, or begins again: what was kept of it before is gone, and told again."""
 
     @abstractmethod
-    def tell(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
+    def log(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
         """Keep the numbers of an epoch, a seed or an episode of the run of this name."""
 
     @abstractmethod

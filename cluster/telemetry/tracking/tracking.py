@@ -1,4 +1,4 @@
-"""Telling trackers, beside a study that hears nothing of it."""
+"""Passes what happens on to the trackers, from a thread beside the study."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Tracking:
         self._begun[run.name] = False
         self._put("begin", run)
 
-    def tell(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
+    def log(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
         """The numbers of an epoch, a seed or an episode."""
         if name not in self._begun:  # a search may come back to a run, and has it twice at a time
             return
@@ -114,9 +114,9 @@ class Tracking:
             self._begun[name] = True
             for before in sorted(told):
                 if before < step:
-                    self._put("tell", name, before, told[before])
+                    self._put("log", name, before, told[before])
         told[step] = numbers
-        self._put("tell", name, step, numbers)
+        self._put("log", name, step, numbers)
 
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:
         """A run has ended; what is no number is left out."""

@@ -1,4 +1,4 @@
-"""Weights & Biases, offline unless told otherwise (the extra `track`)."""
+"""Tracks runs with Weights & Biases, offline unless told otherwise (the extra `track`)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class WandB(Tracker):
             settings=self._settings,
         )
 
-    def tell(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
+    def log(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
         self._runs[name].log(dict(numbers), step=step)
 
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:

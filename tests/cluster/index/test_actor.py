@@ -17,7 +17,7 @@ from cluster.index.client import RemoteIndex, Service
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.index import IndexOptions
 from sampling.retrieval.dense import Refresh
-from sampling.retrieval.negative_index import Answer, LocalIndex, NegativeIndex
+from sampling.retrieval.live_index import Answer, LocalIndex, NegativeIndex
 from tests.cluster.index.toy_corpus import ToyCorpus, WordSums, exact, weights_of
 
 QUERIES = np.arange(12)

@@ -13,12 +13,12 @@ from cluster.config.compose import compose
 from cluster.index.attach import attach_indexes, check_room, demand, live_functions, reserved
 from cluster.index.build import EncoderOptions
 from cluster.index.corpus import PreparedCorpus
-from cluster.index.stale_results import LastAnswers
+from cluster.index.stale_results import StaleResultCache
 from cluster.runs.artifacts import Artifacts
 from ranking.errors import BadInput
 from ranking.index import IndexOptions
 from sampling.retrieval.dense import Dense, Refresh
-from sampling.retrieval.negative_index import Answer
+from sampling.retrieval.live_index import Answer
 from tests.cluster.index.toy_corpus import WordSums
 
 
@@ -96,7 +96,7 @@ def test_what_can_not_be_searched_or_does_not_fit_is_refused(tmp_path: Path) -> 
 
 
 def test_last_answers_are_kept_by_query() -> None:
-    last = LastAnswers()
+    last = StaleResultCache()
     scores = np.array([[3, 2], [5, 1]], np.float32)
     last.note(np.array([4, 7]), Answer(np.array([[1, 2], [3, 4]], np.int32), scores, 0, 0))
     last.note(np.array([7]), Answer(np.array([[8, 9]], np.int32), scores[:1], 1, 10))
@@ -110,7 +110,7 @@ def test_last_answers_are_kept_by_query() -> None:
 
 
 def test_last_scores_are_those_of_the_same_documents() -> None:
-    last, documents = LastAnswers(), np.array([[1, 2], [3, -1]])
+    last, documents = StaleResultCache(), np.array([[1, 2], [3, -1]])
     last.note_scores(np.array([4, 7]), documents, np.array([[0.5, 0.25], [1, -np.inf]], np.float32))
     assert last.recall_scores(np.array([7, 4]), documents[::-1]).tolist() == [[1, -np.inf], [0.5, 0.25]]
     assert last.recall_scores(np.array([4, 9]), np.array([[2, 1], [1, 2]])).tolist() == [[-np.inf] * 2] * 2

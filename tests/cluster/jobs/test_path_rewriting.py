@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.jobs.path_rewriting import Sight, place_inputs, place_output, split_output, variables, written
+from cluster.jobs.path_rewriting import NodeFileView, place_inputs, place_output, split_output, variables, written
 from cluster.plan.sweep import values_of
 from ranking.errors import BadInput
 
@@ -19,34 +19,34 @@ def stand(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def here(stand: Path) -> Sight:
-    return Sight(True, (), str(stand))
+def here(stand: Path) -> NodeFileView:
+    return NodeFileView(True, (), str(stand))
 
 
 @pytest.fixture
-def elsewhere(stand: Path) -> Sight:
-    return Sight(False, ("/mnt/lab",), str(stand))
+def elsewhere(stand: Path) -> NodeFileView:
+    return NodeFileView(False, ("/mnt/lab",), str(stand))
 
 
-def test_outputs_on_this_machine_go_where_the_user_stands(here: Sight, stand: Path) -> None:
+def test_outputs_on_this_machine_go_where_the_user_stands(here: NodeFileView, stand: Path) -> None:
     assert place_output("outputs/s", here) == f"{stand}/outputs/s"
     assert place_output("/somewhere/s", here) == "/somewhere/s"
     assert place_output("s3://lab/s", here) == "s3://lab/s"
 
 
 @pytest.mark.parametrize("out", ["outputs/s", "/home/me/s", "/mnt/laboratory/s", "/mnt/lab/../s", "file:///home/me/s"])
-def test_outputs_that_no_other_node_sees_are_refused(elsewhere: Sight, out: str) -> None:
+def test_outputs_that_no_other_node_sees_are_refused(elsewhere: NodeFileView, out: str) -> None:
     with pytest.raises(BadInput, match=r"^out: .* may not be there on other nodes .* --shared FOLDER"):
         place_output(out, elsewhere)
 
 
-def test_outputs_that_other_nodes_see(elsewhere: Sight) -> None:
+def test_outputs_that_other_nodes_see(elsewhere: NodeFileView) -> None:
     assert place_output("gs://lab/s", elsewhere) == "gs://lab/s"
     assert place_output("/mnt/lab/s", elsewhere) == "/mnt/lab/s"
     assert place_output("file:///mnt/lab/s", elsewhere) == "/mnt/lab/s"
 
 
-def test_relative_inputs_become_whole(here: Sight, stand: Path) -> None:
+def test_relative_inputs_become_whole(here: NodeFileView, stand: Path) -> None:
     given = ["collection.path=corpora/medquad", "data=data", "cache=null", "ranker=dssm", "policy.checkpoint=s3://l/a"]
     assert place_inputs("study", given, here) == [
         f"collection.path={stand}/corpora/medquad", f"data={stand}/data", *given[2:]
@@ -56,7 +56,7 @@ def test_relative_inputs_become_whole(here: Sight, stand: Path) -> None:
     ]  # fmt: skip
 
 
-def test_each_path_of_a_sweep_or_list(here: Sight, stand: Path) -> None:
+def test_each_path_of_a_sweep_or_list(here: NodeFileView, stand: Path) -> None:
     swept = place_inputs("study", ["policy.checkpoint=agents/a,agents/b"], here)[0]
     assert values_of(swept) == [f"{stand}/agents/a", f"{stand}/agents/b"]
     chosen = place_inputs("study", ["policy.checkpoint=choice(agents/a, 'agents/b')"], here)[0]
@@ -64,25 +64,25 @@ def test_each_path_of_a_sweep_or_list(here: Sight, stand: Path) -> None:
     assert place_inputs("pool", ["runs=[runs,qrels.txt]"], here) == [f"runs=[{stand}/runs,{stand}/qrels.txt]"]
 
 
-def test_what_is_not_here_is_left_to_the_nodes(here: Sight, elsewhere: Sight) -> None:
+def test_what_is_not_here_is_left_to_the_nodes(here: NodeFileView, elsewhere: NodeFileView) -> None:
     given = ["ranker.checkpoint=sentence-transformers/all-MiniLM-L6-v2", "collection.path=/corpora/x", "limits.test=9"]
     assert place_inputs("learn", given, here) == given
     assert place_inputs("learn", given, elsewhere) == given
 
 
-def test_inputs_that_lie_on_this_machine_alone_are_refused(elsewhere: Sight) -> None:
+def test_inputs_that_lie_on_this_machine_alone_are_refused(elsewhere: NodeFileView) -> None:
     with pytest.raises(BadInput, match=r"^collection.path: corpora/medquad lies on this machine"):
         place_inputs("train", ["collection.path=corpora/medquad"], elsewhere)
 
 
 def test_inputs_in_a_shared_folder(stand: Path) -> None:
-    sight = Sight(False, (str(stand / "corpora"),), str(stand))
-    assert place_inputs("study", ["collection.path=corpora/medquad"], sight) == [
+    view = NodeFileView(False, (str(stand / "corpora"),), str(stand))
+    assert place_inputs("study", ["collection.path=corpora/medquad"], view) == [
         f"collection.path={stand}/corpora/medquad"
     ]
 
 
-def test_quotes_where_hydra_needs_them(here: Sight, stand: Path) -> None:
+def test_quotes_where_hydra_needs_them(here: NodeFileView, stand: Path) -> None:
     assert place_inputs("study", ["collection.path='with space'"], here) == [f"collection.path='{stand}/with space'"]
     assert place_inputs("study", ["collection.path=with space"], here) == [f"collection.path='{stand}/with space'"]
     assert written("out", "/o'clock/ä") == r"out='/o\'clock/ä'"
@@ -95,7 +95,7 @@ def test_the_output_is_told_from_the_rest() -> None:
     assert split_output(["seeds=2"]) == (None, ["seeds=2"])
 
 
-def test_variables_that_the_job_is_to_have(here: Sight, elsewhere: Sight, stand: Path) -> None:
+def test_variables_that_the_job_is_to_have(here: NodeFileView, elsewhere: NodeFileView, stand: Path) -> None:
     assert variables({}, here) == {"PYRITE_DATA": f"{stand}/data"}
     assert variables({"PYRITE_CACHE": "c", "PYRITE_DATA": "/d"}, here) == {
         "PYRITE_CACHE": f"{stand}/c",

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from cluster.commands.submit import _order
 from cluster.jobs import submission
-from cluster.jobs.path_rewriting import Sight
-from cluster.jobs.submission import Order, arguments_of, send
+from cluster.jobs.path_rewriting import NodeFileView
+from cluster.jobs.submission import JobRequest, arguments_of, send
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
 
@@ -50,7 +50,7 @@ def of_two_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(submission, "addresses", lambda url: {"127.0.0.1", "203.0.113.7"})
 
 
-def sent(order: Order, console: Console) -> Client:
+def sent(order: JobRequest, console: Console) -> Client:
     client: Any = Client()
     send(order, client, console)
     assert isinstance(client, Client)
@@ -61,7 +61,7 @@ def sent(order: Order, console: Console) -> Client:
 def test_overrides_come_through_intact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, console: Console) -> None:
     monkeypatch.chdir(tmp_path)
     overrides = ["optimizer.lr=tag(log,interval(1e-4,1e-2))", "baseline='policy=fixed function=bm25'", "~recipe"]
-    given = sent(Order("study", [*overrides, "out=outputs/s"], note="it's late"), console).given
+    given = sent(JobRequest("study", [*overrides, "out=outputs/s"], note="it's late"), console).given
     assert shlex.split(given["entrypoint"]) == [
         sys.executable, "-m", "cluster", "study", *overrides, f"out={tmp_path}/outputs/s"
     ]  # fmt: skip
@@ -80,7 +80,7 @@ def test_what_a_cluster_is_told(tmp_path: Path, console: Console) -> None:
     (tmp_path / "requirements.txt").write_text("einops\n")
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "mine.py").write_text("")
-    order = Order(
+    order = JobRequest(
         "learn", ["out=s3://lab/agent"], name="night", folder=str(tmp_path / "code"), cpus=2, resources={"big": 1.0},
         uv=str(tmp_path / "requirements.txt"),
     )  # fmt: skip
@@ -98,15 +98,15 @@ def test_what_a_cluster_is_told(tmp_path: Path, console: Console) -> None:
 @pytest.mark.parametrize(
     "order",
     [
-        Order("study", ["out=outputs/s"]),
-        Order("study", ["out=/mnt/lab/s"]),
-        Order("study", []),
-        Order("pool", [], resume="outputs/p"),
-        Order("study", ["out=s3://lab/s"], pip="nowhere.txt"),
-        Order("study", ["out=s3://lab/s", "address=auto"]),
+        JobRequest("study", ["out=outputs/s"]),
+        JobRequest("study", ["out=/mnt/lab/s"]),
+        JobRequest("study", []),
+        JobRequest("pool", [], resume="outputs/p"),
+        JobRequest("study", ["out=s3://lab/s"], pip="nowhere.txt"),
+        JobRequest("study", ["out=s3://lab/s", "address=auto"]),
     ],
 )
-def test_refused_before_anything_is_sent(order: Order, console: Console) -> None:
+def test_refused_before_anything_is_sent(order: JobRequest, console: Console) -> None:
     client: Any = Client()
     with pytest.raises(BadInput):
         send(order, client, console)
@@ -114,18 +114,18 @@ def test_refused_before_anything_is_sent(order: Order, console: Console) -> None
 
 
 def test_a_job_that_was_not_told_where_to_write() -> None:
-    here, shared = Sight(True, (), "/home/me"), Sight(False, ("/mnt/lab",), "/home/me")
-    assert arguments_of(Order("study", ["seeds=2"]), "study-1", here)[-1] == "out=/home/me/outputs/study-1"
-    assert arguments_of(Order("study", []), "study-1", shared) == ["study", "out=/mnt/lab/outputs/study-1"]
-    assert arguments_of(Order("train", ["seed=2"]), "train-1", Sight(False)) == ["train", "seed=2"]
-    going_on = Order("study", ["retries=2"], resume="s3://lab/s")
-    assert arguments_of(going_on, "study-1", Sight(False)) == ["study", "--resume", "s3://lab/s", "retries=2"]
+    here, shared = NodeFileView(True, (), "/home/me"), NodeFileView(False, ("/mnt/lab",), "/home/me")
+    assert arguments_of(JobRequest("study", ["seeds=2"]), "study-1", here)[-1] == "out=/home/me/outputs/study-1"
+    assert arguments_of(JobRequest("study", []), "study-1", shared) == ["study", "out=/mnt/lab/outputs/study-1"]
+    assert arguments_of(JobRequest("train", ["seed=2"]), "train-1", NodeFileView(False)) == ["train", "seed=2"]
+    going_on = JobRequest("study", ["retries=2"], resume="s3://lab/s")
+    assert arguments_of(going_on, "study-1", NodeFileView(False)) == ["study", "--resume", "s3://lab/s", "retries=2"]
 
 
 def test_options_may_stand_among_the_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[tuple[Order, str | None, bool]] = []
+    found: list[tuple[JobRequest, str | None, bool]] = []
 
-    def submit(order: Order, address: str | None, detach: bool, console: Console) -> int:
+    def submit(order: JobRequest, address: str | None, detach: bool, console: Console) -> int:
         found.append((order, address, detach))
         return 0
 

@@ -17,15 +17,17 @@ from rich.console import Console
 from cluster.config.compose import compose
 from cluster.index.metrics import IndexMetrics
 from cluster.output.storage import Storage
+from cluster.output.throttle import Throttle, poll
 from cluster.rollouts.host_metrics import HostMetrics
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.results import execute_run
-from cluster.telemetry import instruments, training
+from cluster.telemetry import metrics as instruments
+from cluster.telemetry import training_metrics
 from cluster.telemetry.actor_names import own_name, unique
 from cluster.telemetry.catalogue import CATALOGUE
-from cluster.telemetry.instruments import Count, Pace, looking, tell
-from cluster.telemetry.learning import LearningMetrics
-from cluster.telemetry.training import TrainingMetrics, pairs, run_tags
+from cluster.telemetry.learning_metrics import LearningMetrics
+from cluster.telemetry.metrics import ThrottledCounter, record
+from cluster.telemetry.training_metrics import TrainingMetrics, pairs, run_tags
 from tests.cluster.command_line import command
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,7 +38,7 @@ Told = list[tuple[str, float, dict[str, str]]]
 def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     """What this process tells, as if Ray heard it."""
     heard: Told = []
-    for module in (instruments, training):
+    for module in (instruments, training_metrics):
         monkeypatch.setattr(module, "connected", lambda: True)
     monkeypatch.setattr(instruments, "instrument", lambda name: lambda value, tags: heard.append((name, value, tags)))
     return heard
@@ -73,8 +75,8 @@ def test_every_metric_is_told_somewhere_and_in_the_documentation() -> None:
 
 def test_without_ray_nothing_is_told_and_ray_is_not_loaded() -> None:
     code = (
-        "import sys\nfrom cluster.telemetry.instruments import Count, tell\n"
-        "tell('pyrite_host_copies', 3, {'host': 'a'})\nCount('pyrite_pool_judgements_total', {}).add(5)\n"
+        "import sys\nfrom cluster.telemetry.metrics import ThrottledCounter, record\n"
+        "record('pyrite_host_copies', 3, {'host': 'a'})\nThrottledCounter('pyrite_pool_judgements_total', {}).add(5)\n"
         "print('LOADED', 'ray' in sys.modules)"
     )
     assert "LOADED False" in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
@@ -82,15 +84,15 @@ def test_without_ray_nothing_is_told_and_ray_is_not_loaded() -> None:
 
 def test_numbers_that_are_none_are_not_told(told: Told) -> None:
     tags = {"study": "s", "method": "m"}
-    tell("pyrite_training_loss_value", float("nan"), tags)
-    tell("pyrite_training_steps_total", 0, tags)
+    record("pyrite_training_loss_value", float("nan"), tags)
+    record("pyrite_training_steps_total", 0, tags)
     assert not told
-    tell("pyrite_training_loss_value", 0.0, {"study": "étude", "method": "m"})
+    record("pyrite_training_loss_value", 0.0, {"study": "étude", "method": "m"})
     assert told == [("pyrite_training_loss_value", 0.0, {"study": "\\xe9tude", "method": "m"})]
 
 
 def test_a_count_is_told_seldom_and_whole(told: Told) -> None:
-    count = Count("pyrite_pool_judgements_total", {"study": "s", "method": "m"}, every=1e9)
+    count = ThrottledCounter("pyrite_pool_judgements_total", {"study": "s", "method": "m"}, every=1e9)
     for _ in range(1000):
         count.add(2)
     assert [value for _, value, _ in told] == [2]
@@ -100,16 +102,16 @@ def test_a_count_is_told_seldom_and_whole(told: Told) -> None:
 
 
 def test_a_pace() -> None:
-    assert [Pace(1e9).due(), Pace(0).due()] == [True, True]
-    pace = Pace(1e9)
-    assert [pace.due() for _ in range(3)] == [True, False, False]
+    assert [Throttle(1e9).due(), Throttle(0).due()] == [True, True]
+    throttle = Throttle(1e9)
+    assert [throttle.due() for _ in range(3)] == [True, False, False]
 
 
 def test_looking_goes_on_until_the_end() -> None:
     seen: list[int] = []
 
     def interrupted() -> None:
-        with looking(lambda: seen.append(1), every=0.001):
+        with poll(lambda: seen.append(1), every=0.001):
             while len(seen) < 3:
                 pass
             raise KeyError
@@ -118,7 +120,7 @@ def test_looking_goes_on_until_the_end() -> None:
         interrupted()
     ended = len(seen)
     assert ended >= 4
-    with looking(lambda: seen.append(1), every=1e9):
+    with poll(lambda: seen.append(1), every=1e9):
         pass
     assert len(seen) == ended + 1
 
@@ -207,12 +209,12 @@ def episode(agent: str, reward: float, **shares: float) -> dict[str, Any]:
 def test_a_learning_tells_reward_and_shares(told: Told) -> None:
     rows = [episode("random", 0.0, bm25=0.5, random=0.5), episode("learned", 9.0)]
     metrics = LearningMetrics("agent", known=1, every=1e9)
-    metrics.tell(rows)
+    metrics.record(rows)
     rows += [episode("learned", 1.0, bm25=1.0, random=0.0) for _ in range(32)]
-    metrics.tell(rows)
+    metrics.record(rows)
     assert total(told, "pyrite_learning_episodes_total") == 1
     told.clear()
-    metrics.tell(rows, last=True)
+    metrics.record(rows, last=True)
     assert all(set(tags) == set(CATALOGUE[name].tags) for name, _, tags in told)
     assert total(told, "pyrite_learning_episodes_total") == 32
     assert total(told, "pyrite_learning_steps_total") == 320

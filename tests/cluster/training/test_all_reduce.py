@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from cluster.training import all_reduce
 from cluster.training.all_reduce import AllReduce, add_up, share_of
-from cluster.training.attach import crew
+from cluster.training.attach import attach_workers
 from cluster.training.index import SharedIndex
 from cluster.training.sharding import Sharded
 from cluster.training.validation import SharedEvaluation
@@ -28,7 +28,7 @@ from ranking.rankers.ranker import Ranker, linear
 from ranking.sources import Sources
 from ranking.texts import Texts
 from ranking.training import RankerTraining
-from sampling.retrieval.negative_index import Answer
+from sampling.retrieval.live_index import Answer
 
 STEPS = 24
 
@@ -173,7 +173,7 @@ def sharded(sources: Sources, candidates: Candidates) -> dict[str, Any]:
 def bad_sharding(sources: Sources, candidates: Candidates) -> str:
     training = plain(sources, candidates)
     try:
-        crew({"resources": {"shard": True}})(training, None)  # type: ignore[arg-type]
+        attach_workers({"resources": {"shard": True}})(training, None)  # type: ignore[arg-type]
     except BadInput as error:
         return str(error)
     return ""

@@ -25,7 +25,7 @@ from sampling.guard import Guard
 from sampling.policies.fixed import Fixed
 from sampling.policies.mixture import Mixture
 from sampling.retrieval.dense import Dense, Refresh
-from sampling.retrieval.negative_index import Answer, LocalIndex
+from sampling.retrieval.live_index import Answer, LocalIndex
 from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
 from sampling.selection.top import Top

@@ -1,4 +1,4 @@
-"""What the learning of an agent tells."""
+"""Records the metrics of an agent that learns."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cluster.telemetry.instruments import EVERY, Pace, tell
+from cluster.output.throttle import Throttle
+from cluster.telemetry.metrics import EVERY, record
 
 LAST = 32
-"""Episodes whose mean is told."""
+"""Episodes whose mean is recorded."""
 SHARE = "share:"
 
 
@@ -19,33 +20,33 @@ class LearningMetrics:
     Args:
         study: name of the learning.
         known: episodes that had ended before, which are not counted.
-        every: seconds between two tellings.
+        every: seconds between two records.
     """
 
     def __init__(self, study: str, known: int = 0, every: float = EVERY) -> None:
-        self.study, self._known, self._pace = study, known, Pace(every)
+        self.study, self._known, self._throttle = study, known, Throttle(every)
 
-    def tell(self, rows: Sequence[Mapping[str, Any]], last: bool = False) -> None:
-        """Tell how it goes, if it is time.
+    def record(self, rows: Sequence[Mapping[str, Any]], last: bool = False) -> None:
+        """Record how it goes, if it is time.
 
         Args:
             rows: of all episodes that have ended (`cluster.output.episodes.row`).
-            last: it has ended: tell it now.
+            last: it has ended: record it now.
         """
-        if not self._pace.due() and not last:
+        if not self._throttle.due() and not last:
             return
         fresh, self._known = rows[self._known :], len(rows)
         for agent in dict.fromkeys(str(row["agent"]) for row in rows):
             ended = [row for row in fresh if row["agent"] == agent]
             tags = {"study": self.study, "agent": agent}
-            tell("pyrite_learning_episodes_total", len(ended), tags)
-            tell("pyrite_learning_steps_total", sum(row["steps"] for row in ended), tags)
+            record("pyrite_learning_episodes_total", len(ended), tags)
+            record("pyrite_learning_steps_total", sum(row["steps"] for row in ended), tags)
             recent = [row for row in rows if row["agent"] == agent][-LAST:]
-            tell("pyrite_learning_return_value", _mean(recent, "return"), tags)
-            tell("pyrite_learning_validation_value", _mean(recent, "validation"), tags)
+            record("pyrite_learning_return_value", _mean(recent, "return"), tags)
+            record("pyrite_learning_validation_value", _mean(recent, "validation"), tags)
             for name in dict.fromkeys(key for row in recent for key in row if key.startswith(SHARE)):
                 action = {**tags, "action": name.removeprefix(SHARE)}
-                tell("pyrite_learning_action_ratio", _mean(recent, name), action)
+                record("pyrite_learning_action_ratio", _mean(recent, name), action)
 
 
 def _mean(rows: Sequence[Mapping[str, Any]], name: str) -> float:

@@ -1,4 +1,4 @@
-"""What the training of a ranker tells."""
+"""Records the metrics of a ranker that trains."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from cluster.config.compose import CHOICES
-from cluster.telemetry.instruments import EVERY, connected, looking, tell
+from cluster.output.throttle import poll
+from cluster.telemetry.metrics import EVERY, connected, record
 
 if TYPE_CHECKING:
     from ranking.training import RankerTraining
@@ -40,23 +41,23 @@ def run_tags(place: str, config: Mapping[str, Any]) -> dict[str, str]:
 def watched(
     staged: StagedTraining, tags: Mapping[str, str] | None, measure: str, every: float = EVERY
 ) -> Iterator[None]:
-    """Tell how a training goes while it does.
+    """Record how a training goes while it runs.
 
     Args:
         staged: that trains.
-        tags: of the run; None tells nothing.
+        tags: of the run; None records nothing.
         measure: the validation measure's name.
-        every: seconds between two looks.
+        every: seconds between two records.
     """
     if tags is None or not connected():
         yield
         return
-    with looking(TrainingMetrics(staged, tags, measure), every):
+    with poll(TrainingMetrics(staged, tags, measure), every):
         yield
 
 
 class TrainingMetrics:
-    """Looks at a training from outside: it counts no step itself, and sees what was done since the last look.
+    """Reads a training from outside, and counts the steps that were made since it last did.
 
     Args:
         staged: that trains. Steps that it has made already, before an interrupt, are not counted.
@@ -70,21 +71,21 @@ class TrainingMetrics:
         self._step = self._training.step
 
     def __call__(self) -> None:
-        """Look, and tell."""
+        """Read the training, and record its metrics."""
         self._count()
         if self.staged.training is not self._training:  # the next stage has begun
             self._training, self._step = self.staged.training, 0
             self._count()
         training = self._training
-        tell("pyrite_training_loss_value", training.running_loss, self.tags)
+        record("pyrite_training_loss_value", training.running_loss, self.tags)
         if training.validations:
             measured = {**self.tags, "measure": self.measure}
-            tell("pyrite_training_validation_value", training.validations[-1], measured)
+            record("pyrite_training_validation_value", training.validations[-1], measured)
 
     def _count(self) -> None:
         training, before, now = self._training, self._step, self._training.step
-        tell("pyrite_training_steps_total", now - before, self.tags)
-        tell("pyrite_training_pairs_total", pairs(training, now) - pairs(training, before), self.tags)
+        record("pyrite_training_steps_total", now - before, self.tags)
+        record("pyrite_training_pairs_total", pairs(training, now) - pairs(training, before), self.tags)
         self._step = now
 
 
