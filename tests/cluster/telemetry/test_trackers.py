@@ -71,7 +71,7 @@ def test_numbers_parameters_and_status_are_read_back(
     following = tracking(tracker(), f"{scheme}{out}", said)
     following.begin(RUN)
     for step in (1, 2, 3):
-        following.tell(RUN.name, step, numbers(step))
+        following.log(RUN.name, step, numbers(step))
     following.end(RUN.name, "done", FINAL | {"diverged": float("nan")})
     following.close()
     assert not said
@@ -103,7 +103,7 @@ def test_a_run_that_is_interrupted_or_lost_is_there_once(
         first.begin(RUN)
         for step in attempt:
             log.reached(RUN.name, step, numbers(step))
-            first.tell(RUN.name, step, numbers(step))
+            first.log(RUN.name, step, numbers(step))
     first.close()
     first.events.flush()
     (interrupted,) = read(out)[RUN.name]
@@ -112,7 +112,7 @@ def test_a_run_that_is_interrupted_or_lost_is_there_once(
     second = tracking(tracker(), place)
     second.begin(RUN)
     for step in (4, 5):
-        second.tell(RUN.name, step, numbers(step))
+        second.log(RUN.name, step, numbers(step))
     second.end(RUN.name, "done", FINAL)
     second.close()
     (run,) = read(out)[RUN.name]
@@ -133,12 +133,12 @@ class Recorder(Tracker):
     def begin(self, run: Run) -> None:
         self.calls.append(("begin", run.name))
 
-    def tell(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
+    def log(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
         if self._wait is not None:
             self._wait.wait()
         if self._fail:
             raise ConnectionError("the server\nis gone")
-        self.calls.append(("tell", name, step))
+        self.calls.append(("log", name, step))
 
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:
         self.calls.append(("end", name, status))
@@ -151,12 +151,12 @@ def test_a_tracker_that_fails_is_said_once_and_stops_no_other(tmp_path: Path) ->
     following = Tracking([failing, sound], events, said.append, {})
     for name in ("a", "b"):
         following.begin(Run(name))
-        following.tell(name, 1, {})
+        following.log(name, 1, {})
         following.end(name, "done", {})
     following.close()
     assert said == ["tracking by Recorder has stopped: is gone"]
     assert failing.calls == [("open",), ("begin", "a")]
-    each = [[("begin", name), ("tell", name, 1), ("end", name, "done")] for name in ("a", "b")]
+    each = [[("begin", name), ("log", name, 1), ("end", name, "done")] for name in ("a", "b")]
     assert sound.calls == [("open",), *each[0], *each[1]]
     assert [event["event"] for event in EventLog.read(events.storage)] == ["tracking stopped"]
 
@@ -165,10 +165,10 @@ def test_a_run_that_a_search_has_twice_at_a_time_ends_once(tmp_path: Path) -> No
     recorder = Recorder()
     following = Tracking([recorder], EventLog(Storage(str(tmp_path))), lambda line: None, {})
     following.begin(Run("a"))
-    following.tell("a", 1, {})
+    following.log("a", 1, {})
     following.begin(Run("a"))
     following.end("a", "done", {})
-    following.tell("a", 1, {})
+    following.log("a", 1, {})
     following.end("a", "done", {})
     following.close()
     assert recorder.calls[-2:] == [("begin", "a"), ("end", "a", "done")]
@@ -181,12 +181,12 @@ def test_nobody_waits_for_a_slow_tracker(tmp_path: Path) -> None:
     following = Tracking([slow], EventLog(Storage(str(tmp_path))), lambda line: None, {})
     following.begin(Run("a"))
     for step in range(1, 100):
-        following.tell("a", step, {})
-    assert not [call for call in slow.calls if call[0] == "tell"]
+        following.log("a", step, {})
+    assert not [call for call in slow.calls if call[0] == "log"]
     answers.set()
     following.close()
     assert slow.calls[-1] == ("end", "a", "interrupted")
-    assert [call[2] for call in slow.calls if call[0] == "tell"] == list(range(1, 100))
+    assert [call[2] for call in slow.calls if call[0] == "log"] == list(range(1, 100))
 
 
 @pytest.mark.timeout(60)
@@ -196,7 +196,7 @@ def test_one_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.
     never = threading.Event()
     following = Tracking([Recorder(wait=never)], EventLog(Storage(str(tmp_path))), said.append, {})
     following.begin(Run("a"))
-    following.tell("a", 1, {})
+    following.log("a", 1, {})
     following.close()
     assert said == ["tracking was given up: a tracker does not answer"]
     never.set()
