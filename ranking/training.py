@@ -34,10 +34,12 @@ class Batch:
     Args:
         queries: int64 [b].
         positives: int32 [b].
+        whole: the batch that these pairs are a part of; None where they are all of it.
     """
 
     queries: NDArray[np.int64]
     positives: NDArray[np.int32]
+    whole: Batch | None = None
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -45,6 +47,10 @@ class Batch:
     def take(self, rows: NDArray[np.integer]) -> Batch:
         """Some of the pairs."""
         return Batch(self.queries[rows], self.positives[rows])
+
+    def part(self, rows: NDArray[np.integer]) -> Batch:
+        """Some of the pairs, which remember the batch that they are a part of."""
+        return Batch(self.queries[rows], self.positives[rows], self.whole or self)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class Picks(Selector):
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> CandidateBatch:
-        candidates = function.top(batch.queries, self.documents, rng)
+        candidates = function.top(batch, self.documents, rng)
         places = self.places[: len(batch), :count]
         before = np.tri(places.shape[1], k=-1, dtype=bool)
         again = ((places[:, :, None] == places[:, None, :]) & before).any(axis=2)

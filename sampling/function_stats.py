@@ -43,5 +43,6 @@ class FunctionStats:
     batches: int = 0
     wanted: int = 0
     missing: int = 0
+    fallback: int = 0
     positive: RunningStats = field(default_factory=RunningStats)
     negative: RunningStats = field(default_factory=RunningStats)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.errors import BadInput
+from sampling.filtered import FilteredFunction, RelevantPairs, check_selected
 from sampling.function_stats import FunctionStats, RunningStats
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
@@ -47,13 +49,18 @@ class Sampler:
         self._assigned: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self._last: tuple[Batch, RankerTraining] | None = None
         self._selections: list[tuple[NDArray[np.intp], NDArray[np.intp], Batch, CandidateBatch]] = []
+        self._given = 0  # negatives of the epoch so far
         self._started = False
         self._learned: dict[str, Any] = {}  # loaded, put back after `start_run` of the parts
 
     def negatives(self, batch: Batch, training: RankerTraining) -> NDArray[np.int32]:
         """Document indices [b, count], −1 where a query fell short.
 
-        Never a document judged relevant for its query.
+        Never a document that is judged relevant for its query, and none twice for one query: functions are seen by
+        the selector without those (`FilteredFunction`), and what it picks is checked.
+
+        Raises:
+            BadInput: where the selector picked what it may not.
         """
         if not self._started:
             self._start_run(training)
@@ -65,17 +72,22 @@ class Sampler:
             stats.batches += bool(counts.any())
             for count in np.unique(counts[counts > 0]):
                 rows = np.flatnonzero(counts == count)
-                part = batch if len(rows) == len(batch) else batch.take(rows)
-                offer = self.selector.select(part, function, int(count), training, self.rng)
+                part = batch if len(rows) == len(batch) else batch.part(rows)
                 first = (assigned[rows] < index).sum(1)[:, None]  # a function's negatives stand together
+                offered = FilteredFunction(function, self._relevant, negatives[rows, : first.max()])
+                selected = self.selector.select(part, offered, int(count), training, self.rng)
+                check_selected(selected, part, offered, int(count), type(self.selector).__name__, name)
                 columns = first + np.arange(count)
-                negatives[rows[:, None], columns[:, : offer.documents.shape[1]]] = offer.documents
-                self._selections.append((rows, columns, part, offer))
+                negatives[rows[:, None], columns[:, : selected.documents.shape[1]]] = selected.documents
+                self._selections.append((rows, columns, part, selected))
+                stats.fallback += offered.fallback(selected.documents)
                 stats.wanted += len(rows) * int(count)
                 stats.missing += int(np.count_nonzero(negatives[rows[:, None], columns] < 0))
+        self._given += int(np.count_nonzero(negatives >= 0))
         return negatives
 
     def _start_run(self, training: RankerTraining) -> None:
+        self._relevant = RelevantPairs(training.encoded.judgements, len(training.encoded.documents))
         for name, function in self.functions.items():
             if self._learned.get("functions", {}).get(name):
                 function.load_state_dict(self._learned["functions"][name])
@@ -87,7 +99,11 @@ class Sampler:
         self._started = True
 
     def observe(self, negatives: NDArray[np.int32], step: UpdateResult) -> None:
-        """Note how the ranker scored what it was shown last, and let policy, selector and functions learn from it."""
+        """Note how the ranker scored what it was shown last, and let policy, selector and functions learn from it.
+
+        Raises:
+            BadInput: at the end of an epoch in which no query had a negative.
+        """
         self.trace.add(list(self.functions.values()), self._assigned, negatives, step.scores)
         for index, stats in enumerate(self.stats.values()):
             own = self._assigned == index
@@ -97,12 +113,25 @@ class Sampler:
         if self._last is not None:
             (batch, training), self._last = self._last, None
             self.policy.observe(batch, negatives, step, training, self.rng)
-            for rows, columns, part, offer in self._selections:
-                of_offer = step.scores[rows[:, None], 1 + columns]
-                of_part = replace(step, scores=np.concatenate([step.scores[rows, :1], of_offer], 1))
-                self.selector.observe(part, offer, of_part, training, self.rng)
+            for rows, columns, part, selected in self._selections:
+                of_selected = step.scores[rows[:, None], 1 + columns]
+                of_part = replace(step, scores=np.concatenate([step.scores[rows, :1], of_selected], 1))
+                self.selector.observe(part, selected, of_part, training, self.rng)
             for function in self.functions.values():
                 function.after_update(training)
+            if training.epoch_over:
+                self._check_epoch(training)
+
+    def _check_epoch(self, training: RankerTraining) -> None:
+        """Refuse to go on after an epoch in which no query had a negative: a loss of nothing is always 0."""
+        given, self._given = self._given, 0
+        if not given and not training.diverged:
+            raise BadInput(
+                f"no query had a negative in the whole epoch ({type(self.selector).__name__} over "
+                f"{', '.join(self.functions)})",
+                "function",
+                "is `depth` large enough, the guard not too strict, and does the run have the training queries?",
+            )
 
     def traced(self) -> dict[str, NDArray[Any]]:
         """What each update was shown, by step: see `Trace`."""
@@ -120,7 +149,7 @@ class Sampler:
                 "batches": stats.batches,
                 "negatives": stats.wanted - stats.missing,
                 "missing": stats.missing,
-                "fallback": self.functions[name].fallback,
+                "fallback": stats.fallback,
                 "guarded": self.guarded.get(name, 0) + self.functions[name].guarded,
                 **stats.positive.row("positive"),
                 **stats.negative.row("negative"),
@@ -142,6 +171,7 @@ class Sampler:
             "rng": self.rng.bit_generator.state,
             "stats": {name: asdict(stats) for name, stats in self.stats.items()},
             "trace": self.trace.arrays(),
+            "given": self._given,
             **learned,
         }
 
@@ -154,6 +184,7 @@ class Sampler:
         for name, values in state["stats"].items():
             running = {key: RunningStats(**values[key]) for key in ("positive", "negative")}
             self.stats[name] = FunctionStats(**(values | running))
+        self._given = state.get("given", 0)
         if "trace" in state:
             self.trace.load(state["trace"])
         self._learned = {part: state[part] for part in ("policy", "selector", "functions") if part in state}

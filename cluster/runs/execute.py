@@ -34,7 +34,7 @@ from ranking.labels import labels_of
 from ranking.rankers.cascade import Cascade
 from ranking.rankers.ranker import Ranker
 from ranking.splits import Split
-from ranking.training import OptimizerFactory, RankerTraining
+from ranking.training import Batch, OptimizerFactory, RankerTraining
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.dense import Dense
 from sampling.retrieval.random import RandomFunction
@@ -270,9 +270,9 @@ def _held_out(config: dict[str, Any], encoded: EncodedCollection, split: Split) 
         return None
     function = RandomFunction()
     function.prepare(encoded, None)
-    negatives = function.sample(split.dev, count, np.random.default_rng(0)).documents
     relevant = encoded.judgements.relevant()
     positives = relevant.documents[relevant.offsets[split.dev]]
+    negatives = function.sample(Batch(split.dev, positives), count, np.random.default_rng(0)).documents
     return HeldOut(encoded, split.dev, np.concatenate([positives[:, None], negatives], 1))
 
 

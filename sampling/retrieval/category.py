@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,9 @@ from ranking.labels import labels_of
 from ranking.ranked_lists import RankedLists
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.retrieval.ranked import draw_positions, skip_excluded
+
+if TYPE_CHECKING:
+    from ranking.training import Batch
 
 Places = NDArray[np.int64]
 SUBCATEGORY, CATEGORY, OUTSIDE = "same subcategory", "same category", "other categories"
@@ -26,7 +28,7 @@ class CategoryFunction(RetrievalFunction):
     category alone has all of the category's in the second. Documents without a category are outside of every one.
 
     Where a query's region has fewer documents than are asked for, all of them are given and the rest is drawn from
-    the next of `regions`. What came so is counted in `fallback`.
+    the next of `regions`, which is its `tier`.
 
     A subclass names its `regions`, its own first.
     """
@@ -34,7 +36,6 @@ class CategoryFunction(RetrievalFunction):
     regions: tuple[str, str, str]
 
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
-        self.fallback = 0
         documents = labels_of(encoded.documents, "function").astype(np.int64)
         queries = encoded.queries.labels
         assert queries is not None
@@ -64,9 +65,10 @@ class CategoryFunction(RetrievalFunction):
         }
         self._regions = [_Region(relevant, *bounds[name]) for name in self.regions]
 
-    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
-        queries = np.asarray(queries)
+    def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        queries = batch.queries
         documents = np.full((len(queries), count), -1, np.int32)
+        tier = np.zeros(documents.shape, np.int8)
         missing = np.full(len(queries), count)
         for step, region in enumerate(self._regions):
             short = np.flatnonzero(missing)
@@ -76,19 +78,13 @@ class CategoryFunction(RetrievalFunction):
                 places, there = region.draw(queries[rows], int(wanted), rng)
                 found = np.where(there, self.order[np.where(there, places, 0)], -1)
                 documents[rows, count - wanted :] = found
+                tier[rows, count - wanted :] = step
                 given = there.sum(1)
                 missing[rows] -= given
-                self.fallback += int(given.sum()) if step else 0
-        return CandidateBatch(documents, np.full(documents.shape, np.nan, np.float32))
+        return CandidateBatch(documents, np.full(documents.shape, np.nan, np.float32), tier=tier)
 
-    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
-        return self.sample(queries, count, rng)  # a region has no order
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"fallback": self.fallback}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.fallback = state["fallback"]
+    def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        return self.sample(batch, count, rng)  # a region has no order
 
 
 class SameSubcategory(CategoryFunction):

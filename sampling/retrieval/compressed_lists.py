@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ranking.ranked_lists import RankedLists
+from ranking.training import Batch, RankerTraining
+from sampling.filtered import FilteredFunction, RelevantPairs
 from sampling.retrieval.function import RetrievalFunction
 from sampling.retrieval.ranked import Ranked
-
-if TYPE_CHECKING:
-    from ranking.training import RankerTraining
 
 
 class CompressedLists(Ranked):
@@ -52,9 +49,13 @@ def compress_lists(
     width = shown if keep is None else min(keep, shown)
     documents = np.full((len(training.encoded.queries), width), -1, np.int32)
     scores = np.full(documents.shape, -np.inf, np.float32)
+    relevant = training.encoded.judgements.relevant()
+    pairs = RelevantPairs(training.encoded.judgements, len(training.encoded.documents))
+    offered = FilteredFunction(function, pairs)
     for start in range(0, len(queries), chunk):
         rows = queries[start : start + chunk]
-        candidates = function.top(rows, shown, rng)
+        batch = Batch(rows, relevant.documents[relevant.offsets[rows]])
+        candidates = offered.top(batch, shown, rng)
         keys = candidates.scores if keep is None else training.score(rows, candidates.documents)
         order = np.argsort(np.where(candidates.documents >= 0, -keys, np.inf), axis=1, kind="stable")[:, :width]
         if keep is None:

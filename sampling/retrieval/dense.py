@@ -22,7 +22,7 @@ from sampling.retrieval.live_index import LocalIndex, NegativeIndex
 from sampling.retrieval.ranked import draw_positions
 
 if TYPE_CHECKING:
-    from ranking.training import RankerTraining
+    from ranking.training import Batch, RankerTraining
 
 MODES = ("never", "sync", "async", "lagged")
 ON_LOST_INDEX = ("wait", "continue")
@@ -154,13 +154,13 @@ class Dense(RetrievalFunction):
         if self.refresh.mode != "never" and training.step % self.refresh.every == 0 and not training.diverged:
             self.service.publish(self.ranker.state_dict(), training.step)
 
-    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
-        lists = self._lists(np.asarray(queries))
-        return _offer(lists, draw_positions(lists.counts, count, rng))
+    def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        lists = self._lists(batch.queries)
+        return _candidates(lists, draw_positions(lists.counts, count, rng))
 
-    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
-        lists = self._lists(np.asarray(queries))
-        return _offer(lists, np.broadcast_to(np.arange(count), (len(queries), count)))
+    def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        lists = self._lists(batch.queries)
+        return _candidates(lists, np.broadcast_to(np.arange(count), (len(batch), count)))
 
     def state_dict(self) -> dict[str, Any]:
         return {"guarded": self.guarded, "index": self.service.state_dict()}
@@ -208,7 +208,7 @@ def _among(documents: NDArray[np.int32], positives: NDArray[np.int32], size: int
     return np.isin(rows + documents, (rows + positives)[positives >= 0])
 
 
-def _offer(lists: RankedLists, places: NDArray[np.integer]) -> CandidateBatch:
+def _candidates(lists: RankedLists, places: NDArray[np.integer]) -> CandidateBatch:
     """The documents at the first so many places [q, count] of each list as its length allows."""
     count = places.shape[1]
     there = (np.arange(count) < lists.counts[:, None]) & bool(lists.documents.shape[1])

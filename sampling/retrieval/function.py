@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,20 +15,23 @@ from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 
 if TYPE_CHECKING:
-    from ranking.training import RankerTraining
+    from ranking.training import Batch, RankerTraining
 
 
 @dataclass(frozen=True)
 class CandidateBatch:
-    """Documents that a retrieval function offers as negatives, none of them judged relevant.
+    """Documents that a retrieval function offers as negatives, or that a selector picked among them.
 
     Args:
         documents: int32 [b, m], −1 where the function has fewer.
         scores: float32 [b, m], the function's own scores; nan where it has none.
+        tier: int8 [b, m], 0 for documents of the function's own place, more for those that it took from further and
+            further away because its own had too few; None where a function has no such thing.
     """
 
     documents: NDArray[np.int32]
     scores: NDArray[np.float32]
+    tier: NDArray[np.int8] | None = field(default=None, kw_only=True)
 
 
 class RetrievalFunction(ABC):
@@ -41,13 +44,11 @@ class RetrievalFunction(ABC):
 
     Args:
         guarded: documents that it dropped by itself as probable false negatives, so far.
-        fallback: documents that it took from elsewhere, so far, where its own place had too few.
         version: of what it ranks by, where that changes during a run; −1 where it doesn't.
         age: steps since the weights behind that version were the ranker's, −1 likewise.
     """
 
     guarded: int = 0
-    fallback: int = 0
     version: int = -1
     age: int = -1
 
@@ -71,12 +72,27 @@ class RetrievalFunction(ABC):
         """
 
     @abstractmethod
-    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
-        """`count` distinct documents drawn uniformly from each query's list."""
+    def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        """`count` distinct documents drawn uniformly from each query's list.
+
+        Relevant documents may be among them: selectors never see those (`sampling.filtered`).
+
+        Args:
+            batch: queries and their positives; `batch.whole` is the training's batch where this is a part of it.
+            count: documents for each query.
+            rng: every random draw comes from it.
+
+        Returns:
+            Documents [b, up to `count`], −1 where the list has fewer.
+        """
 
     @abstractmethod
-    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
-        """The first `count` documents of each query's list."""
+    def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        """The first `count` documents of each query's list, best first; arguments as of `sample`."""
+
+    def excluded(self, batch: Batch, documents: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Which of the documents [b, m] may not be shown for their query, as far as it is known here."""
+        return np.zeros(documents.shape, bool)
 
     def start_run(self, training: RankerTraining) -> None:  # noqa: B027  (most functions do nothing)
         """Called before the first batch, and after `load_state_dict`."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from numpy.typing import NDArray
 
 from ranking.encoding import EncodedCollection
 from ranking.ranked_lists import RankedLists
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.retrieval.ranked import draw_positions, skip_excluded
+
+if TYPE_CHECKING:
+    from ranking.training import Batch
 
 
 class RandomFunction(RetrievalFunction):
@@ -23,11 +27,12 @@ class RandomFunction(RetrievalFunction):
         rank = np.arange(len(relevant.documents)) - np.repeat(relevant.offsets[:-1], np.diff(relevant.offsets))
         self.before = relevant.documents - rank
 
-    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
-        counts = self.size - (self.offsets[np.asarray(queries) + 1] - self.offsets[queries])
+    def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        queries = batch.queries
+        counts = self.size - (self.offsets[queries + 1] - self.offsets[queries])
         moved = skip_excluded(draw_positions(counts, count, rng), self.before, self.offsets, queries)
         documents = np.where(np.arange(count) < counts[:, None], moved, -1).astype(np.int32)
         return CandidateBatch(documents, np.full(documents.shape, np.nan, np.float32))
 
-    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
-        return self.sample(queries, count, rng)  # any order is as random as another
+    def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        return self.sample(batch, count, rng)  # any order is as random as another

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,9 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+
+if TYPE_CHECKING:
+    from ranking.training import Batch
 
 
 class Ranked(RetrievalFunction):
@@ -32,16 +37,16 @@ class Ranked(RetrievalFunction):
         self.lists = lists
         self.counts = lists.counts
 
-    def sample(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
-        counts = self.counts[queries]
+    def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        counts = self.counts[batch.queries]
         places = draw_positions(counts, count, rng)
-        return self._offer(queries, places, np.arange(count) < counts[:, None])
+        return self._candidates(batch.queries, places, np.arange(count) < counts[:, None])
 
-    def top(self, queries: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
-        places = np.broadcast_to(np.arange(count), (len(queries), count))
-        return self._offer(queries, places, places < self.counts[queries][:, None])
+    def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        places = np.broadcast_to(np.arange(count), (len(batch), count))
+        return self._candidates(batch.queries, places, places < self.counts[batch.queries][:, None])
 
-    def _offer(
+    def _candidates(
         self, queries: NDArray[np.integer], places: NDArray[np.integer], there: NDArray[np.bool_]
     ) -> CandidateBatch:
         rows, places = np.asarray(queries)[:, None], np.where(there, places, 0)

@@ -85,7 +85,7 @@ class Adversarial(Selector):
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> Drawn:
-        candidates = function.sample(batch.queries, max(self.candidates, count), rng)
+        candidates = function.sample(batch, max(self.candidates, count), rng)
         logits = (
             score_candidates(self.generator, training.encoded, batch.queries, candidates.documents) / self.temperature
         )

@@ -38,7 +38,7 @@ class Dynamic(Selector):
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> CandidateBatch:
-        candidates = function.sample(batch.queries, max(self.candidates, count), rng)
+        candidates = function.sample(batch, max(self.candidates, count), rng)
         scores = training.score(batch.queries, candidates.documents)
         ordered = pick(candidates, scores, candidates.documents.shape[1])
         # The largest of log λ^k plus Gumbel noise are a draw without replacement (Gumbel-top-k).

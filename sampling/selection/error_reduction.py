@@ -39,7 +39,7 @@ class ErrorReduction(Selector):
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> CandidateBatch:
-        candidates = function.sample(batch.queries, max(self.candidates, count), rng)
+        candidates = function.sample(batch, max(self.candidates, count), rng)
         # The positive stands first: a softmax shares out probability among it and the candidates.
         together = np.concatenate([batch.positives[:, None], candidates.documents], axis=1)
         probability = training.probabilities(batch.queries, together)[:, 1:].astype(np.float64)

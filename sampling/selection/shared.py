@@ -19,7 +19,7 @@ DRAWS = 8
 class Shared(Selector):
     """Every query of a batch is shown the same documents, to which each query's list gives its part.
 
-    A ranker reads them once for all queries, so that many cost little. Documents judged relevant for a query are left
+    A ranker reads them once for all queries, so that many cost little. Documents that are relevant for a query are left
     out of its own. What depends on the query, as category functions do, is kept by the batch and not by each query.
     """
 
@@ -33,11 +33,11 @@ class Shared(Selector):
     ) -> CandidateBatch:
         drawn = np.zeros(0, np.int32)
         for _ in range(DRAWS):
-            more = function.sample(batch.queries, -(-count // len(batch)), rng).documents
+            more = function.sample(batch, -(-count // len(batch)), rng).documents
             drawn = np.unique(np.concatenate([drawn, more[more >= 0]]))
             if len(drawn) >= count:
                 drawn = rng.choice(drawn, count, replace=False)
                 break
         documents = np.broadcast_to(drawn, (len(batch), len(drawn)))
-        relevant = training.encoded.judgements.are_relevant(batch.queries, documents)
-        return CandidateBatch(np.where(relevant, -1, documents), np.full(documents.shape, np.nan, np.float32))
+        out = function.excluded(batch, documents)
+        return CandidateBatch(np.where(out, -1, documents), np.full(documents.shape, np.nan, np.float32))

@@ -24,4 +24,4 @@ class Top(Selector):
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> CandidateBatch:
-        return function.top(batch.queries, count, rng)
+        return function.top(batch, count, rng)

@@ -24,4 +24,4 @@ class Uniform(Selector):
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> CandidateBatch:
-        return function.sample(batch.queries, count, rng)
+        return function.sample(batch, count, rng)

@@ -159,7 +159,7 @@ class NotingSelector(Noting, Selector):
     def select(
         self, batch: Batch, function: RetrievalFunction, count: int, training: RankerTraining, rng: np.random.Generator
     ) -> CandidateBatch:
-        self.offers = [*getattr(self, "offers", []), function.top(batch.queries, 1, rng)]
+        self.offers = [*getattr(self, "offers", []), function.top(batch, 1, rng)]
         self.calls.append(("select", batch.queries.tolist()))
         return self.offers[-1]
 

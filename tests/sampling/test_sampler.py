@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ranking.checkpoint import from_bytes, to_bytes
-from ranking.encoding import EncodedCollection
+from ranking.encoding import EncodedCollection, Judgements
 from ranking.errors import BadInput
 from ranking.ranked_lists import stack_lists
 from ranking.sources import Sources
@@ -28,10 +29,16 @@ from sampling.selection.dynamic import Dynamic
 from sampling.selection.error_reduction import ErrorReduction
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
+from tests.sampling.batches import batch_of
 
 
 class Hash:
-    """A training whose scores are a hash of the documents, never the same for two."""
+    """A training whose scores are a hash of the documents, never the same for two; no judgements unless given."""
+
+    def __init__(self, encoded: EncodedCollection | None = None) -> None:
+        nothing = Judgements(np.zeros(4, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
+        self.encoded = encoded or SimpleNamespace(documents=range(1000), judgements=nothing)
+        self.epoch_over = self.diverged = False
 
     def score(self, queries: Any, documents: np.ndarray) -> np.ndarray:
         return np.where(documents < 0, -np.inf, (documents * 7919) % 1009).astype(np.float32)
@@ -52,10 +59,6 @@ def listed(lists: list[list[int]]) -> RetrievalFunction:
     pairs = [(np.array(documents, int), -np.arange(len(documents), dtype=float)) for documents in lists]
     function.prepare(None, stack_lists(pairs, 4))  # type: ignore[arg-type]
     return function
-
-
-def batch_of(*queries: int) -> Batch:
-    return Batch(np.array(queries), np.zeros(len(queries), np.int32))
 
 
 def step(scores: list[list[float]]) -> UpdateResult:
@@ -153,7 +156,7 @@ def test_state_saved_and_restored_gives_the_same_draws(
     def draw(one: Sampler, times: int) -> list[list[list[int]]]:
         drawn = []
         for _ in range(times):
-            negatives = one.negatives(batch_of(0, 1, 2, 1), Hash())  # type: ignore[arg-type]
+            negatives = one.negatives(batch_of(0, 1, 2, 1), Hash(encoded))  # type: ignore[arg-type]
             one.observe(negatives, UpdateResult(0, 0, np.ones((4, 4), np.float32) * len(drawn)))
             drawn.append(negatives.tolist())
         return drawn
@@ -211,14 +214,13 @@ def test_a_judged_relevant_document_is_never_a_negative_nor_one_shown_twice(
     one = Sampler(Mixture(per=per), functions, selector, count, np.random.default_rng(seed))
     for queries in ([0, 1, 2], [2], [1, 1, 0, 0, 2]):
         batch = batch_of(*queries)
-        negatives = one.negatives(batch, Hash())  # type: ignore[arg-type]
+        negatives = one.negatives(batch, Hash(encoded))  # type: ignore[arg-type]
         assert negatives.shape == (len(queries), count)
         assert negatives.dtype == np.int32
         for query, row in zip(queries, negatives.tolist(), strict=True):
             there = [document for document in row if document >= 0]
             relevant = {document for document, grade in judged[query].items() if grade > 0}
-            if per != "negative":  # two functions may candidates the same one
-                assert len(set(there)) == len(there)
+            assert len(set(there)) == len(there)
             assert not set(there) & relevant
             assert max(there, default=0) < size
             if len(there) < count and selector.__class__ is not Top and per != "negative":

@@ -13,6 +13,7 @@ from ranking.checkpoint import from_bytes, to_bytes
 from ranking.objectives.self_involvement import JointSIR, SequentialSIR
 from ranking.ranked_lists import stack_lists
 from ranking.training import RankerTraining
+from sampling.filtered import FilteredFunction, RelevantPairs
 from sampling.policies.fixed import Fixed
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.compressed_lists import CompressedLists, compress_lists
@@ -20,6 +21,7 @@ from sampling.sampler import Sampler
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
 from sampling.staged_training import StagedTraining
+from tests.sampling.batches import batch_of
 
 Assemble = Callable[[], tuple[RankerTraining, Sampler]]
 
@@ -46,9 +48,10 @@ def assemble(tiny_training: Callable[..., RankerTraining]) -> Callable[..., Asse
 def test_lists_keep_what_the_ranker_scores_highest(assemble: Callable[..., Assemble]) -> None:
     training, sampler = assemble(SequentialSIR([4, 3]))()
     function = sampler.functions["bm25"]
+    offered = FilteredFunction(function, RelevantPairs(training.encoded.judgements, 12))
     compressed = compress_lists(function, training, np.arange(4), 6, 3, np.random.default_rng(0), chunk=3)
     for query in range(4):
-        shown = function.top(np.array([query]), 6, np.random.default_rng(0)).documents[0]
+        shown = offered.top(batch_of(query), 6, np.random.default_rng(0)).documents[0]
         shown = shown[shown >= 0]
         scores = training.score(np.array([query]), shown[None])[0]
         expected = shown[np.argsort(-scores, kind="stable")][:3]
@@ -61,9 +64,10 @@ def test_a_pick_at_random_hands_all_on_to_draw_from(assemble: Callable[..., Asse
     training, sampler = assemble(SequentialSIR([4, 3]))()
     function = sampler.functions["bm25"]
     compressed = compress_lists(function, training, np.arange(4), 6, None, np.random.default_rng(0))
-    head = function.top(np.arange(4), 6, np.random.default_rng(0)).documents
+    offered = FilteredFunction(function, RelevantPairs(training.encoded.judgements, 12))
+    head = offered.top(batch_of(np.arange(4)), 6, np.random.default_rng(0)).documents
     assert compressed.lists.documents[:4].tolist() == head.tolist()
-    assert compressed.counts.tolist() == [6, 6, 6, 5, 0, 0, 0, 0]
+    assert compressed.counts.tolist() == [6, 6, 6, 4, 0, 0, 0, 0]
 
 
 def weights(staged: StagedTraining) -> dict[str, torch.Tensor]:
@@ -106,7 +110,7 @@ def test_later_stages_are_trained_on_compressed_lists(assemble: Callable[..., As
     staged.fit(lambda training: None)
     rows = staged.report()
     assert [(row["stage"], row["function"]) for row in rows] == [(0, "bm25"), (1, "bm25"), (2, "bm25")]
-    # Five examples in each of two epochs; 6, 3 and 2 negatives each, of which the fourth query lacks one of 6.
+    # Five examples in each of two epochs; 6, 3 and 2 negatives each; one query has four of its six.
     assert [row["negatives"] for row in rows] == [60 - rows[0]["missing"], 30, 20]
     assert isinstance(staged.sampler.functions["bm25"], CompressedLists)
     assert (staged.steps + staged.training.step, staged.epochs) == (18, 4)

@@ -101,7 +101,7 @@ def test_a_run_takes_its_negatives_from_it(own: list[str], folder: Path) -> None
     training, sampler = assemble(config, Artifacts().parts(config), 0)
     batch = training.next_batch()
     negatives = sampler.negatives(batch, training)
-    nearest = sampler.functions["tfidf"].top(batch.queries, 6, np.random.default_rng(0)).documents
+    nearest = sampler.functions["tfidf"].top(batch, 6, np.random.default_rng(0)).documents
     assert (negatives >= 0).any()
     for row, own_list in zip(negatives, nearest, strict=True):
         picks = row[row >= 0].tolist()

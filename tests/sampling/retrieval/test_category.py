@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from ranking.checkpoint import from_bytes, to_bytes
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from sampling.retrieval.category import CategoryFunction, OtherCategory, SameCategory, SameSubcategory
+from tests.sampling.batches import batch_of
 
 EncodedOf = Callable[..., EncodedCollection]
 Labels = Sequence[tuple[int, int]]
@@ -99,54 +99,46 @@ def test_a_region_is_given_whole_before_the_next(
     kind: type[CategoryFunction], name: str, count: int, made: EncodedCollection
 ) -> None:
     function, regions = ready(kind, made), regions_of(name, kind)
-    drawn = [function.sample(np.array([ROWS[name]]), count, np.random.default_rng(seed)) for seed in range(20)]
-    fallback = 0
+    drawn = [function.sample(batch_of(ROWS[name]), count, np.random.default_rng(seed)) for seed in range(20)]
     for candidates in drawn:
         assert (candidates.documents.dtype, candidates.scores.dtype) == (np.int32, np.float32)
         assert candidates.documents.shape == candidates.scores.shape == (1, count)
         assert np.isnan(candidates.scores).all()
         left = candidates.documents[0].tolist()
+        assert candidates.tier is not None
+        tier = candidates.tier[0].tolist()
         for place, region in enumerate(regions):
             part, left = left[: len(region)], left[len(region) :]
+            assert tier[: len(part)] == [place] * len(part)
+            tier = tier[len(part) :]
             assert len(set(part)) == len(part)
             assert set(part) <= region
-            fallback += len(part) if place else 0
         assert left == [-1] * (count - sum(map(len, regions)))
-    assert function.fallback == fallback
 
 
 def test_the_fallback_of_a_batch_by_hand(made: EncodedCollection) -> None:
     rows = np.array([ROWS["both"], ROWS["category alone"], ROWS["the last category"], ROWS["both"]])
     function, rng = ready(SameSubcategory, made), np.random.default_rng(0)
-    candidates = function.sample(rows, 3, rng)
+    candidates = function.sample(batch_of(rows), 3, rng)
     # Of three each: 2 in the subcategory and 1 beside; 3 of the category; 1 and then 2 from anywhere; as the first.
-    assert function.fallback == 1 + 3 + 2 + 1
+    assert candidates.tier is not None
+    assert candidates.tier.tolist() == [[0, 0, 1], [1, 1, 1], [0, 2, 2], [0, 0, 1]]
     for row in (0, 3):
         assert set(candidates.documents[row, :2].tolist()) == {0, 8}
         assert candidates.documents[row, 2] in {4, 6}
     assert set(candidates.documents[1].tolist()) <= {0, 2, 6, 8}
     assert candidates.documents[2, 0] == 1
-    function.top(rows[:1], 2, rng)
-    assert function.fallback == 7  # two were there
-    assert function.sample(rows[:0], 3, rng).documents.shape == (0, 3)
-    assert function.sample(rows, 0, rng).documents.shape == (4, 0)
-    assert function.fallback == 7
-
-
-def test_the_count_goes_with_the_state_and_begins_at_none(made: EncodedCollection) -> None:
-    function, again = ready(SameSubcategory, made), ready(SameSubcategory, made)
-    function.sample(np.array([ROWS["neither"]]), 4, np.random.default_rng(0))
-    again.load_state_dict(from_bytes(to_bytes(function.state_dict())))
-    assert again.fallback == function.fallback == 4
-    again.prepare(made, None)
-    assert again.fallback == 0
+    assert function.top(batch_of(rows[:1]), 2, rng).tier.tolist() == [[0, 0]]  # type: ignore[union-attr]
+    assert function.sample(batch_of(rows[:0]), 3, rng).documents.shape == (0, 3)
+    assert function.sample(batch_of(rows), 0, rng).documents.shape == (4, 0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_seed_gives_the_same_documents(kind: type[CategoryFunction], made: EncodedCollection) -> None:
     rows = np.array([0, 3, 1, 9, 0, 7])
     one, same, other = (
-        ready(kind, made).sample(rows, 3, np.random.default_rng(seed)).documents.tolist() for seed in (1, 1, 2)
+        ready(kind, made).sample(batch_of(rows), 3, np.random.default_rng(seed)).documents.tolist()
+        for seed in (1, 1, 2)
     )
     assert one == same
     assert one != other
@@ -168,14 +160,16 @@ def test_uniform_within_a_region(kind: type[CategoryFunction], name: str, made: 
     """All pairs of documents are as probable."""
     region = regions_of(name, kind)[0]
     count = 2 if len(region) > 2 else 1
-    candidates = ready(kind, made).sample(np.full(20_000, ROWS[name]), count, np.random.default_rng(3))
+    candidates = ready(kind, made).sample(batch_of(np.full(20_000, ROWS[name])), count, np.random.default_rng(3))
     sets, frequencies = np.unique(np.sort(candidates.documents, axis=1), axis=0, return_counts=True)
     assert [tuple(row) for row in sets.tolist()] == sorted(combinations(sorted(region), count))
     assert chisquare(frequencies).pvalue > 0.01
 
 
 def test_uniform_in_what_it_falls_back_to(made: EncodedCollection) -> None:
-    candidates = ready(SameSubcategory, made).sample(np.full(20_000, ROWS["both"]), 6, np.random.default_rng(4))
+    candidates = ready(SameSubcategory, made).sample(
+        batch_of(np.full(20_000, ROWS["both"])), 6, np.random.default_rng(4)
+    )
     assert set(candidates.documents[:, 2:4].ravel().tolist()) == {4, 6}
     sets, frequencies = np.unique(np.sort(candidates.documents[:, 4:], axis=1), axis=0, return_counts=True)
     assert [tuple(row) for row in sets.tolist()] == list(combinations([1, 3, 5, 7, 9], 2))
@@ -211,7 +205,9 @@ def test_every_region_is_what_its_words_say(
     every = set(range(len(documents)))
     encoded = collection(encoded_of, documents, [labels for labels, _ in queries], [own & every for _, own in queries])
     for kind in KINDS:
-        offers = ready(kind, encoded).sample(np.arange(len(queries)), count, np.random.default_rng(seed)).documents
+        offers = (
+            ready(kind, encoded).sample(batch_of(np.arange(len(queries))), count, np.random.default_rng(seed)).documents
+        )
         for ((category, subcategory), relevant), row in zip(queries, offers.tolist(), strict=True):
             left = every - relevant
             whole = {d for d in left if category >= 0 and documents[d][0] == category}

@@ -30,6 +30,7 @@ from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
+from tests.sampling.batches import batch_of
 
 
 class Bag(DenseRanker):
@@ -113,7 +114,7 @@ def test_top_is_the_order_of_the_products_without_the_relevant(bag_training: Cal
     training = bag_training()
     function = started(training, depth=6)
     queries = np.array([2, 0, 2])
-    candidates = function.top(queries, 4, np.random.default_rng(0))
+    candidates = function.top(batch_of(queries), 4, np.random.default_rng(0))
     of_queries = products(training, queries)
     for row, query in enumerate(queries):
         order = sorted(range(12), key=lambda d: (-of_queries[row, d], d))
@@ -128,11 +129,11 @@ def test_samples_are_of_the_first_depth_and_distinct(bag_training: Callable[...,
     training = bag_training()
     function = started(training, depth=3)
     rng = np.random.default_rng(0)
-    head = function.top(np.array([1]), 9, rng).documents[0]
+    head = function.top(batch_of(1), 9, rng).documents[0]
     assert head[3:].tolist() == [-1] * 6
-    seen = [tuple(sorted(function.sample(np.array([1]), 2, rng).documents[0].tolist())) for _ in range(60)]
+    seen = [tuple(sorted(function.sample(batch_of(1), 2, rng).documents[0].tolist())) for _ in range(60)]
     assert set(seen) == {tuple(sorted(pair)) for pair in ((head[0], head[1]), (head[0], head[2]), (head[1], head[2]))}
-    everything = started(training, depth=50).sample(np.arange(8), 12, rng).documents
+    everything = started(training, depth=50).sample(batch_of(np.arange(8)), 12, rng).documents
     for query in range(8):
         assert sorted(everything[query][everything[query] >= 0]) == sorted(
             set(range(12)) - relevant_to(training, query)
@@ -148,7 +149,7 @@ def test_neither_relevant_nor_guarded_documents_are_served(
     function = started(training, guard, depth=12)
     queries = np.arange(8)
     of_queries = products(training, queries)
-    candidates, dropped = function.top(queries, 12, np.random.default_rng(0)), 0
+    candidates, dropped = function.top(batch_of(queries), 12, np.random.default_rng(0)), 0
     for query in queries:
         relevant = relevant_to(training, query)
         best = max(of_queries[query, list(relevant)])
@@ -187,10 +188,10 @@ def test_a_guard_that_takes_the_head_looks_further_down(encoded_of: Callable[...
 
     training: Any = Training()
     function = started(training, Guard(absolute=2), depth=6)
-    candidates = function.top(np.array([0]), 6, np.random.default_rng(0))
+    candidates = function.top(batch_of(0), 6, np.random.default_rng(0))
     assert candidates.documents.tolist() == [[32, 33, 34, 35, 36, 37]]
     shallow = started(training, Guard(absolute=2), depth=3)  # 8 × 3 = 24 is as far as it looks
-    assert shallow.top(np.array([0]), 2, np.random.default_rng(0)).documents.tolist() == [[-1, -1]]
+    assert shallow.top(batch_of(0), 2, np.random.default_rng(0)).documents.tolist() == [[-1, -1]]
 
 
 class ByHand:
@@ -298,7 +299,7 @@ def test_a_refreshed_index_ranks_as_the_ranker_does_and_a_frozen_one_as_it_did(
         frozen.after_update(training)
     then = products(training, np.arange(8))
     rng = np.random.default_rng(0)
-    tops = [function.top(np.arange(8), 12, rng).scores for function in (refreshed, frozen)]
+    tops = [function.top(batch_of(np.arange(8)), 12, rng).scores for function in (refreshed, frozen)]
     for scores, expected in zip(tops, (then, first), strict=True):
         for query in range(8):
             rest = sorted(set(range(12)) - relevant_to(training, query))
@@ -312,7 +313,7 @@ def test_queries_of_now_search_an_old_index(bag_training: Callable[..., RankerTr
     batch = training.next_batch()
     training.update(batch, np.full((len(batch), 1), 11, np.int32))
     new = embed(training.ranker, training.encoded.queries, np.array([3]), queries=True)  # type: ignore[arg-type]
-    candidates = function.top(np.array([3]), 1, np.random.default_rng(0))
+    candidates = function.top(batch_of(3), 1, np.random.default_rng(0))
     unjudged = [d for d in range(12) if d not in relevant_to(training, 3)]
     best = max(unjudged, key=lambda d: float(new[0] @ old[d]))
     assert candidates.documents[0, 0] == best

@@ -9,6 +9,7 @@ from scipy.stats import chisquare
 
 from ranking.encoding import EncodedCollection
 from sampling.retrieval.random import RandomFunction
+from tests.sampling.batches import batch_of
 
 
 def ready(encoded: EncodedCollection) -> RandomFunction:
@@ -21,7 +22,7 @@ def test_uniform_over_everything_that_is_not_relevant(encoded_of: Callable[..., 
     grades = {0: {0: 1, 1: 2, 4: 1, 6: 0, 9: 1}, 1: {}, 2: {5: 3}}
     function = ready(encoded_of([[1]] * 10, [[1]] * 3, grades))
     for query, allowed in ((0, [2, 3, 5, 6, 7, 8]), (1, list(range(10))), (2, [0, 1, 2, 3, 4, 6, 7, 8, 9])):
-        candidates = function.sample(np.full(20_000, query), 3, np.random.default_rng(query))
+        candidates = function.sample(batch_of(np.full(20_000, query)), 3, np.random.default_rng(query))
         documents, frequencies = np.unique(candidates.documents, return_counts=True)
         assert documents.tolist() == allowed
         sets = np.unique((1 << candidates.documents.astype(np.int64)).sum(axis=1), return_counts=True)[1]
@@ -40,7 +41,7 @@ def test_never_relevant_never_twice_and_as_many_as_there_are(
     function = ready(encoded_of([[1]] * size, [[1]] * len(relevant), grades))
     queries = np.array(data.draw(st.lists(st.integers(0, len(relevant) - 1), max_size=5)), np.int64)
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    for candidates in (function.sample(queries, count, rng), function.top(queries, count, rng)):
+    for candidates in (function.sample(batch_of(queries), count, rng), function.top(batch_of(queries), count, rng)):
         assert candidates.documents.shape == candidates.scores.shape == (len(queries), count)
         assert (candidates.documents.dtype, candidates.scores.dtype) == (np.int32, np.float32)
         for query, row in zip(queries, candidates.documents.tolist(), strict=True):
@@ -63,6 +64,6 @@ def test_millions_of_documents(encoded_of: Callable[..., EncodedCollection]) -> 
             return size
 
     many = replace(last, documents=Many(last.documents.tokens, last.documents.offsets))
-    candidates = ready(many).sample(np.zeros(2000, np.int64), 2, np.random.default_rng(0))
+    candidates = ready(many).sample(batch_of(np.zeros(2000, np.int64)), 2, np.random.default_rng(0))
     assert candidates.documents.min() > 0
     assert size * 0.99 < candidates.documents.max() < size - 1

@@ -13,6 +13,7 @@ from ranking.errors import BadInput
 from ranking.ranked_lists import stack_lists
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.ranked import draw_positions
+from tests.sampling.batches import batch_of
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=6), st.integers(0, 8), st.integers(0, 2**32))
@@ -55,7 +56,7 @@ def test_samples_are_distinct_documents_of_the_list_with_their_scores() -> None:
     function, rng = ready(), np.random.default_rng(0)
     score = {9: 5, 3: 4, 5: 3, 1: 2, 7: 1}
     for _ in range(50):
-        candidates = function.sample(np.array([0, 1, 2]), 3, rng)
+        candidates = function.sample(batch_of(0, 1, 2), 3, rng)
         first = candidates.documents[0].tolist()
         assert len(set(first)) == 3
         assert candidates.scores[0].tolist() == [score[document] for document in first]
@@ -67,17 +68,17 @@ def test_samples_are_distinct_documents_of_the_list_with_their_scores() -> None:
 
 
 def test_samples_are_uniform() -> None:
-    candidates = ready().sample(np.zeros(20_000, np.int64), 2, np.random.default_rng(1))
+    candidates = ready().sample(batch_of(np.zeros(20_000, np.int64)), 2, np.random.default_rng(1))
     frequencies = np.unique(candidates.documents, return_counts=True)[1]
     assert len(frequencies) == 5
     assert np.abs(frequencies / 20_000 - 2 / 5).max() < 0.015
 
 
 def test_the_top_is_the_lists_head() -> None:
-    candidates = ready().top(np.array([1, 0, 2]), 4, np.random.default_rng(0))
+    candidates = ready().top(batch_of(1, 0, 2), 4, np.random.default_rng(0))
     assert candidates.documents.tolist() == [[4, 2, -1, -1], [9, 3, 5, 1], [-1] * 4]
-    assert ready().top(np.array([0]), 7, np.random.default_rng(0)).documents.tolist() == [[9, 3, 5, 1, 7, -1, -1]]
-    assert ready().top(np.array([0]), 0, np.random.default_rng(0)).documents.shape == (1, 0)
+    assert ready().top(batch_of(0), 7, np.random.default_rng(0)).documents.tolist() == [[9, 3, 5, 1, 7, -1, -1]]
+    assert ready().top(batch_of(0), 0, np.random.default_rng(0)).documents.shape == (1, 0)
 
 
 def test_a_ranked_function_needs_lists_and_a_depth(encoded_of: Callable[..., EncodedCollection]) -> None:

@@ -9,6 +9,7 @@ from ranking.errors import BadInput
 from ranking.sources import Sources
 from sampling.guard import Guard, negatives_lists
 from sampling.retrieval.run_file import RunFile
+from tests.sampling.batches import batch_of
 
 
 def test_queries_that_the_run_lacks_get_no_negatives(tmp_path: Path, tiny_sources: Sources) -> None:
@@ -20,7 +21,7 @@ def test_queries_that_the_run_lacks_get_no_negatives(tmp_path: Path, tiny_source
     assert lists is not None
     assert lists.documents[0].tolist() == [8, 10, -1, -1]  # d60 is judged not relevant; d9 is relevant
     function.prepare(tiny_sources.encoded, lists)
-    candidates = function.sample(np.arange(8), 2, np.random.default_rng(0))
+    candidates = function.sample(batch_of(np.arange(8)), 2, np.random.default_rng(0))
     assert sorted(candidates.documents[0]) == [8, 10]
     assert (candidates.documents[1:] == -1).all()
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ranking.training import RankerTraining
+from sampling.filtered import FilteredFunction, RelevantPairs
 from sampling.retrieval.random import RandomFunction
 from sampling.selection.shared import Shared
 
@@ -16,7 +17,12 @@ def offered(training: RankerTraining, count: int, seed: int = 0) -> tuple[np.nda
     function = RandomFunction()
     function.prepare(training.encoded, None)
     batch = training.next_batch()
-    documents = Shared().select(batch, function, count, training, np.random.default_rng(seed)).documents
+    pairs = RelevantPairs(training.encoded.judgements, len(training.encoded.documents))
+    documents = (
+        Shared()
+        .select(batch, FilteredFunction(function, pairs), count, training, np.random.default_rng(seed))
+        .documents
+    )
     return batch.queries, documents
 
 

@@ -1,0 +1,189 @@
+"""Keeps judged relevant documents and repetitions out of a batch's negatives, whatever functions and selectors do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.encoding import EncodedCollection, Judgements
+from ranking.errors import BadInput
+from ranking.ranked_lists import RankedLists
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+
+if TYPE_CHECKING:
+    from ranking.training import Batch
+
+
+class RelevantPairs:
+    """Looks up quickly which documents are judged relevant for which query.
+
+    Args:
+        judgements: of the collection.
+        size: documents of the collection.
+    """
+
+    def __init__(self, judgements: Judgements, size: int) -> None:
+        relevant = judgements.relevant()
+        self.size = size
+        self.counts = np.diff(relevant.offsets)
+        # A query and a document make one number, ascending as judgements are.
+        self._keys = relevant.rows() * size + relevant.documents
+
+    def among(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Which of the documents [b, m] are judged relevant for their query [b]; a missing one (−1) is not."""
+        if not len(self._keys):
+            return np.zeros(documents.shape, bool)
+        wanted = np.asarray(queries, np.int64)[:, None] * self.size + documents
+        places = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
+        return (self._keys[places] == wanted) & (documents >= 0)
+
+
+class FilteredFunction(RetrievalFunction):
+    """A retrieval function as selectors see it: without relevant documents and those that a query has already.
+
+    Where an answer holds such a document, it is asked for again with as many more as may have to go, so that a draw
+    stays uniform over what is left. A function that leaves them out by itself is never asked twice.
+
+    Args:
+        function: what ranks.
+        relevant: judged pairs.
+        taken: int32 [b, t], what other functions have supplied for each query of the batch, −1 for none; None where
+            there is no other.
+    """
+
+    def __init__(
+        self, function: RetrievalFunction, relevant: RelevantPairs, taken: NDArray[np.int32] | None = None
+    ) -> None:
+        self.function, self.relevant = function, relevant
+        self.taken = np.zeros((0, 0), np.int32) if taken is None else taken
+        self._distant: list[NDArray[np.int32]] = []
+
+    def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
+        self.function.prepare(encoded, lists)
+
+    def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        found = self.function.sample(batch, count, rng)
+        out = self.excluded(batch, found.documents)
+        if not out.any():
+            return self._noted(found)
+        rows = np.flatnonzero(out.any(axis=1))
+        more = self.function.sample(batch.part(rows), count + self._most_excluded(batch, rows), rng)
+        order = rng.random(more.documents.shape)
+        return self._noted(self._replaced(batch, found, rows, more, order, count))
+
+    def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        found = self.function.top(batch, count, rng)
+        out = self.excluded(batch, found.documents)
+        if not out.any():
+            return self._noted(found)
+        rows = np.flatnonzero(out.any(axis=1))
+        more = self.function.top(batch.part(rows), count + self._most_excluded(batch, rows), rng)
+        order = np.broadcast_to(np.arange(more.documents.shape[1], dtype=float), more.documents.shape)
+        return self._noted(self._replaced(batch, found, rows, more, order, count))
+
+    def excluded(self, batch: Batch, documents: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Which of the documents [b, m] may not be shown: judged relevant for their query, or shown already."""
+        out = self.relevant.among(batch.queries, documents)
+        if self.taken.shape[1]:
+            if len(batch) != len(self.taken):
+                raise ValueError("a selector must ask for the whole batch that it was given")
+            out |= self._again(documents, self.taken)
+        return out
+
+    def _again(self, documents: NDArray[np.integer], taken: NDArray[np.int32]) -> NDArray[np.bool_]:
+        again: NDArray[np.bool_] = (documents[:, :, None] == taken[:, None, :]).any(axis=2) & (documents >= 0)
+        return again
+
+    def _most_excluded(self, batch: Batch, rows: NDArray[np.intp]) -> int:
+        taken = (self.taken[rows] >= 0).sum(axis=1) if self.taken.shape[1] else 0
+        return int((self.relevant.counts[batch.queries[rows]] + taken).max())
+
+    def _replaced(
+        self,
+        batch: Batch,
+        found: CandidateBatch,
+        rows: NDArray[np.intp],
+        more: CandidateBatch,
+        order: NDArray[np.float64],
+        count: int,
+    ) -> CandidateBatch:
+        """`found` with the first `count` allowed documents of `more`, by `order`, in its `rows`."""
+        out = self.relevant.among(batch.queries[rows], more.documents) | (more.documents < 0)
+        if self.taken.shape[1]:
+            out |= self._again(more.documents, self.taken[rows])
+        if more.tier is not None:  # what is nearer comes first, and only within a tier the order counts
+            order = np.argsort(np.argsort(order, axis=1, kind="stable"), axis=1) + more.tier * float(order.shape[1])
+        best = np.argsort(np.where(out, np.inf, order), axis=1, kind="stable")[:, :count]
+        there = ~np.take_along_axis(out, best, 1)
+        width = max(found.documents.shape[1], best.shape[1])
+        documents = np.full((len(batch), width), -1, np.int32)
+        scores = np.full((len(batch), width), -np.inf, np.float32)
+        documents[:, : found.documents.shape[1]] = found.documents
+        scores[:, : found.documents.shape[1]] = found.scores
+        documents[rows], scores[rows] = -1, -np.inf
+        documents[rows, : best.shape[1]] = np.where(there, np.take_along_axis(more.documents, best, 1), -1)
+        scores[rows, : best.shape[1]] = np.where(there, np.take_along_axis(more.scores, best, 1), -np.inf)
+        if found.tier is None or more.tier is None:
+            return CandidateBatch(documents, scores)
+        tier = np.zeros(documents.shape, np.int8)
+        tier[:, : found.tier.shape[1]] = found.tier
+        tier[rows] = 0
+        tier[rows, : best.shape[1]] = np.where(there, np.take_along_axis(more.tier, best, 1), 0)
+        return CandidateBatch(documents, scores, tier=tier)
+
+    def _noted(self, found: CandidateBatch) -> CandidateBatch:
+        if found.tier is not None:
+            self._distant.append(np.where(found.tier > 0, found.documents, -1))
+        return found
+
+    def fallback(self, documents: NDArray[np.int32]) -> int:
+        """How many of the picked documents [b, n] came from beyond the function's own place."""
+        if not self._distant:
+            return 0
+        return int(np.count_nonzero(self._again(documents, np.concatenate(self._distant, axis=1))))
+
+
+def check_selected(
+    selected: CandidateBatch, batch: Batch, function: FilteredFunction, count: int, selector: str, name: str
+) -> None:
+    """Hold what a selector picked against what every selector promises.
+
+    Args:
+        selected: int32 [b, up to `count`], −1 for none.
+        batch: that it picked for.
+        function: that it picked from.
+        count: negatives that it was asked for.
+        selector, name: of selector and function, for messages.
+
+    Raises:
+        BadInput: where it picked too many, a relevant document, one twice, one that another function has supplied,
+            or one that there is not.
+    """
+    documents, who = selected.documents, f"{selector} over {name}"
+    if documents.ndim != 2 or len(documents) != len(batch):
+        raise BadInput(f"{who} picked documents of shape {documents.shape} for {len(batch)} queries", "selector")
+    if documents.shape[1] > count:
+        raise BadInput(
+            f"{who} picked {documents.shape[1]} documents a query where {count} were asked for",
+            "selector",
+            "give at most `count` columns",
+        )
+    if documents.size and (documents.min() < -1 or documents.max() >= function.relevant.size):
+        raise BadInput(f"{who} picked a document that is not in the collection", "selector", "give −1 for none")
+    if function.relevant.among(batch.queries, documents).any():
+        raise BadInput(
+            f"{who} picked a document that is judged relevant for its query",
+            "selector",
+            "pick from what the function offers",
+        )
+    ordered = np.sort(documents, axis=1)
+    if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
+        raise BadInput(f"{who} picked a document twice for one query", "selector", "give −1 where there are too few")
+    if function.excluded(batch, documents).any():
+        raise BadInput(
+            f"{who} picked a document that another function has supplied",
+            "selector",
+            "pick from what the function offers",
+        )
