@@ -25,7 +25,8 @@ from cluster.plan.sweep import Planned, plan, points
 from cluster.reports.finalize import write_tables
 from cluster.runs.agent_file import learner_of
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import Outcome, Progress, check, mean_best
+from cluster.runs.execute import Progress, check
+from cluster.runs.outcome import Outcome, mean_best
 from cluster.runs.results import execute_run, runner
 from cluster.telemetry.tracking.tracker import Run, Tracker
 from cluster.telemetry.tracking.tracking import tracked, trackers

@@ -1,9 +1,9 @@
-"""Reads a study's methods, and the runs of each as a long table.
+"""Says which method each run of a study is one of, and lists all results as one long table.
 
 A method is a ranker, a policy, a function and a selector, and whatever else was swept over names (an
 objective, say). Rankers from several checkpoints are several rankers. Swept numbers (learning rates, widths) are
 pooled instead: how far a method's results spread over seeds and hyperparameters is what a robustness study asks
-(paper 000, section 6).
+(Cohen et al. 2019, section 6).
 """
 
 from __future__ import annotations

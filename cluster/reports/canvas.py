@@ -1,4 +1,4 @@
-"""What all figures of a study share: one look a method, panels by ranker and origin, and two file formats."""
+"""Gives all figures of a study one look: a colour a method, panels by ranker and origin, PNG and SVG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparing the methods of one family: those of one ranker, on one collection, origin and measure."""
+"""Tests whether the methods of one ranker differ, on one collection, origin and measure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Runs:
 def best_baselines(family: Sequence[Runs]) -> dict[str, Runs]:
     """For each method the best of the others that a learned policy would have to beat.
 
-    That is the highest mean among the other methods that are not learned (paper 000, table 1); so the
+    That is the highest mean among the other methods that are not learned (Cohen et al. 2019, table 1); so the
     best baseline itself is compared with the runner-up.
     """
     able = [runs for runs in family if not is_learned(runs.identity) and len(runs.values)]

@@ -1,7 +1,7 @@
-"""How reliably a policy is learned: the share of agents whose rankers beat those of the random policy.
+"""Counts how many learned agents beat the random policy (the convergence rate).
 
-Cohen et al. 2019 (table 2) call it the convergence rate. The same learning with another seed gives another agent,
-and not every agent finds a policy that is better than choosing at random.
+The same learning with another seed gives another agent, and not every agent finds a policy that is better than
+choosing at random (Cohen et al. 2019, table 2).
 """
 
 from __future__ import annotations

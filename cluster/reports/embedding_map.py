@@ -1,4 +1,4 @@
-"""A map of where rankers put queries: their embeddings in two dimensions, coloured by category."""
+"""Maps where rankers put queries: their embeddings in two dimensions, coloured by category."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What a study ends with: its tables, its summary, figures and report, and a word on screen."""
+"""Writes what a finished study leaves: tables, summary, figures and report; prints the summary."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,19 +14,17 @@ from cluster.output.failure_summary import failure_summary, show
 from cluster.output.manifest import CONFIG, read_config
 from cluster.output.methods import METHOD, categorical, column_of, with_methods
 from cluster.output.storage import Storage
+from cluster.output.tables import read_table, required_table, write_table
 from cluster.plan.sweep import Planned
-from cluster.reports import frames
-from cluster.reports.analysis import summarise
+from cluster.reports import result_tables
 from cluster.reports.comparison import named_baseline
 from cluster.reports.convergence import convergence
+from cluster.reports.summary import summarise
 from cluster.runs import traces
 from cluster.runs.embeddings import embeddings_table
-from cluster.runs.results import read_outcome
+from cluster.runs.outcome import read_outcome
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
-
-STEPS = "steps.parquet"
-EMBEDDINGS = "embeddings.parquet"
 
 
 def check_baseline(baseline: str | None, runs: Sequence[Planned], collections: dict[str, Collection]) -> None:
@@ -37,8 +34,8 @@ def check_baseline(baseline: str | None, runs: Sequence[Planned], collections: d
         BadInput: where it doesn't.
     """
     if baseline is not None:
-        rows = [frames.trial_row(planned, collections[planned.name], None, None) for planned in runs]
-        trials = frames.trials_table(rows)
+        rows = [result_tables.trial_row(planned, collections[planned.name], None, None) for planned in runs]
+        trials = result_tables.trials_table(rows)
         columns = map(column_of, categorical(trials))
         named_baseline(with_methods(trials).select("method", *METHOD, *columns).unique(), baseline)
 
@@ -74,14 +71,14 @@ def write_tables(
     for planned in runs:
         outcome, collection = read_outcome(storage, planned.name), collections[planned.name]
         error = None if outcome else errors.get(planned.name, "did not run")
-        rows.append(frames.trial_row(planned, collection, outcome, error))
+        rows.append(result_tables.trial_row(planned, collection, outcome, error))
         if outcome:
-            queries.append(frames.query_rows(planned, collection, outcome))
-            samplers += frames.sampler_rows(planned, outcome)
+            queries.append(result_tables.query_rows(planned, collection, outcome))
+            samplers += result_tables.sampler_rows(planned, outcome)
             steps.append(traces.trace_table(planned.name, list(planned.config["function"]), outcome.traces))
             if outcome.embeddings:
                 vectors[planned.name] = outcome.embeddings
-    trials = frames.trials_table(rows)
+    trials = result_tables.trials_table(rows)
     tables = {
         "trials": trials,
         "queries": pl.concat(queries, how="diagonal") if queries else pl.DataFrame(),
@@ -91,7 +88,7 @@ def write_tables(
     if vectors:
         tables["embeddings"] = embeddings_table(trials, collections, vectors)
     for name, table in tables.items():
-        storage.write(f"{name}.parquet", frames.parquet(table))
+        write_table(storage, name, table)
     return len(rows) - len(queries)
 
 
@@ -106,11 +103,11 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
     Raises:
         BadInput: where the folder holds no finished study, or the baseline is none of its methods.
     """
-    from cluster.reports.report import render
-    from cluster.reports.table import table
+    from cluster.reports.study_report import render
+    from cluster.reports.terminal_table import table
 
     config = read_config(storage)
-    trials, queries = (_read_table(storage, f"{name}.parquet") for name in ("trials", "queries"))
+    trials, queries = required_table(storage, "trials"), required_table(storage, "queries")
     if not (trials["status"] == "done").any():
         failures = trials["error"].drop_nulls().to_list()
         console.print(f"[red]no run came to its end[/]: {escape(failures[0] if failures else 'nothing ran')}")
@@ -122,9 +119,7 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
     rates = convergence(trials)
     if not rates.is_empty():
         storage.write("convergence.csv", rates.write_csv().encode())
-    # A study of an older Pyrite has no steps.
-    steps = _read_table(storage, STEPS) if STEPS in storage.names() else None
-    embeddings = _read_table(storage, EMBEDDINGS) if EMBEDDINGS in storage.names() else None
+    steps, embeddings = read_table(storage, "steps"), read_table(storage, "embeddings")
     lost = failure_summary(EventLog.read(storage))
     page = render(trials, queries, summary, written, config.get("command", ""), config, steps, embeddings, lost)
     for name, content in page.figures.items():
@@ -137,13 +132,3 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
     show(lost, console)
     where = storage.shown("report.html")
     console.print(f"report: {escape(where)}", soft_wrap=True)
-
-
-def _read_table(storage: Storage, name: str) -> pl.DataFrame:
-    content = storage.read(name)
-    if content is None:
-        raise BadInput(f"there is no {name}", storage.place, "name the folder of a study that has ended")
-    try:
-        return pl.read_parquet(io.BytesIO(content))
-    except pl.exceptions.PolarsError:
-        raise BadInput("is damaged", f"{storage.place}/{name}", "`pyrite study --resume` writes it again") from None

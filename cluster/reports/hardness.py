@@ -1,4 +1,4 @@
-"""How hard a study's negatives were while its rankers learned: figure, table and section of the report."""
+"""Shows how hard a study's negatives were while its rankers learned: figure, table and section of the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figure of what swept settings did to the results."""
+"""Draws what swept settings did to the results."""
 
 from __future__ import annotations
 

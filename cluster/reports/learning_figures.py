@@ -1,4 +1,4 @@
-"""Pictures of a learning: how it went, and what the policy does over an episode."""
+"""Draws how an agent learned, and what its policy does over an episode."""
 
 from __future__ import annotations
 

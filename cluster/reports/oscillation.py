@@ -1,4 +1,4 @@
-"""How steadily rankers learn: how far dev losses go up and down from epoch to epoch, and the report's section on it."""
+"""Measures how far dev losses go up and down from epoch to epoch, and writes the report's section on it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from cluster.output.methods import with_methods
+from cluster.reports.html_tables import probability
 from cluster.reports.page import Markup, markup, table, tag
-from cluster.reports.report_tables import probability
 from ranking.evaluation.significance import holm, t_test
 
 DEV_LOSS = "curve_dev_loss"
@@ -60,7 +60,7 @@ def steadiness(trials: pl.DataFrame, figure: Markup) -> Iterator[Markup]:
 
     Args:
         trials: the frame of `trials.parquet`.
-        figure: `cluster.reports.figures.curves`, drawn.
+        figure: `cluster.reports.run_figures.curves`, drawn.
     """
     rows = oscillation(trials)
     if rows.is_empty():

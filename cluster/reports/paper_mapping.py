@@ -1,4 +1,4 @@
-"""What of a study stands for what of a paper: its collections, and its methods."""
+"""Finds which collections and methods of a study stand for those of a paper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cluster.config.schema import Published
 from cluster.output.methods import METHOD, items_of, with_methods
 
 
-def matches(published: Published, trials: pl.DataFrame) -> dict[str, list[tuple[str, str]]]:
+def map_methods(published: Published, trials: pl.DataFrame) -> dict[str, list[tuple[str, str]]]:
     """The rankers and methods of a study that stand for each of the paper's methods, by its name; none for some.
 
     A method is told by key=value pairs, of its parts or of its runs' overrides (`Published`). Where several of the
@@ -44,7 +44,7 @@ def _holds(own: str, wanted: str) -> bool:
     return set(named) <= set(items)
 
 
-def stand_ins(published: Published, collections: Sequence[str]) -> list[tuple[str, str]]:
+def map_collections(published: Published, collections: Sequence[str]) -> list[tuple[str, str]]:
     """Pairs of a collection of the paper and the study's that stands for it.
 
     Where the study has none of those that should, whatever it has instead stands for every one.

@@ -1,4 +1,4 @@
-"""What a pooling study ends with: its tables, its summary, figures and report, and a word on screen."""
+"""Writes what a finished pooling study leaves: tables, summary, figures and report; prints the summary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cluster.output.event_log import EventLog
 from cluster.output.failure_summary import failure_summary, show
 from cluster.output.manifest import CONFIG, read_config
 from cluster.output.storage import Storage
-from cluster.reports.frames import parquet
+from cluster.output.tables import read_table, required_table, write_table
 from cluster.reports.pool_summary import summarise
 from cluster.runs.pool_sources import NamedPool
 from cluster.runs.pool_trial import TABLES, Trial, read_seconds, read_trial
@@ -51,12 +51,12 @@ def write_tables(study: PoolStudy, trials: Sequence[Trial], pools: Sequence[Name
                 "seconds_in_all": seconds.get("all"),
             }
         )
-    storage.write("trials.parquet", parquet(pl.DataFrame(rows, schema_overrides={"error": pl.String})))
+    write_table(storage, "trials", pl.DataFrame(rows, schema_overrides={"error": pl.String}))
     for name in TABLES:
         parts = [content for trial in done if (content := read_trial(storage, trial, name)) is not None]
         if parts:
             frames = [pl.read_parquet(io.BytesIO(content)) for content in parts]
-            storage.write(f"{name}.parquet", parquet(pl.concat(frames)))
+            write_table(storage, name, pl.concat(frames))
     return sum(row["status"] == "failed" for row in rows)
 
 
@@ -72,14 +72,12 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
         BadInput: where the folder holds no finished pooling study, or the baseline is none of its methods.
     """
     from cluster.reports.pool_report import render
-    from cluster.reports.pool_table import table
+    from cluster.reports.pool_terminal_table import table
 
     config = read_config(storage)
-    trials = _table(storage, "trials")
-    if trials is None:
-        raise BadInput("there is no trials.parquet", storage.place, "name the folder of a study that has ended")
+    trials = required_table(storage, "trials")
     failed = trials.filter(pl.col("status") == "failed")
-    tables = {name: frame for name in TABLES if (frame := _table(storage, name)) is not None}
+    tables = {name: frame for name in TABLES if (frame := read_table(storage, name)) is not None}
     if "budgets" in tables:
         methods = trials["method"].unique(maintain_order=True).to_list()
         if baseline is not None and baseline not in methods:
@@ -100,8 +98,3 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
         return
     where = storage.shown("report.html")
     console.print(f"report: {escape(where)}", soft_wrap=True)
-
-
-def _table(storage: Storage, name: str) -> pl.DataFrame | None:
-    content = storage.read(f"{name}.parquet")
-    return None if content is None else pl.read_parquet(io.BytesIO(content))

@@ -1,4 +1,4 @@
-"""The report of a pooling study: one HTML page that opens offline, and its figures as files."""
+"""Renders the report of a pooling study: one HTML page that opens offline, and its figures as files."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cluster.reports import pool_figures
 from cluster.reports.canvas import png, svg
 from cluster.reports.page import Markup, fold, losses, page, table, tag
 from cluster.reports.pool_summary import ALPHA, efforts, over_seeds
-from cluster.reports.pool_table import ranked
-from cluster.reports.report import Report
+from cluster.reports.pool_terminal_table import ranked
+from cluster.reports.study_report import Report
 from pooling.effort import SHARES
 
 

@@ -1,4 +1,4 @@
-"""A pooling study's tables, summed up: the paper's tables 2 and 3 for the user's pool."""
+"""Summarises a pooling study by method and budget (Losada et al. 2016, tables 2 and 3, for the user's pool)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import polars as pl
 from cluster.config.compose import build
 from cluster.output.episodes import LEARNED, RANDOM, row, table
 from cluster.output.storage import Storage
-from cluster.reports.frames import parquet
+from cluster.output.tables import as_parquet
 from cluster.rollouts import checkpoints
 from cluster.rollouts.environments import Environments, spaces_of
 from cluster.runs.agent_file import FILE
@@ -107,7 +107,7 @@ def learn(
     finally:
         trainer.close()
     episodes = table(rows)
-    storage.write(EPISODES, parquet(episodes))
+    storage.write(EPISODES, as_parquet(episodes))
     checkpoints.forget(storage)
     return episodes
 

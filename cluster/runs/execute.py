@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ from cluster.plan.resources import check_workers
 from cluster.runs.agent_file import check_agent
 from cluster.runs.artifacts import read_encoded
 from cluster.runs.embeddings import check_vectors, spread_out, vectors_of
+from cluster.runs.outcome import Outcome
 from cluster.runs.rankers import make_ranker
 from cluster.runs.state_tables import equip
 from cluster.telemetry.training_metrics import watched
@@ -50,58 +51,6 @@ class StateStore(Protocol):
 
     def save(self, state: bytes) -> None:
         """Keep the state whole."""
-
-
-@dataclass
-class Outcome:
-    """What a run showed. With folds the queries of all folds stand together.
-
-    Args:
-        epochs, best_epoch, steps, seconds: of the training; with folds the largest, the largest, sums. Where rankers
-            are trained in turn, epochs are of the last, steps and seconds of all.
-        losses, validations, dev_losses: a list a fold, a value an epoch of the last ranker.
-        queries: by origin, int64 [q], indices of the evaluated queries.
-        values: by origin and measure, float64 [q], of the ranker.
-        bm25: the same of BM25's own order of the same candidates.
-        sampler: a row a fold, stage and function (`StagedTraining.report`).
-        traces: a fold's `Sampler.traced`, of its last ranker.
-        clusters: how embeddings agree with categories (`ranking.evaluation.clusters`), a list of each figure by fold.
-        embeddings: some test queries of the last fold (`queries`, int64) and their vectors (`vectors`, float32).
-        weights: the ranker's best weights, of the last fold, where asked for: by name or, of a pretrained ranker, the
-            files of a checkpoint.
-    """
-
-    epochs: int = 0
-    best_epoch: int = 0
-    steps: int = 0
-    seconds: float = 0.0
-    losses: list[list[float]] = field(default_factory=list)
-    validations: list[list[float]] = field(default_factory=list)
-    dev_losses: list[list[float]] = field(default_factory=list)
-    queries: dict[str, NDArray[np.int64]] = field(default_factory=dict)
-    values: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
-    bm25: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
-    sampler: list[dict[str, Any]] = field(default_factory=list)
-    traces: list[dict[str, NDArray[Any]]] = field(default_factory=list)
-    clusters: dict[str, list[float]] = field(default_factory=dict)
-    embeddings: dict[str, NDArray[Any]] = field(default_factory=dict)
-    weights: dict[str, Any] | None = None
-
-    def means(self) -> dict[str, float]:
-        """Each measure's mean over the queries, by origin and measure: `bm25/AP@10`."""
-        return {
-            f"{origin}/{measure}": float(values.mean())
-            for origin, measures in self.values.items()
-            for measure, values in measures.items()
-        }
-
-
-def mean_best(outcome: Outcome) -> float:
-    """The best validation of each fold, averaged: what a search over hyperparameters maximises.
-
-    A fold that diverged before it was ever measured counts as 0.
-    """
-    return float(np.mean([max((v for v in curve if v == v), default=0.0) for curve in outcome.validations]))
 
 
 @dataclass(frozen=True)

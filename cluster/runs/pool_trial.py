@@ -14,8 +14,8 @@ import polars as pl
 
 from cluster.config.compose import build, digest
 from cluster.output.storage import Storage
+from cluster.output.tables import as_parquet
 from cluster.plan.pool_methods import Variant
-from cluster.reports.frames import parquet
 from cluster.reports.pool_summary import WHOLE
 from cluster.runs.pool_sources import NamedPool
 from cluster.telemetry.metrics import ThrottledCounter
@@ -94,7 +94,7 @@ def execute_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[
     digests = {}
     for name, table in measure(trial.options, method, pool, orders).items():
         said = (pl.lit(trial.pool).alias("pool"), pl.lit(trial.label).alias("method"))
-        content = parquet(table.select(*said, pl.all()))
+        content = as_parquet(table.select(*said, pl.all()))
         storage.write(_file(trial, f"{name}.parquet"), content)
         digests[name] = zlib.crc32(content)
     told = {"simulated": simulated, "all": time.perf_counter() - started, "tables": digests}

@@ -8,10 +8,9 @@ from typing import Any
 from cluster.config.compose import digest
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
-from cluster.runs.execute import Outcome, Progress, run
+from cluster.runs.execute import Progress, run
+from cluster.runs.outcome import Outcome, read_outcome, unpacked, write_outcome
 from cluster.telemetry.training_metrics import run_tags
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
 
 
 class RunState:
@@ -29,7 +28,7 @@ class RunState:
     def load(self) -> bytes | None:
         """The last state; None at the start, and where a power cut has left half of one."""
         state = self.storage.read(self.file)
-        return None if _unpacked(state) is None else state
+        return None if unpacked(state) is None else state
 
     def save(self, state: bytes) -> None:
         """Keep the state whole."""
@@ -64,7 +63,7 @@ def execute_run(
     weights, outcome.weights = outcome.weights, None
     if weights is not None:
         _write_weights(storage, name, weights)
-    storage.write(_result_file(name), to_bytes(vars(outcome)))
+    write_outcome(storage, name, outcome)
     storage.delete(state.file)
     return outcome
 
@@ -89,26 +88,8 @@ def runner(config: dict[str, Any]) -> Callable[..., Outcome]:
     return run_on_workers
 
 
-def read_outcome(storage: Storage, name: str) -> Outcome | None:
-    """A finished run's outcome, None where there is none or half of one."""
-    content = _unpacked(storage.read(_result_file(name)))
-    return None if content is None else Outcome(**content)
-
-
 def finished(storage: Storage, runs: Iterable[Planned]) -> set[str]:
     """Names of the runs whose results are there, and whole."""
     there = set(storage.names("runs"))
     names = [planned.name for planned in runs if f"{planned.name}.safetensors" in there]
     return {name for name in names if read_outcome(storage, name) is not None}
-
-
-def _result_file(name: str) -> str:
-    return f"runs/{name}.safetensors"
-
-
-def _unpacked(content: bytes | None) -> Any:
-    """A state or outcome; None where the bytes are not whole, and so as good as none."""
-    try:
-        return None if content is None else from_bytes(content)
-    except BadInput:
-        return None

@@ -14,7 +14,8 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.placement_group import get_current_placement_group, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from cluster.runs.execute import Outcome, Progress, StateStore, run
+from cluster.runs.execute import Progress, StateStore, run
+from cluster.runs.outcome import Outcome
 from cluster.telemetry.actor_names import unique
 from cluster.training.coordinator import WorkerCoordinator
 from ranking.checkpoint import from_bytes, to_bytes

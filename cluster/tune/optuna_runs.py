@@ -11,8 +11,7 @@ from ray.tune.search import Searcher
 
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Interval, Planned, Point, plan
-from cluster.runs.execute import mean_best
-from cluster.runs.results import read_outcome
+from cluster.runs.outcome import mean_best, read_outcome
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 

@@ -20,7 +20,8 @@ from cluster.output.storage import Storage
 from cluster.plan.resources import at_once, check_demand, demand, own_bundle, strategy
 from cluster.plan.sweep import Planned
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import Progress, mean_best
+from cluster.runs.execute import Progress
+from cluster.runs.outcome import mean_best
 from cluster.runs.results import execute_run
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.tune.capacity import Capacity

@@ -16,9 +16,9 @@ from cluster.config.compose import compose, group_options
 from cluster.config.schema import Published
 from cluster.output.methods import items_of
 from cluster.plan.sweep import Planned, identity, plan
-from cluster.reports import frames
-from cluster.reports.paper_mapping import matches
-from cluster.reports.published import printed
+from cluster.reports import result_tables
+from cluster.reports.paper_mapping import map_methods
+from cluster.reports.paper_table import printed
 from cluster.runs.execute import check
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
@@ -48,8 +48,8 @@ def as_trials(runs: list[Planned]) -> pl.DataFrame:
     for run in runs:
         name = Path(str(run.config["collection"].get("path", "pydocs"))).name
         collection: Any = SimpleNamespace(name=name, fingerprint=f"of {name}")
-        rows.append(frames.trial_row(run, collection, None, "not run"))
-    return frames.trials_table(rows)
+        rows.append(result_tables.trial_row(run, collection, None, "not run"))
+    return result_tables.trials_table(rows)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_a_scale_gives_way_to_what_the_user_asks_for() -> None:
 def test_every_figure_of_the_paper_has_a_run_beside_it(name: str, tiny: dict[str, list[Planned]]) -> None:
     published = Published.model_validate(study(name).design["published"])
     trials = as_trials(tiny[name])
-    found = matches(published, trials)
+    found = map_methods(published, trials)
     assert all(found.values()), "each of the paper's methods has one of ours"
     ours = [method for methods in found.values() for method in methods]
     assert len(set(ours)) == len(ours), "none of ours stands for two of the paper's"
@@ -120,7 +120,7 @@ def test_every_figure_of_the_paper_has_a_run_beside_it(name: str, tiny: dict[str
 @pytest.mark.parametrize("name", SAEIDI)
 def test_every_condition_of_saeidi_has_a_run_beside_it(name: str, tiny: dict[str, list[Planned]]) -> None:
     published = Published.model_validate(study(name).design["published"])
-    found = matches(published, as_trials(tiny[name]))
+    found = map_methods(published, as_trials(tiny[name]))
     assert list(found) == ["no_ctg", "ctg_rnd", "ctg_rfn"]
     rankers = {run.config["choices"]["ranker"] for run in tiny[name]}
     assert all({ranker for ranker, _ in ours} == rankers for ours in found.values())
@@ -271,7 +271,7 @@ def test_every_method_of_pu_has_a_run_beside_it(name: str, scale: str) -> None:
     checkpoints = "a/wlp,a/ict,a/prop" if name == "pu2021_table1" else "a/bert,a/electra"
     of = study(name, f"scale={scale}", f"ranker.checkpoint={checkpoints}")
     published = Published.model_validate(of.design["published"])
-    found = matches(published, sketched(of))
+    found = map_methods(published, sketched(of))
     assert {len(ours) for ours in found.values()} == ({1} if name in ("pu2021_table1", "pu2021_table2") else {2})
     ours = [method for methods in found.values() for method in methods]
     assert len(set(ours)) == len(ours)
@@ -285,7 +285,7 @@ def test_every_method_of_pu_has_a_run_beside_it(name: str, scale: str) -> None:
 
 def test_a_checkpoint_that_is_no_electra_stands_for_bert() -> None:
     of = study("pu2021_table2", "scale=tiny", "ranker.checkpoint=some/minilm")
-    found = matches(Published.model_validate(of.design["published"]), sketched(of))
+    found = map_methods(Published.model_validate(of.design["published"]), sketched(of))
     assert found["BERT + V3"] == [("cross_encoder", "bm25 · uniform · objective=sir_v3 pick=top")]
     assert found["ELECTRA + V3"] == []
 

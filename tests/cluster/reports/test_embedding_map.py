@@ -10,11 +10,11 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
-from cluster.reports.analysis import summarise
 from cluster.reports.canvas import COLOURS, png, svg
 from cluster.reports.embedding_map import PALETTE, embedding_map, planes, where_queries_lie
 from cluster.reports.page import Markup
-from cluster.reports.report import render
+from cluster.reports.study_report import render
+from cluster.reports.summary import summarise
 
 TWO = [("fixed", "bm25", "uniform", 0.3), ("fixed", "random", "uniform", 0.2)]
 GREY = COLOURS[-1].lower()

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.reports.analysis import summarise
 from cluster.reports.canvas import png
-from cluster.reports.figures import curves
 from cluster.reports.oscillation import DEV_LOSS, SCHEMA, has_dev_losses, oscillation, steadiness
 from cluster.reports.page import Markup
-from cluster.reports.report import render
+from cluster.reports.run_figures import curves
+from cluster.reports.study_report import render
+from cluster.reports.summary import summarise
 from ranking.evaluation.significance import t_test
 
 STEADY = [4.0, 3.0, 2.0, 1.0]  # differences −1, −1, −1: variance 0

@@ -12,7 +12,8 @@ import pytest
 from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.embeddings import MOST, spread_out
-from cluster.runs.execute import Outcome, check, run
+from cluster.runs.execute import check, run
+from cluster.runs.outcome import Outcome
 from ranking.errors import BadInput
 from tests.made_up import write_beir
 

@@ -9,7 +9,8 @@ import pytest
 
 from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import Outcome, run
+from cluster.runs.execute import run
+from cluster.runs.outcome import Outcome
 from ranking.errors import BadInput
 
 
@@ -162,16 +163,16 @@ def test_a_folder_that_is_not_there(base: list[str]) -> None:
 
 def test_tables_have_the_documented_columns(base: list[str]) -> None:
     from cluster.plan.sweep import plan, points
-    from cluster.reports import frames
+    from cluster.reports import result_tables
 
     planned = plan(points([], [], base)[0], [], [0])[0]
     artifacts = Artifacts()
     outcome = run(planned.config, artifacts.parts(planned.config))
     collection = artifacts.collection(planned.config)
-    table = frames.trials_table([frames.trial_row(planned, collection, outcome, None)])
-    assert table.columns[: len(frames.SCHEMA)] == list(frames.SCHEMA)
+    table = result_tables.trials_table([result_tables.trial_row(planned, collection, outcome, None)])
+    assert table.columns[: len(result_tables.SCHEMA)] == list(result_tables.SCHEMA)
     assert {"bm25:AP@10", "bm25:AP@10:bm25", "random:RR@10"} <= set(table.columns)
-    queries = frames.query_rows(planned, collection, outcome)
+    queries = result_tables.query_rows(planned, collection, outcome)
     assert queries.columns == ["run", "query", "origin", "AP@10", "RR@10"]
     mean = queries.filter(pl.col("origin") == "bm25")["AP@10"].mean()
     assert mean == pytest.approx(table["bm25:AP@10"][0])

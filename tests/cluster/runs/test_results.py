@@ -8,8 +8,9 @@ from cluster.output.storage import Storage
 from cluster.plan.sweep import plan, points
 from cluster.reports.finalize import check_baseline
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import Outcome, Progress, mean_best
-from cluster.runs.results import RunState, execute_run, finished, read_outcome
+from cluster.runs.execute import Progress
+from cluster.runs.outcome import Outcome, mean_best, read_outcome
+from cluster.runs.results import RunState, execute_run, finished
 from ranking.errors import BadInput
 
 

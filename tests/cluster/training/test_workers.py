@@ -16,8 +16,9 @@ from cluster.output.storage import Storage
 from cluster.plan.resources import at_once, check_demand, check_workers, demand, own_bundle
 from cluster.plan.sweep import plan, points
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import Outcome, Progress, run
-from cluster.runs.results import RunState, execute_run, read_outcome
+from cluster.runs.execute import Progress, run
+from cluster.runs.outcome import Outcome, read_outcome
+from cluster.runs.results import RunState, execute_run
 from ranking.errors import BadInput
 
 SGD = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 0.5}

@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from cluster.reports.analysis import summarise
+from cluster.reports.html_tables import probability, winners
 from cluster.reports.page import Markup, table, tag
-from cluster.reports.report import Report, render
-from cluster.reports.report_tables import probability, winners
+from cluster.reports.study_report import Report, render
+from cluster.reports.summary import summarise
 
 VOID = {"meta", "br", "link", "img", "hr"}
 

@@ -1,4 +1,4 @@
-"""A study's summary as a table for the terminal: candidate origins side by side, as paper 000's table 1.
+"""Prints the summary of a study as a table, candidate origins side by side (Cohen et al. 2019, table 1).
 
 The winner depends on where the candidates come from, so no table shows one origin alone.
 """
@@ -27,7 +27,7 @@ def table(summary: pl.DataFrame, measure: str | None = None) -> Table:
     The best mean of each section and origin is bold; methods stand in the order of the first origin.
 
     Args:
-        summary: the frame of `cluster.reports.analysis.summarise`.
+        summary: the frame of `cluster.reports.summary.summarise`.
         measure: an ir-measures name; by default the first one.
     """
     measures = measures_of(summary)

@@ -1,4 +1,4 @@
-"""The two best methods query by query: is the better one better for most queries, or for a few by much?"""
+"""Compares the two best methods query by query: better for most queries, or for a few by much?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def differences(trials: pl.DataFrame, queries: pl.DataFrame, summary: pl.DataFra
 
     Args:
         queries: the frame of `queries.parquet`.
-        summary: the frame of `cluster.reports.analysis.summarise`.
+        summary: the frame of `cluster.reports.summary.summarise`.
 
     Returns:
         collection, ranker, candidates, first, second (methods), differences (List[Float64], first minus

@@ -1,7 +1,7 @@
-"""The analysis of a study: what each method reaches, how far it spreads, and which differences are real.
+"""Summarises a study: what each method reaches, how far its runs spread, and which differences are real.
 
-Paper 000 (sections 5.4 and 6) reports a sampling policy by the mean and deviation of many runs, never by its
-best one, and marks it where it differs from the best baseline by Student's t-test or, since consistency is
+Cohen et al. 2019 (sections 5.4 and 6) report a sampling policy by the mean and deviation of many runs, never by its
+best one, and mark it where it differs from the best baseline by Student's t-test or, since consistency is
 the point, by the Kolmogorov-Smirnov test. A study makes many comparisons, so p values here are also adjusted
 by Holm's method, and only the adjusted ones make marks.
 """
@@ -73,7 +73,7 @@ def summarise(trials: pl.DataFrame, baseline: str | None = None, seed: int = 0) 
 
 
 def marks(row: Mapping[str, object], prefix: str = "") -> str:
-    """Paper 000's marks: "*" where the t-test, "†" where the Kolmogorov-Smirnov test finds a difference."""
+    """The marks of Cohen et al. 2019: "*" where the t-test finds a difference, "†" where the KS test does."""
     t, ks = row.get(f"{prefix}t_p_holm"), row.get(f"{prefix}ks_p_holm")
     return "".join(mark for mark, p in (("*", t), ("†", ks)) if isinstance(p, float) and p < LEVEL)
 

@@ -11,11 +11,11 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from cluster.reports.analysis import summarise
 from cluster.reports.canvas import COLOURS, INK, looks, png, svg
-from cluster.reports.figures import curves, density, runs
 from cluster.reports.hyperparameters import hyperparameters
-from cluster.reports.per_query import differences, histogram
+from cluster.reports.query_differences import differences, histogram
+from cluster.reports.run_figures import curves, density, runs
+from cluster.reports.summary import summarise
 
 MEASURE = "AP@100"
 

@@ -1,4 +1,4 @@
-"""The figures of a study's runs: how they are distributed, which method wins where, and how they learned.
+"""Draws the figures of a study's runs: how they are distributed, which method wins where, how they learned.
 
 Each function returns a Figure of its own (no pyplot, no global state), which `canvas` renders. A method has
 one colour in all figures; rows of panels are rankers, columns are candidate origins.
@@ -16,11 +16,11 @@ from scipy.stats import gaussian_kde
 from cluster.output.methods import BM25, with_methods
 from cluster.reports.canvas import INK, Look, Panels, grid, legend, looks, name_axes, section_titles
 from cluster.reports.oscillation import DEV_LOSS, has_dev_losses
-from cluster.reports.table import figure as printed
+from cluster.reports.terminal_table import figure as printed
 
 
 def density(trials: pl.DataFrame, measure: str) -> Figure:
-    """Draw the kernel density of each method's runs (paper 000, figure 4), every run as a tick below.
+    """Draw the kernel density of each method's runs (Cohen et al. 2019, figure 4), every run as a tick below.
 
     A method with fewer than three runs, or none of any spread, has its ticks alone. The bandwidth is Scott's,
     but at least a fiftieth of the panel's range, so that one steady method does not flatten all others.

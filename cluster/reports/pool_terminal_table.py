@@ -1,4 +1,4 @@
-"""A pooling study's summary as a table for the terminal: the paper's tables 2 and 3."""
+"""Prints the summary of a pooling study as a table (Losada et al. 2016, tables 2 and 3)."""
 
 from __future__ import annotations
 

@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 
 from cluster.config.schema import Published
-from cluster.reports.analysis import summarise
 from cluster.reports.convergence import convergence
 from cluster.reports.finalize import own_baseline
-from cluster.reports.paper_mapping import matches, stand_ins
-from cluster.reports.published import beside, printed, read_published
-from cluster.reports.report import render
+from cluster.reports.paper_mapping import map_collections, map_methods
+from cluster.reports.paper_table import beside, printed, read_published
+from cluster.reports.study_report import render
+from cluster.reports.summary import summarise
 from ranking.errors import BadInput
 
 PAPER: dict[str, Any] = {
@@ -230,31 +230,31 @@ def test_a_collection_is_a_section(written_trials: Any) -> None:
 
 def test_stand_ins() -> None:
     published = Published.model_validate(PAPER)
-    assert stand_ins(published, ["cranfield", "pydocs"]) == [("Mail", "cranfield")]
-    assert stand_ins(published, ["pydocs"]) == [("News", "pydocs"), ("Mail", "pydocs")]
+    assert map_collections(published, ["cranfield", "pydocs"]) == [("Mail", "cranfield")]
+    assert map_collections(published, ["pydocs"]) == [("News", "pydocs"), ("Mail", "pydocs")]
     twice = ["medquad (01234567)", "medquad (89abcdef)"]
-    assert stand_ins(published, twice) == [("News", twice[0]), ("News", twice[1])]
+    assert map_collections(published, twice) == [("News", twice[0]), ("News", twice[1])]
 
 
 def test_matching_by_hand(written_trials: Any) -> None:
     trials = written_trials([*RUNS, ("selector=adversarial function=random selector.lr=0.1", 0.1)])
-    assert matches(Published.model_validate(PAPER), trials) == {
+    assert map_methods(Published.model_validate(PAPER), trials) == {
         "BM25": [("feed_forward", "bm25 · uniform")],
         "AC": [("feed_forward", "learned(random+bm25) · uniform · reward=diff")],
         "IRGAN": [("feed_forward", "random · adversarial")],
     }
     other = PAPER | {"methods": {"any": "policy=learned", "rate": "selector.lr=0.1", "none": "selector.lr=0.2"}}
-    found = matches(Published.model_validate(other), trials)
+    found = map_methods(Published.model_validate(other), trials)
     assert [len(found[name]) for name in other["methods"]] == [2, 1, 0]
 
 
 def test_one_learning_that_nothing_sweeps_is_told_by_its_overrides(written_trials: Any) -> None:
     trials = written_trials(RUNS[3:4], swept=())
-    assert matches(Published.model_validate(PAPER), trials)["AC"] == [
+    assert map_methods(Published.model_validate(PAPER), trials)["AC"] == [
         ("feed_forward", "learned(random+bm25) · uniform")
     ]
     raw = written_trials(RUNS[5:], swept=())
-    assert matches(Published.model_validate(PAPER), raw)["AC"] == []
+    assert map_methods(Published.model_validate(PAPER), raw)["AC"] == []
 
 
 def test_printed_figures() -> None:

@@ -1,4 +1,4 @@
-"""A paper's own figures beside those of a study that repeats its experiment, in the paper's layout."""
+"""Sets a paper's own figures beside those of a study that repeats its experiment, in the paper's layout."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import polars as pl
 from pydantic import ValidationError
 
 from cluster.config.schema import FIGURE, Published, refusal
-from cluster.reports.analysis import marks
+from cluster.reports.html_tables import cell
 from cluster.reports.page import Markup, markup, table, tag
-from cluster.reports.paper_mapping import matches, stand_ins
-from cluster.reports.report_tables import cell
+from cluster.reports.paper_mapping import map_collections, map_methods
+from cluster.reports.summary import marks
 
 
 def read_published(design: Mapping[str, Any] | None) -> Published | None:
@@ -39,12 +39,12 @@ def beside(
     Args:
         published: what the paper reports.
         trials: the frame of `trials.parquet`.
-        summary: the frame of `cluster.reports.analysis.summarise`.
+        summary: the frame of `cluster.reports.summary.summarise`.
         rates: the frame of `cluster.reports.convergence.convergence`.
         given: what the user changed of the experiment.
     """
     measure, origin = summary.row(0, named=True)["measure"], summary.row(0, named=True)["candidates"]
-    layout = Layout(published, measure, origin, summary, rates, matches(published, trials))
+    layout = Layout(published, measure, origin, summary, rates, map_methods(published, trials))
     yield tag("h2", f"Beside {published.source}")
     if published.says:
         yield tag("p", "What the paper found:")
@@ -130,7 +130,7 @@ class Layout:
     def rows(self) -> Iterator[list[object] | Markup]:
         """The rows, each section under its title."""
         collections = sorted({collection for collection, *_ in self.summary})
-        for paper, here in stand_ins(self.published, collections):
+        for paper, here in map_collections(self.published, collections):
             yield markup(f"{paper}; here {here}")
             shown = {of.ranker for of in self.columns}
             own = self._told([(r, m) for c, r, m, *_ in self.summary if c == here and (r in shown or None in shown)])

@@ -1,8 +1,7 @@
-"""What a study leaves: outcomes of runs as tables. The columns are documented in docs/results.md."""
+"""Turns the outcomes of runs into the tables of a study. docs/results.md documents the columns."""
 
 from __future__ import annotations
 
-import io
 import shlex
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +12,7 @@ import polars as pl
 from cluster.config.compose import CHOICES
 from cluster.output.methods import EMBEDDINGS
 from cluster.plan.sweep import Planned, function_name
-from cluster.runs.execute import Outcome
+from cluster.runs.outcome import Outcome
 from ranking.collections.collection import Collection
 
 SWEPT = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
@@ -93,10 +92,3 @@ def query_rows(planned: Planned, collection: Collection, outcome: Outcome) -> pl
 def sampler_rows(planned: Planned, outcome: Outcome) -> list[dict[str, Any]]:
     """The rows of samplers.parquet of one run: what each function supplied, and how it was scored."""
     return [{"run": planned.name, **row} for row in outcome.sampler]
-
-
-def parquet(frame: pl.DataFrame) -> bytes:
-    """A frame as the bytes of a parquet file."""
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer)
-    return buffer.getvalue()

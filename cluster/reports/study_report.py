@@ -1,4 +1,4 @@
-"""The report of a study: one HTML page that opens offline, and its figures as files.
+"""Renders the report of a study: one HTML page that opens offline, and its figures as files.
 
 Nothing is read or written here, so that a report can go to any file system.
 """
@@ -16,16 +16,16 @@ from cluster.output.methods import EMBEDDINGS, evaluations, with_methods
 from cluster.reports.canvas import png, svg
 from cluster.reports.convergence import agents, convergence
 from cluster.reports.embedding_map import embedding_map, where_queries_lie
-from cluster.reports.figures import curves, density, runs
 from cluster.reports.hardness import hardness, how_hard
+from cluster.reports.html_tables import all_figures, convergence_rates, probability, side_by_side, winners
 from cluster.reports.hyperparameters import hyperparameters
 from cluster.reports.oscillation import has_dev_losses, steadiness
 from cluster.reports.page import Markup, fold, losses, markup, page, table, tag
-from cluster.reports.per_query import differences, histogram
-from cluster.reports.published import beside, read_published
-from cluster.reports.report_tables import all_figures, convergence_rates, probability, side_by_side, winners
-from cluster.reports.table import figure as printed
-from cluster.reports.table import measures_of
+from cluster.reports.paper_table import beside, read_published
+from cluster.reports.query_differences import differences, histogram
+from cluster.reports.run_figures import curves, density, runs
+from cluster.reports.terminal_table import figure as printed
+from cluster.reports.terminal_table import measures_of
 from cluster.runs.traces import SCHEMA
 
 
@@ -58,7 +58,7 @@ def render(
     Args:
         trials: the frame of `trials.parquet`.
         queries: the frame of `queries.parquet`.
-        summary: the frame of `cluster.reports.analysis.summarise`.
+        summary: the frame of `cluster.reports.summary.summarise`.
         config: the text of `config.yaml`.
         command: what was typed to run the study, if it is known.
         study: what `config.yaml` says, for the paper whose experiment it repeats.

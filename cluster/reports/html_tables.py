@@ -1,4 +1,4 @@
-"""The tables of a report: who wins where, origins side by side, and every figure of the summary."""
+"""Lays out the tables of a study's page: who wins where, origins side by side, every figure of the summary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 from cluster.output.methods import EMBEDDINGS
 from cluster.reports.comparison import TESTS
 from cluster.reports.page import Markup, markup, table, tag
-from cluster.reports.table import figure
+from cluster.reports.terminal_table import figure
 
 Row = dict[str, Any]
 

@@ -12,9 +12,9 @@ from rich.console import Console
 from scipy import stats
 
 from cluster.output.methods import BM25, with_methods
-from cluster.reports.analysis import summarise
 from cluster.reports.comparison import Runs, best_baselines, compare
-from cluster.reports.table import figure, table
+from cluster.reports.summary import summarise
+from cluster.reports.terminal_table import figure, table
 
 BASE = "policy=fixed function=bm25 selector=uniform"
 

@@ -1,0 +1,89 @@
+"""Holds what a finished run showed, and reads and writes it as one file; needs neither Ray nor torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.output.storage import Storage
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.errors import BadInput
+
+
+@dataclass
+class Outcome:
+    """What a run showed. With folds the queries of all folds stand together.
+
+    Args:
+        epochs, best_epoch, steps, seconds: of the training; with folds the largest, the largest, sums. Where rankers
+            are trained in turn, epochs are of the last, steps and seconds of all.
+        losses, validations, dev_losses: a list a fold, a value an epoch of the last ranker.
+        queries: by origin, int64 [q], indices of the evaluated queries.
+        values: by origin and measure, float64 [q], of the ranker.
+        bm25: the same of BM25's own order of the same candidates.
+        sampler: a row a fold, stage and function (`StagedTraining.report`).
+        traces: a fold's `Sampler.traced`, of its last ranker.
+        clusters: how embeddings agree with categories (`ranking.evaluation.clusters`), a list of each figure by fold.
+        embeddings: some test queries of the last fold (`queries`, int64) and their vectors (`vectors`, float32).
+        weights: the ranker's best weights, of the last fold, where asked for: by name or, of a pretrained ranker, the
+            files of a checkpoint.
+    """
+
+    epochs: int = 0
+    best_epoch: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    losses: list[list[float]] = field(default_factory=list)
+    validations: list[list[float]] = field(default_factory=list)
+    dev_losses: list[list[float]] = field(default_factory=list)
+    queries: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    values: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
+    bm25: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
+    sampler: list[dict[str, Any]] = field(default_factory=list)
+    traces: list[dict[str, NDArray[Any]]] = field(default_factory=list)
+    clusters: dict[str, list[float]] = field(default_factory=dict)
+    embeddings: dict[str, NDArray[Any]] = field(default_factory=dict)
+    weights: dict[str, Any] | None = None
+
+    def means(self) -> dict[str, float]:
+        """Each measure's mean over the queries, by origin and measure: `bm25/AP@10`."""
+        return {
+            f"{origin}/{measure}": float(values.mean())
+            for origin, measures in self.values.items()
+            for measure, values in measures.items()
+        }
+
+
+def mean_best(outcome: Outcome) -> float:
+    """The best validation of each fold, averaged: what a search over hyperparameters maximises.
+
+    A fold that diverged before it was ever measured counts as 0.
+    """
+    return float(np.mean([max((v for v in curve if v == v), default=0.0) for curve in outcome.validations]))
+
+
+def read_outcome(storage: Storage, name: str) -> Outcome | None:
+    """The outcome of a finished run; None where there is none, or half of one."""
+    content = unpacked(storage.read(result_file(name)))
+    return None if content is None else Outcome(**content)
+
+
+def write_outcome(storage: Storage, name: str, outcome: Outcome) -> None:
+    """Write the outcome of a finished run, whole or not at all."""
+    storage.write(result_file(name), to_bytes(vars(outcome)))
+
+
+def result_file(name: str) -> str:
+    """The file of a run's outcome, in the study's folder."""
+    return f"runs/{name}.safetensors"
+
+
+def unpacked(content: bytes | None) -> Any:
+    """A state or an outcome from its bytes; None where they are not whole, and so as good as none."""
+    try:
+        return None if content is None else from_bytes(content)
+    except BadInput:
+        return None
