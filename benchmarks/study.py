@@ -22,7 +22,8 @@ import polars as pl
 import ray
 from rich.console import Console
 
-from cluster.commands import study as ranking
+from cluster.commands.experiment import conduct
+from cluster.commands.study import StudyExperiment
 from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
 from cluster.session import session
@@ -50,8 +51,8 @@ def throughput(folder: Path, epochs: int, at_once: int) -> tuple[float, float]:
     overrides = ["scale=medium", "policy=fixed", "function=bm25", "selector=uniform"]
     overrides += [f"training.max_epochs={epochs}", f"training.patience={epochs}", "seeds=6", f"concurrent={at_once}"]
     with tempfile.TemporaryDirectory() as out:
-        study = ranking.read_arguments(["collection=beir", f"collection.path={folder}", *overrides, f"out={out}/study"])
-        ranking.conduct(study, Console(quiet=True))
+        study = StudyExperiment.read(["collection=beir", f"collection.path={folder}", *overrides, f"out={out}/study"])
+        conduct(study, Console(quiet=True))
         trials = pl.read_parquet(f"{out}/study/trials.parquet")
     seconds = dict(trials.select("run", "seconds").rows())
     ends = sorted(end for _, end in ENDS.values())

@@ -1,11 +1,10 @@
-"""`pyrite learn`: an agent learns which function should supply a ranker's negatives, and when."""
+"""Lets an agent learn which function should supply a ranker's negatives, and when."""
 
 from __future__ import annotations
 
 import io
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -13,135 +12,86 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cluster.config.compose import CHOICES, build, compose
+from cluster.commands.experiment import Experiment, Work
+from cluster.config.compose import CHOICES
 from cluster.config.schema import SHAPES
 from cluster.output.event_log import EventLog
 from cluster.output.failure_summary import failure_summary
 from cluster.output.failure_summary import show as show_losses
-from cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
 from cluster.output.storage import Storage, new_place
-from cluster.plan.point import root_of
-from cluster.plan.sweep import key_of, values_of
+from cluster.plan.sweep import key_of
 from cluster.rollouts import checkpoints
 from cluster.rollouts.environments import actions_of
-from cluster.runs.agent_file import check_candidates, learner_of, read_agent
+from cluster.rollouts.request import MAY_CHANGE, LearnRequest, compose_learning
+from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import check
 from cluster.telemetry.tracking.tracker import Run
-from cluster.telemetry.tracking.tracking import tracked, trackers
+from cluster.telemetry.tracking.tracking import Tracking
 from cluster.telemetry.training_metrics import study_of
 from ranking.errors import BadInput
-from rl.environment import check_decision_every
-
-MAY_CHANGE = ("workers", "hosts", "save_every", "on_loss", "address", "dashboard", "track")
-"""Options that a learning may be resumed with: its result does not depend on them."""
-NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights")
-"""Keys of a configuration on which what is learned does not depend."""
 
 
-@dataclass(frozen=True)
-class LearnRequest:
-    """A learning as the user asked for it.
+class LearnExperiment(Experiment):
+    """An agent that is to be learned, or goes on learning.
+
+    What fails ends in an error, and what is lost on the way is repeated from the last state: no run fails for good.
 
     Args:
-        config: composed.
-        overrides: that gave it.
-        storage: where it goes.
+        request: what the user asked for.
     """
 
-    config: dict[str, Any]
-    overrides: list[str]
-    storage: Storage
+    verb = "learn"
+    may_change = MAY_CHANGE
 
+    def __init__(self, request: LearnRequest) -> None:
+        super().__init__(request.config, request.storage)
+        self.request = request
+        self.episodes: pl.DataFrame | None = None
 
-def read_arguments(arguments: Sequence[str], resume: str | None = None) -> LearnRequest:
-    """A new learning from the command line, or one to go on with from its folder.
+    @classmethod
+    def new(cls, arguments: list[str]) -> LearnExperiment:
+        config = compose_learning(arguments)
+        return cls(LearnRequest(config, arguments, Storage(config["out"] or new_place("learn"))))
 
-    Raises:
-        BadInput: where an option is wrong, the folder holds something else, or nothing to go on with.
-    """
-    if resume is not None:
-        return _continued(arguments, resume)
-    config = compose_learning(arguments)
-    storage = Storage(config["out"] or new_place("learn"))
-    refuse_taken(storage)
-    return LearnRequest(config, list(arguments), storage)
+    @classmethod
+    def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> LearnExperiment:
+        changed = set(map(key_of, arguments))
+        overrides = [*(text for text in map(str, saved["learn"]) if key_of(text) not in changed), *arguments]
+        return cls(LearnRequest(compose_learning(overrides), overrides, storage))
 
+    def prepare(self, console: Console) -> Work:
+        from cluster.rollouts.trainer import EPISODES
 
-def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
-    """The configuration of a learning, each part of it built once to see that it can be.
+        config, storage = self.request.config, self.request.storage
+        self.artifacts = artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
+        collection = artifacts.collection(config)
+        self.facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
+        self.episodes = _ended(storage, storage.read(EPISODES), console)
+        if self.episodes is not None:
+            return Work(left=False)
+        checkpoints.load(storage, lambda line: console.print(line, soft_wrap=True, markup=False))
+        named = " ".join(f"{key}={config[CHOICES][key]}" for key in ("agent", "reward", "ranker"))
+        console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
+        shared = 0 if config["hosts"] else sum(artifacts.bytes_of(config).values())  # hosts read the cache
+        return Work(True, shared, shared)
 
-    Raises:
-        BadInput: where an option is wrong, or sweeps.
-    """
-    for text in overrides:
-        if "=" in text and len(values_of(text)) != 1:
-            raise BadInput(f"{text} sweeps", remedy="learn one agent at a time, or several in a `pyrite study`")
-    config = compose(overrides, "learn")
-    documents = config["actions"]["documents"]
-    part = "policy" if documents is None else "selector"
-    if learner_of(config) != part:
-        raise BadInput(f"{part} is what is learned", part, "leave it out")
-    check(config)
-    if len(build(config["objective"]).stages()) > 1:
-        what = f"{config[CHOICES]['objective']} trains several rankers in turn, and an episode has one"
-        raise BadInput(what, "objective", "learn with another, as objective=sir_v3")
-    for key in ("agent", "reward", "state", "validation_sample"):
-        build(config[key])
-    check_decision_every(config["decision_every"], actions_of(config))
-    if documents is not None:
-        build(config["actions"]["imitate"])
-        check_candidates(config, documents)
-    return config
+    def manifest(self) -> dict[str, Any]:
+        return self.request.manifest(self.facts)
 
+    def check_unchanged(self, before: dict[str, Any]) -> None:
+        self.request.check_unchanged(before, self.facts)
 
-def _continued(arguments: Sequence[str], place: str) -> LearnRequest:
-    fixed = [text for text in arguments if root_of(text) not in MAY_CHANGE]
-    if fixed:
-        raise BadInput(f"{fixed[0]} can't change a learning that has begun", place, "leave it out, or start another")
-    saved = read_config_of("learn", Storage(place))
-    changed = set(map(key_of, arguments))
-    overrides = [*(text for text in map(str, saved["learn"]) if key_of(text) not in changed), *arguments]
-    return LearnRequest(compose_learning(overrides), overrides, Storage(place))
+    def execute(self, console: Console, tracking: Tracking | None) -> None:
+        from cluster.rollouts.backends import attempts
+        from cluster.rollouts.failures import through_losses
+        from cluster.rollouts.live_line import LiveLine
+        from cluster.rollouts.tracked_episodes import TrackedEpisodes
+        from cluster.rollouts.trainer import Progress
 
-
-def conduct(request: LearnRequest, console: Console) -> int:
-    """Learn, and write what there is to see.
-
-    Returns:
-        0: what fails ends in an error, and what is lost on the way is repeated from the last state.
-    """
-    from cluster.object_store import check_store
-    from cluster.rollouts.backends import attempts
-    from cluster.rollouts.failures import through_losses
-    from cluster.rollouts.live_line import LiveLine
-    from cluster.rollouts.tracked_episodes import TrackedEpisodes
-    from cluster.rollouts.trainer import EPISODES, Progress
-    from cluster.session import session
-
-    config, storage = request.config, request.storage
-    ended = _ended(storage, storage.read(EPISODES), console)
-    if ended is not None:
-        show(ended, config, request.overrides, storage, console)
-        return 0
-    checkpoints.load(storage, lambda line: console.print(line, soft_wrap=True, markup=False))
-    built, resumed = trackers(config["track"]), storage.read(CONFIG) is not None
-    artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
-    collection = artifacts.collection(config)
-    facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
-    record(request, facts)
-    parts = {name: artifacts.part(config, name) for name in artifacts.keys(config)}
-    named = " ".join(f"{key}={config[CHOICES][key]}" for key in ("agent", "reward", "ranker"))
-    console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
-    shared = 0 if config["hosts"] else sum(artifacts.bytes_of(config).values())  # hosts read the cache
-    run = Run(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(request.overrides))
-    with (
-        tracked(built, storage, console, "learn", resumed) as tracking,
-        session(config["address"], config["dashboard"], shared) as dashboard,
-    ):
-        check_store(shared, shared, lambda line: console.print(f"[dim]{line}[/]"))
-        if dashboard:
-            console.print(f"[dim]Ray's dashboard: {dashboard}[/]")
+        assert tracking is not None
+        config, storage = self.request.config, self.request.storage
+        parts = {name: self.artifacts.part(config, name) for name in self.artifacts.keys(config)}
+        run = Run(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(self.request.overrides))
         following = TrackedEpisodes(tracking, run)
         with LiveLine(console, config["validation"]["measure"]) as line:
 
@@ -153,10 +103,13 @@ def conduct(request: LearnRequest, console: Console) -> int:
                 console.print(escape(said), soft_wrap=True)
                 tracking.events.emit("lost", says=said)
 
-            episodes = through_losses(attempts(config, parts, storage, facts), tell, note)
-        following.end(episodes)
-    show(episodes, config, request.overrides, storage, console)
-    return 0
+            self.episodes = through_losses(attempts(config, parts, storage, self.facts), tell, note)
+        following.end(self.episodes)
+
+    def finalize(self, console: Console) -> int:
+        assert self.episodes is not None
+        show(self.episodes, self.request.config, self.request.overrides, self.request.storage, console)
+        return 0
 
 
 def _ended(storage: Storage, episodes: bytes | None, console: Console) -> pl.DataFrame | None:
@@ -170,22 +123,6 @@ def _ended(storage: Storage, episodes: bytes | None, console: Console) -> pl.Dat
         line = f"what {storage} holds of its agent is damaged; it is learned again from the beginning"
         console.print(line, soft_wrap=True, markup=False)
         return None
-
-
-def record(request: LearnRequest, facts: dict[str, Any]) -> None:
-    """Write down what the learning is, or see that its collection is still the one that it began with."""
-    storage = request.storage
-    if storage.read(CONFIG) is not None:
-        if read_config(storage).get("facts") != facts:
-            raise BadInput("the collection has changed since this learning began", storage.place, "start another")
-        return
-    content = {
-        "command": shlex.join(["pyrite", "learn", *request.overrides]),
-        "learn": request.overrides,
-        "facts": facts,
-        **{key: value for key, value in request.config.items() if key != CHOICES},
-    }
-    write_config(storage, content)
 
 
 def show(

@@ -1,23 +1,23 @@
-"""`pyrite train`: one run, in this process, with the numbers that a study would give it."""
+"""Trains and evaluates one ranker in this process, with the numbers that a study would give it."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from cluster.commands.experiment import Experiment, Work, ray_session
 from cluster.config.compose import CHOICES, compose
 from cluster.index.attach import check_room, live_functions
 from cluster.output.event_log import EventLog
 from cluster.output.failure_summary import failure_summary, show
-from cluster.output.lock import output_lock
-from cluster.output.manifest import CONFIG, read_config, verb_of, write_config
+from cluster.output.manifest import CONFIG, read_config, verb_of
 from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
 from cluster.plan.point import root_of
@@ -28,124 +28,145 @@ from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import Progress, check
 from cluster.runs.outcome import Outcome, mean_best
 from cluster.runs.results import execute_run, runner
-from cluster.telemetry.tracking.tracker import Run, Tracker
-from cluster.telemetry.tracking.tracking import tracked, trackers
+from cluster.telemetry.tracking.tracker import Run
+from cluster.telemetry.tracking.tracking import Tracking, trackers
 from cluster.telemetry.training_metrics import run_tags
-from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
 
-def train(overrides: Sequence[str], console: Console) -> None:
-    """Train and evaluate one ranker.
+class TrainExperiment(Experiment):
+    """One run, in this process or by workers of its own. A folder that holds the state of the same run is continued.
 
     Args:
-        overrides: Hydra overrides without sweeps; `out=FOLDER` besides, to keep result and weights, and `track=…`. A
-            folder that holds the state of the same run is gone on with.
-        console: shows the progress and the table.
-
-    Raises:
-        BadInput: where an option is wrong, or sweeps.
+        planned: the run.
+        storage: keeps result, state and weights; None keeps nothing.
+        track: trackers of the run.
     """
-    mine = [text for text in overrides if root_of(text) in ("out", "track")]
-    options = compose(mine, "study")
-    place, built = options["out"], trackers(options["track"])
-    if place is None and len(built) > 1:
-        raise BadInput("a run that is tracked is kept", "track", "give out=FOLDER besides")
-    planned = _single([text for text in overrides if text not in mine])
-    check(planned.config)
-    if learner_of(planned.config):
-        raise BadInput("there is no agent", "policy.checkpoint", "learn one with `pyrite learn`, and name its folder")
-    console.print(f"[bold]{planned.name}[/]")
-    if place is None:
-        _conduct(planned, None, [], console)
-        return
-    storage = Storage(place)
-    with output_lock(storage):
-        _refuse_others(storage, planned)
-        _conduct(planned, storage, built, console)
 
+    verb = "train"
+    may_change = ()
 
-def _conduct(planned: Planned, storage: Storage | None, built: Sequence[Tracker], console: Console) -> None:
-    """The run, and what there is to see of it."""
+    def __init__(self, planned: Planned, storage: Storage | None, track: dict[str, Any]) -> None:
+        super().__init__({"address": None, "dashboard": False, "track": track}, storage)
+        self.planned = planned
 
-    def note(line: str) -> None:
-        console.print(f"[dim]{line}[/]")
+    @classmethod
+    def read(cls, arguments: Sequence[str], resume: str | None = None) -> TrainExperiment:
+        """A run from its overrides, without sweeps; `out=FOLDER` besides, to keep its result, and `track=…`.
 
-    artifacts = Artifacts(lambda line: note(f"{line} …"))
-    collection = artifacts.collection(planned.config)
-    parts = artifacts.parts(planned.config)
-    console.print(f"collection {collection.name} ({collection.fingerprint})")
+        Raises:
+            BadInput: where an option is wrong, or sweeps.
+        """
+        mine = [text for text in arguments if root_of(text) in ("out", "track")]
+        options = compose(mine, "study")
+        if options["out"] is None and len(trackers(options["track"])) > 1:
+            raise BadInput("a run that is tracked is kept", "track", "give out=FOLDER besides")
+        planned = _single([text for text in arguments if text not in mine])
+        check(planned.config)
+        if learner_of(planned.config):
+            remedy = "learn one with `pyrite learn`, and name its folder"
+            raise BadInput("there is no agent", "policy.checkpoint", remedy)
+        planned.config["weights"] = planned.config["weights"] or options["out"] is not None
+        storage = None if options["out"] is None else Storage(options["out"])
+        return cls(planned, storage, options["track"])
 
-    started = time.perf_counter()
+    @classmethod
+    def new(cls, arguments: list[str]) -> TrainExperiment:
+        return cls.read(arguments)
 
-    def tell(progress: Progress) -> None:
-        fold = f"fold {progress.fold + 1}/{progress.folds} " if progress.folds > 1 else ""
-        measure = planned.config["validation"]["measure"]
-        console.print(
-            f"{fold}epoch {progress.epoch:2d}  loss {progress.loss:.4f}  {measure} {progress.validation:.4f}"
-            f"  [dim]{time.perf_counter() - started:.0f} s[/]",
-        )
+    @classmethod
+    def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> TrainExperiment:
+        return cls.read([*map(str, saved["overrides"]), *arguments, f"out={storage.place}"])
 
-    several = planned.config["resources"]["workers"] > 1
-    shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
-    with _workers(planned.config, shared, note):
-        if storage is None:
+    def prepare(self, console: Console) -> Work:
+        planned = self.planned
+        if self.storage is not None:
+            _refuse_others(self.storage, planned)
+        console.print(f"[bold]{planned.name}[/]")
+        artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
+        self.collection = collection = artifacts.collection(planned.config)
+        self.parts, self.keys = artifacts.parts(planned.config), artifacts.keys(planned.config)
+        console.print(f"collection {collection.name} ({collection.fingerprint})")
+        several = planned.config["resources"]["workers"] > 1
+        shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
+        return Work(True, shared, shared, {"run": planned.name})
+
+    def manifest(self) -> dict[str, Any]:
+        content = {key: value for key, value in self.planned.config.items() if key != CHOICES}
+        content |= {"run": self.planned.name, "overrides": list(self.planned.overrides)}
+        content["collections"] = {self.collection.fingerprint: self.collection.name}
+        return content
+
+    def check_unchanged(self, before: dict[str, Any]) -> None:
+        if self.collection.fingerprint not in before.get("collections", {}):
+            what = f"the collection {self.collection.name} has changed since this run began"
+            raise BadInput(what, before.get("run"), "choose another out=")
+
+    def session(self, work: Work, console: Console) -> AbstractContextManager[None]:
+        return _workers(self.planned.config, work, console)
+
+    def execute(self, console: Console, tracking: Tracking | None) -> None:
+        planned, started = self.planned, time.perf_counter()
+
+        def tell(progress: Progress) -> None:
+            fold = f"fold {progress.fold + 1}/{progress.folds} " if progress.folds > 1 else ""
+            measure = planned.config["validation"]["measure"]
+            console.print(
+                f"{fold}epoch {progress.epoch:2d}  loss {progress.loss:.4f}  {measure} {progress.validation:.4f}"
+                f"  [dim]{time.perf_counter() - started:.0f} s[/]",
+            )
+
+        def note(line: str) -> None:
+            console.print(f"[dim]{line}[/]")
+
+        if self.storage is None or tracking is None:
             watch = run_tags("train", planned.config)
-            outcome = runner(planned.config)(planned.config, parts, tell, name=planned.name, note=note, watch=watch)
-        else:
-            planned.config["weights"] = True
-            keys = artifacts.keys(planned.config)
-            resumed = storage.read(CONFIG) is not None
-            _record(storage, planned, collection)
-            run = Run(planned.name, planned.parameters, shlex.join(planned.overrides))
-            with tracked(built, storage, console, "train", resumed, run=planned.name) as tracking:
-                log = RunLog(tracking.events)
-                log.started(run.name)
-                tracking.begin(run)
+            start = runner(planned.config)
+            self.outcome = start(planned.config, self.parts, tell, name=planned.name, note=note, watch=watch)
+            return
+        run, log = Run(planned.name, planned.parameters, shlex.join(planned.overrides)), RunLog(tracking.events)
+        log.started(run.name)
+        tracking.begin(run)
 
-                def tell_all(progress: Progress) -> None:
-                    tell(progress)
-                    step = progress.fold * progress.max_epochs + progress.epoch
-                    numbers = {"loss": progress.loss, "validation": progress.validation}
-                    log.reached(run.name, step, numbers)
-                    tracking.log(run.name, step, numbers)
+        def tell_all(progress: Progress) -> None:
+            tell(progress)
+            step = progress.fold * progress.max_epochs + progress.epoch
+            numbers = {"loss": progress.loss, "validation": progress.validation}
+            log.reached(run.name, step, numbers)
+            tracking.log(run.name, step, numbers)
 
-                def note_all(line: str) -> None:
-                    note(line)
-                    log.says(run.name, [line])
+        def note_all(line: str) -> None:
+            note(line)
+            log.says(run.name, [line])
 
-                outcome = execute_run(planned.name, planned.config, keys, parts, storage, tell_all, note=note_all)
-                log.ended(run.name, mean_best(outcome))
-                tracking.end(run.name, "done", outcome.means() | {"best": mean_best(outcome)})
-    if storage:
-        write_tables(storage, [planned], {planned.name: collection}, {})
-    console.print(_figures(planned, outcome))
-    console.print(_sampling(outcome))
-    if storage:
-        show(failure_summary(EventLog.read(storage)), console)
-        console.print(f"results: {storage}", soft_wrap=True, markup=False)
+        self.outcome = outcome = execute_run(
+            planned.name, planned.config, self.keys, self.parts, self.storage, tell_all, note=note_all
+        )
+        log.ended(run.name, mean_best(outcome))
+        tracking.end(run.name, "done", outcome.means() | {"best": mean_best(outcome)})
+
+    def finalize(self, console: Console) -> int:
+        if self.storage is not None:
+            write_tables(self.storage, [self.planned], {self.planned.name: self.collection}, {})
+        console.print(_figures(self.planned, self.outcome))
+        console.print(_sampling(self.outcome))
+        if self.storage is not None:
+            show(failure_summary(EventLog.read(self.storage)), console)
+            console.print(f"results: {self.storage}", soft_wrap=True, markup=False)
+        return 0
 
 
 @contextmanager
-def _workers(config: dict[str, Any], shared: int, note: Callable[[str], None]) -> Iterator[None]:
-    """The Ray session of a run that asks for several workers or for a live index; else this process needs none.
-
-    Args:
-        config: of the run.
-        shared: bytes that its workers will share.
-        note: told what will be slow.
-    """
+def _workers(config: dict[str, Any], work: Work, console: Console) -> Iterator[None]:
+    """The Ray session of a run that asks for several workers or for a live index; else this process needs none."""
     if config["resources"]["workers"] == 1 and not live_functions(config):
         yield
         return
     import ray
 
-    from cluster.object_store import check_store
     from cluster.plan.resources import check_demand
-    from cluster.session import session
 
-    with session(dashboard=False, shared=shared):
-        check_store(shared, shared, note)
+    with ray_session(None, False, work, console):
         if not os.environ.get("RAY_ADDRESS"):
             if config["resources"]["workers"] > 1:
                 check_demand(config["resources"], ray.cluster_resources())
@@ -162,14 +183,6 @@ def _refuse_others(storage: Storage, planned: Planned) -> None:
     if verb != "train" or run != planned.name:
         what = "another run" if verb == "train" else f"results of `pyrite {verb}`"
         raise BadInput(f"holds {what}", storage.place, "choose another out=")
-
-
-def _record(storage: Storage, planned: Planned, collection: Collection) -> None:
-    """Write down what the run is; first of all, to find out now if the folder can't be written."""
-    content = {key: value for key, value in planned.config.items() if key != CHOICES}
-    content |= {"run": planned.name, "overrides": list(planned.overrides)}
-    content["collections"] = {collection.fingerprint: collection.name}
-    write_config(storage, content)
 
 
 def _single(overrides: Sequence[str]) -> Planned:

@@ -22,10 +22,10 @@ from cluster.runs.pool_trial import TABLES, Trial, read_seconds, read_trial
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from cluster.commands.pool import PoolStudy
+    from cluster.plan.pool import PoolPlan
 
 
-def write_tables(study: PoolStudy, trials: Sequence[Trial], pools: Sequence[NamedPool], errors: dict[str, str]) -> int:
+def write_tables(study: PoolPlan, trials: Sequence[Trial], pools: Sequence[NamedPool], errors: dict[str, str]) -> int:
     """Gather the trials' tables into one each, and write trials.parquet.
 
     Returns:

@@ -12,13 +12,13 @@ import ray
 from ray import tune
 from rich.console import Console
 
-from cluster.commands.learn import NOT_OF_THE_RESULT, LearnRequest, compose_learning, record
 from cluster.config.compose import digest
 from cluster.output.episodes import LEARNED, numbers, recent, table
 from cluster.output.storage import Storage
 from cluster.plan.resources import bundle, strategy
 from cluster.plan.sweep import Planned, key_of
 from cluster.rollouts.environments import Environments
+from cluster.rollouts.request import NOT_OF_THE_RESULT, LearnRequest, compose_learning
 from cluster.runs.agent_file import FILE, checkpoint_of, learner_of
 from cluster.runs.artifacts import Artifacts
 from cluster.telemetry.tracking.tracking import Tracking
@@ -124,7 +124,7 @@ def learn_agents(
     for name, request in requests.items():
         collection = artifacts.collection(request.config)
         facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
-        record(request, facts)
+        request.record(facts)
         keys = artifacts.keys(request.config)
         for part, key in keys.items():
             if key not in shared:

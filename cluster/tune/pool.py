@@ -20,7 +20,7 @@ from pooling.pool import Pool
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from cluster.commands.pool import PoolStudy
+    from cluster.plan.pool import PoolPlan
 
 
 def trainable(config: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: Storage) -> None:
@@ -50,7 +50,7 @@ def trainable(config: dict[str, Any], shared: dict[str, ray.ObjectRef], storage:
 def run_on_tune(
     trials: Sequence[Trial],
     pools: Mapping[str, Pool],
-    study: PoolStudy,
+    study: PoolPlan,
     ready: int,
     console: Console,
     tracking: Tracking | None = None,

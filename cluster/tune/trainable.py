@@ -31,7 +31,7 @@ from cluster.tune.optuna_runs import OptunaRuns
 from cluster.tune.runner import run_trials, trial_body
 
 if TYPE_CHECKING:
-    from cluster.commands.study import Study
+    from cluster.plan.study import StudyPlan
 
 
 def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: Storage) -> None:
@@ -67,7 +67,7 @@ def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: 
 
 
 def run_on_tune(
-    study: Study,
+    study: StudyPlan,
     waiting: Sequence[Planned],
     proposals: OptunaRuns,
     ready: int,
@@ -135,7 +135,7 @@ def _resources(trial: dict[str, Any]) -> tune.PlacementGroupFactory:
     return tune.PlacementGroupFactory([own_bundle(asked), *reserved(config)], strategy=strategy(asked))
 
 
-def _capacity(study: Study, runs: Sequence[Planned]) -> Capacity:
+def _capacity(study: StudyPlan, runs: Sequence[Planned]) -> Capacity:
     """How many of these runs a cluster has room for.
 
     Where machines may be added, one more waits for an autoscaler to see; but none where runs have encoders, whose
@@ -152,12 +152,12 @@ def _capacity(study: Study, runs: Sequence[Planned]) -> Capacity:
     return capacity
 
 
-def _may_grow(study: Study) -> bool:
+def _may_grow(study: StudyPlan) -> bool:
     """Whether this is a cluster, to which machines may be added, and no local Ray."""
     return bool(study.options["address"] or os.environ.get("RAY_ADDRESS"))
 
 
-def _check_resources(study: Study, runs: Sequence[Planned]) -> None:
+def _check_resources(study: StudyPlan, runs: Sequence[Planned]) -> None:
     """A local Ray never grows: a run that asks for more than it has would wait for ever."""
     if _may_grow(study):
         return

@@ -19,7 +19,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cluster.commands.cli import _parser
-from cluster.commands.study import read_arguments
+from cluster.commands.study import StudyExperiment
 from cluster.config.compose import compose
 from cluster.jobs.path_rewriting import NodeFileView, place_output, split_output
 from cluster.jobs.submission import AS_CTRL_C
@@ -297,7 +297,7 @@ def test_the_image_has_what_the_project_has() -> None:
 def test_the_entrypoint_is_a_study_of_ours(tmp_path: Path) -> None:
     out, overrides = split_output(parsed(job().entrypoint))
     assert shlex.split(job().entrypoint)[1] == "study"
-    study = read_arguments([*overrides, f"out={tmp_path / 'out'}"])
+    study = StudyExperiment.read([*overrides, f"out={tmp_path / 'out'}"]).plan
     runs = [planned for point in study.points() for planned in plan(point, [], study.seeds)]
     assert len(study.points()) == 4
     assert len(runs) == 4 * 20

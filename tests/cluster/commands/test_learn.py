@@ -12,13 +12,14 @@ import polars as pl
 import psutil
 import pytest
 
-from cluster.commands.learn import compose_learning, read_arguments
+from cluster.commands.learn import LearnExperiment
 from cluster.output.storage import Storage
 from cluster.rollouts.backends import Hosted, attempts, in_workers, learn_on_hosts, workers_of
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments
 from cluster.rollouts.failures import through_losses
 from cluster.rollouts.ranker_host import RankerHost
+from cluster.rollouts.request import compose_learning
 from cluster.rollouts.trainer import EPISODES, Progress, RolloutBackend, learn
 from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts
@@ -222,9 +223,9 @@ def test_bad_options_are_refused_in_one_line(base: list[str], overrides: list[st
 
 def test_a_folder_without_a_learning_is_not_resumed(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"config\.yaml"):
-        read_arguments([], str(tmp_path))
+        LearnExperiment.read([], str(tmp_path))
     with pytest.raises(BadInput, match="can't change"):
-        read_arguments(["episodes=3"], str(tmp_path))
+        LearnExperiment.read(["episodes=3"], str(tmp_path))
 
 
 def test_copies_are_shared_out_evenly(config: dict[str, Any]) -> None:

@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cluster.commands.learn import compose_learning
 from cluster.config.compose import compose
 from cluster.output.storage import Storage
 from cluster.rollouts.backends import in_workers
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments, actions_of
+from cluster.rollouts.request import compose_learning
 from cluster.rollouts.trainer import Progress, RolloutBackend, learn
 from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts

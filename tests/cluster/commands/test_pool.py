@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import yaml
 
-from cluster.commands.pool import PoolStudy
+from cluster.plan.pool import PoolPlan
 from cluster.runs.pool_trial import Trial, execute_trial
 from pooling.pool import Pool
 from tests.cluster.command_line import command, kill_when, this_ray
@@ -142,7 +142,7 @@ def test_two_pools_in_one_study(small_pool: Path, tmp_path: Path, ray_session: N
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Conducts trials where their loops may be compiled already, for what is not asked of how they are spread."""
 
-    def conduct(trials: Sequence[Trial], pools: Mapping[str, Pool], of: PoolStudy, *others: object) -> dict[str, str]:
+    def conduct(trials: Sequence[Trial], pools: Mapping[str, Pool], of: PoolPlan, *others: object) -> dict[str, str]:
         for trial in trials:
             execute_trial(trial, pools[trial.pool], of.storage, lambda done, area: None)
         return {}

@@ -11,10 +11,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from cluster.commands.study import Study, read_arguments
+from cluster.commands.study import StudyExperiment
 from cluster.config.compose import compose, group_options
 from cluster.config.schema import Published
 from cluster.output.methods import items_of
+from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, identity, plan
 from cluster.reports import result_tables
 from cluster.reports.paper_mapping import map_methods
@@ -30,12 +31,12 @@ SAEIDI = [name for name in EXPERIMENTS if name.startswith("saeidi2017")]
 
 
 @functools.cache
-def study(name: str, *arguments: str) -> Study:
+def study(name: str, *arguments: str) -> StudyPlan:
     own = ["ranker.checkpoint=some/where"] if name in (*PU, "sir", "saeidi2017_rankers") else []
-    return read_arguments([f"experiment={name}", "data=somewhere", "out=nowhere", *own, *arguments])
+    return StudyExperiment.read([f"experiment={name}", "data=somewhere", "out=nowhere", *own, *arguments]).plan
 
 
-def planned(of: Study) -> list[Planned]:
+def planned(of: StudyPlan) -> list[Planned]:
     """The runs of the first seed and the first agent."""
     others = re.compile(r"(policy|selector)\.agent=[1-9]")
     points = [point for point in of.points() if not any(map(others.match, point.overrides))]
@@ -196,7 +197,7 @@ def test_an_unknown_key_of_an_experiment_is_refused() -> None:
         )
 
 
-def sketched(of: Study) -> pl.DataFrame:
+def sketched(of: StudyPlan) -> pl.DataFrame:
     """As `as_trials`, from overrides alone: composing every run takes its time."""
     runs = []
     for number, point in enumerate(of.points()):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.commands.pool import DEFAULT, read_arguments
+from cluster.commands.pool import DEFAULT, read_plan
 from cluster.config.compose import group_options
 from cluster.plan.pool_methods import split, variants
 from pooling.adjudicators.bandit.bandit import Bandit
@@ -64,6 +64,6 @@ def test_a_preset_is_for_the_methods_that_are_there_and_the_user_has_the_last_wo
 )  # fmt: skip
 def test_what_can_not_be_is_refused_in_one_line(arguments: list[str], says: str) -> None:
     with pytest.raises(BadInput) as refused:
-        read_arguments(arguments)
+        read_plan(arguments)
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.commands.learn import compose_learning
 from cluster.reports.canvas import png
 from cluster.reports.hardness import at_the_end, hardness, how_hard
 from cluster.reports.page import Markup
 from cluster.reports.study_report import render
 from cluster.reports.summary import summarise
+from cluster.rollouts.request import compose_learning
 from cluster.runs.traces import ROWS, SCHEMA, trace_table
 from ranking.errors import BadInput
 from sampling.trace import Trace

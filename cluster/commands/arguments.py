@@ -1,0 +1,158 @@
+"""Declares the arguments of each verb. Imports nothing heavy, so that help answers at once."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+
+from cluster.commands import submit
+from cluster.config.compose import group_options, groups_of
+
+Add = Callable[[str, str, str], argparse.ArgumentParser]
+"""Makes the parser of a verb from its name, what it does, and examples."""
+Groups = Mapping[str, list[str]]
+"""The files of each group of `conf/`."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of `pyrite`."""
+    made = argparse.ArgumentParser(
+        prog="pyrite",
+        description="Where should a neural ranker's negatives come from? Studies of sampling policies, on Ray.",
+        epilog="`pyrite VERB --help` says more. A study without arguments is the main job.",
+    )
+    verbs = made.add_subparsers(dest="verb", metavar="VERB", required=True)
+
+    def add(name: str, says: str, epilog: str) -> argparse.ArgumentParser:
+        return verbs.add_parser(
+            name, help=says, description=says, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+
+    groups = group_options()
+    for declare in (_study, _train, _learn, _pool, _judge, _report, _dashboard, _options):
+        declare(add, groups)
+    submit.add_verbs(add)
+    return made
+
+
+def _of_a_run(groups: Groups) -> str:
+    listed = "\n".join(f"  {group}={'|'.join(groups[group])}" for group in groups_of("config"))
+    return (
+        f"options, as Hydra overrides:\n{listed}\n"
+        "  any value by its path, e.g. training.patience=3 function.bm25.k1=1.2 (see `pyrite options`)"
+    )
+
+
+def _takes_overrides(verb: argparse.ArgumentParser, sweeps: bool = False, resumes: bool = False) -> None:
+    may = "; may sweep" if sweeps else ""
+    verb.add_argument("overrides", nargs="*", metavar="key=value", help=f"what differs from the defaults{may}")
+    if resumes:
+        verb.add_argument("--resume", metavar="OUT", help="go on with what this folder holds after an interrupt")
+
+
+def _study(add: Add, groups: Groups) -> None:
+    study = add(
+        "study",
+        "Compare ways of choosing negatives over many seeds and hyperparameters, spread with Ray Tune.",
+        f"{_of_a_run(groups)}\n\nsweeps, in Hydra's grammar:\n"
+        "  policy=fixed,random   training.batch_size=choice(16,32)   training.patience=range(1,4)\n"
+        "  'optimizer.lr=tag(log,interval(1e-4,1e-2))' with samples=N and search=random|optuna\n\n"
+        f"of the study:\n  experiment={'|'.join(groups['experiment'])}\n"
+        "  seeds=N samples=N search=… baseline='policy=fixed function=bm25 selector=uniform'\n"
+        "  out=FOLDER_OR_URI retries=N concurrent=N address=RAY_CLUSTER dashboard=false\n"
+        "  track=[mlflow,wandb]  besides TensorBoard\n\n"
+        "example:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small",
+    )
+    _takes_overrides(study, sweeps=True, resumes=True)
+
+
+def _train(add: Add, groups: Groups) -> None:
+    train = add(
+        "train",
+        "Train and evaluate one ranker, in this process.",
+        f"{_of_a_run(groups)}\n  out=FOLDER_OR_URI  keeps result, state and weights\n\n"
+        "example:\n  pyrite train policy=fixed function=bm25 selector=dynamic scale=small seed=1",
+    )
+    _takes_overrides(train)
+
+
+def _learn(add: Add, groups: Groups) -> None:
+    learn = add(
+        "learn",
+        "Let an agent learn which function should supply a ranker's negatives, and when.",
+        "options, as Hydra overrides: those of one run (an episode), and\n"
+        + "".join(f"  {group}={'|'.join(groups[group])}\n" for group in ("agent", "reward"))
+        + "  function=[bm25,random,tfidf]  the actions   decision_every=N|epoch  batches that one is held for\n"
+        "  episodes=N copies=N workers=N hosts=N gamma=0.995 validation_sample.size=N validation_sample.every=N\n"
+        "  out=FOLDER_OR_URI save_every=SECONDS   (all: `pyrite options --for learn`)\n\n"
+        "example:\n  pyrite learn agent=actor_critic function=[bm25,random] reward=diff scale=small out=outputs/agent\n"
+        "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20",
+    )
+    _takes_overrides(learn, resumes=True)
+
+
+def _pool(add: Add, groups: Groups) -> None:
+    pool = add(
+        "pool",
+        "Compare orders of judging a pool in simulation, over many seeds, spread with Ray Tune.",
+        "options, as Hydra overrides:\n"
+        f"  method={'|'.join(groups['method'])}|all\n  preset={'|'.join(groups['preset'])}\n"
+        f"  stopping=[{','.join(groups['stopping'])}]\n"
+        "  method.NAME.option=…  of a method; lists are swept: method.mm.rate=0,0.5,1\n"
+        "  runs=FOLDER qrels=FILE depth=N order=score|rank|file relevant_from=GRADE groups=FILE\n"
+        "  pools=FILE.yaml  instead: several pools\n"
+        "  seeds=N 'budgets=[100,300]' baseline=METHOD ranking_quality=false reuse=true\n"
+        "  out=FOLDER_OR_URI concurrent=N\n\n"
+        "example:\n  pyrite pool runs=trec8/runs qrels=trec8/qrels.txt.gz method=mtf,mm,mm_ns,posterior_fusion",
+    )
+    _takes_overrides(pool, sweeps=True, resumes=True)
+
+
+def _judge(add: Add, groups: Groups) -> None:
+    judging = add(
+        "judge",
+        "Serve a page on which people judge a pool, in the order that a method says.",
+        "options, as Hydra overrides:\n"
+        "  runs=FOLDER documents=beir documents.path=FOLDER topics=FILE qrels=FILE depth=N method=NAME out=FOLDER\n"
+        "  'grades=[0,1,2]' budget=N double=N 'assessors=[ada,grace]' port=N   (all: `pyrite options --for judge`)\n\n"
+        "examples:\n  pyrite judge runs=runs documents=beir documents.path=collection topics=topics.txt out=judging\n"
+        "  pyrite judge out=judging                        go on\n"
+        "  pyrite judge --export qrels.txt out=judging     what is judged so far",
+    )
+    _takes_overrides(judging)
+    judging.add_argument("--export", metavar="FILE", help="write the qrels of what is judged so far, and end")
+
+
+def _report(add: Add, groups: Groups) -> None:
+    report = add("report", "Make a study's summary, figures and report again.", "example:\n  pyrite report outputs/m")
+    report.add_argument("out", metavar="OUT", help="the study's folder or URI")
+    report.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="key=value",
+        help="baseline='policy=… function=… selector=…', or of a pool baseline=METHOD",
+    )
+
+
+def _dashboard(add: Add, groups: Groups) -> None:
+    watching = add(
+        "dashboard",
+        "Provision the Grafana dashboard of the Ray session that runs here, and start Prometheus for it.",
+        "examples:\n  pyrite dashboard            until Ctrl-C\n"
+        "  pyrite dashboard --check    does every query of the dashboard return data?",
+    )
+    watching.add_argument("--check", action="store_true", help="run the dashboard's queries, say which return data")
+    watching.add_argument("--port", type=int, help="of Prometheus, on this machine alone; else 9090, or any free one")
+    watching.add_argument("--session", metavar="FOLDER", help="of the Ray session; else the one that started last")
+
+
+def _options(add: Add, groups: Groups) -> None:
+    shown = add(
+        "options",
+        "Show the whole configuration that overrides give, with what each option means.",
+        "examples:\n  pyrite options ranker=match_pyramid scale=tiny\n  pyrite options --for pool method=mm",
+    )
+    shown.add_argument(
+        "--for", dest="of", choices=("learn", "pool", "judge"), help="options of another verb than train and study"
+    )
+    _takes_overrides(shown)

@@ -1,0 +1,180 @@
+"""Runs what leaves a folder of results, from arguments to report: the one lifecycle of study, train, learn and pool."""
+
+from __future__ import annotations
+
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from rich.console import Console
+
+from cluster.output.lock import output_lock
+from cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
+from cluster.output.storage import Storage
+from cluster.plan.point import root_of
+from cluster.telemetry.tracking.tracker import Tracker
+from cluster.telemetry.tracking.tracking import Tracking, tracked, trackers
+from ranking.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Work:
+    """How much an experiment has to do, once all that it reads is prepared.
+
+    Args:
+        left: whether anything is still to be run.
+        largest: bytes of the parts of its largest run, in Ray's object store.
+        shared: bytes of the parts of all runs, each once.
+        facts: for the event log.
+    """
+
+    left: bool
+    largest: int = 0
+    shared: int = 0
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Experiment(ABC):
+    """A command that leaves a folder of results.
+
+    `conduct` calls `prepare`, `manifest`, `execute` and `finalize`, in this order. A verb fills them in.
+
+    Args:
+        options: `address`, `dashboard` and `track`.
+        storage: the output folder; None where nothing is kept.
+    """
+
+    verb: ClassVar[str]
+    may_change: ClassVar[tuple[str, ...]]
+    """Options that it may be resumed with: no result depends on them."""
+
+    def __init__(self, options: Mapping[str, Any], storage: Storage | None) -> None:
+        self.options, self.storage = options, storage
+
+    @classmethod
+    def read(cls, arguments: Sequence[str], resume: str | None = None) -> Self:
+        """A new experiment from its overrides, or one to continue from its folder.
+
+        Raises:
+            BadInput: where an override is wrong, or the folder holds another experiment, or none to continue.
+        """
+        if resume is None:
+            experiment = cls.new(list(arguments))
+            if experiment.storage is not None:
+                refuse_taken(experiment.storage)
+            return experiment
+        for text in arguments:
+            if root_of(text) not in cls.may_change:
+                raise BadInput(f"{text} can't change what has begun", resume, "leave it out, or start another")
+        storage = Storage(resume)
+        return cls.continued(list(arguments), read_config_of(cls.verb, storage), storage)
+
+    @classmethod
+    @abstractmethod
+    def new(cls, arguments: list[str]) -> Self:
+        """An experiment from its overrides."""
+
+    @classmethod
+    @abstractmethod
+    def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> Self:
+        """An experiment from the manifest in its folder, with those of its options that are given anew."""
+
+    @abstractmethod
+    def prepare(self, console: Console) -> Work:
+        """Read data, plan the runs and check them, before anything is written."""
+
+    @abstractmethod
+    def manifest(self) -> dict[str, Any]:
+        """What `config.yaml` says of the experiment; called once, when it begins."""
+
+    @abstractmethod
+    def check_unchanged(self, before: dict[str, Any]) -> None:
+        """See that what it reads is what it began with, as the manifest has it.
+
+        Raises:
+            BadInput: where it is not.
+        """
+
+    @abstractmethod
+    def execute(self, console: Console, tracking: Tracking | None) -> None:
+        """Run what is left, within the Ray session."""
+
+    @abstractmethod
+    def finalize(self, console: Console) -> int:
+        """Write tables and report, and print them.
+
+        Returns:
+            How many runs have failed for good.
+        """
+
+    def session(self, work: Work, console: Console) -> AbstractContextManager[None]:
+        """The Ray session in which it runs."""
+        return ray_session(self.options["address"], self.options["dashboard"], work, console)
+
+
+def conduct(experiment: Experiment, console: Console) -> int:
+    """Run what is left of an experiment.
+
+    Returns:
+        How many of its runs have failed for good.
+
+    Raises:
+        BadInput: where an option or an input is wrong, or another process writes to the folder.
+    """
+    storage = experiment.storage
+    built = trackers(experiment.options["track"])
+    with output_lock(storage) if storage is not None else nullcontext():
+        work = experiment.prepare(console)
+        with _recorded(experiment, built, work, console) as tracking:
+            if work.left:
+                with experiment.session(work, console):
+                    experiment.execute(console, tracking)
+        return experiment.finalize(console)
+
+
+@contextmanager
+def _recorded(
+    experiment: Experiment, built: Sequence[Tracker], work: Work, console: Console
+) -> Iterator[Tracking | None]:
+    """Write the manifest of an experiment that begins, and follow it; nothing where nothing is kept."""
+    storage = experiment.storage
+    if storage is None:
+        yield None
+        return
+    resumed = storage.read(CONFIG) is not None
+    if resumed:
+        experiment.check_unchanged(read_config(storage))
+    else:
+        write_config(storage, experiment.manifest())
+    with tracked(built, storage, console, experiment.verb, resumed, **work.facts) as tracking:
+        yield tracking
+
+
+@contextmanager
+def ray_session(address: str | None, dashboard: bool, work: Work, console: Console) -> Iterator[None]:
+    """A Ray session whose object store holds what the runs share.
+
+    Args:
+        address: of a cluster; None starts a Ray on this machine, or uses RAY_ADDRESS.
+        dashboard: whether a Ray that is started serves its dashboard.
+        work: says how much is shared.
+        console: told where the dashboard is, and what will be slow.
+    """
+    from cluster.object_store import check_store
+    from cluster.session import session
+
+    with session(address, dashboard, work.shared) as served:
+        if served:
+            console.print(f"[dim]Ray's dashboard: {served}[/]")
+        check_store(work.largest, work.shared, lambda line: console.print(f"[dim]{line}[/]"))
+        yield
+
+
+def resume_command(experiment: Experiment) -> str | None:
+    """What continues an experiment that was interrupted; None where nothing was kept."""
+    if experiment.storage is None:
+        return None
+    return shlex.join(["pyrite", experiment.verb, "--resume", experiment.storage.place])

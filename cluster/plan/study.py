@@ -1,0 +1,73 @@
+"""Describes a study as the user asked for it: options, sweeps, seeds and the experiment's file."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.output.storage import Storage
+from cluster.plan.sweep import Planned, Point, draws, given_seeds, identity, key_of, plan, points
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """A study as the user asked for it.
+
+    Args:
+        options: of `conf/study.yaml`, resolved.
+        arguments: the overrides of runs, with sweeps.
+        design: the experiment's file, as it was when the study began.
+        storage: where it goes.
+    """
+
+    options: dict[str, Any]
+    arguments: list[str]
+    design: dict[str, Any]
+    storage: Storage
+
+    @property
+    def seeds(self) -> list[int]:
+        """Seeds of each point."""
+        count = self.options["seeds"] or self.scaled.get("seeds") or self.design["seeds"]
+        return given_seeds(self.arguments) or list(range(count))
+
+    def points(self) -> list[Point]:
+        """What is compared: each point runs with every seed."""
+        return points(
+            self.scaled.get("methods") or self.design["methods"],
+            [*self.design.get("overrides", []), *self.scaled.get("overrides", [])],
+            [text for text in self.arguments if key_of(text) != "seed"],
+        )
+
+    @property
+    def scaled(self) -> dict[str, Any]:
+        """What the experiment changes at the scale that the user, or else the experiment itself, asks for."""
+        scales = [text for text in [*self.design.get("overrides", []), *self.arguments] if key_of(text) == "scale"]
+        name = scales[-1].split("=", 1)[1] if scales else ""
+        scaled: dict[str, Any] = self.design.get("scales", {}).get(name, {})
+        return scaled
+
+    def runs(self) -> tuple[list[Planned], list[Point]]:
+        """The runs that are known before it starts, and the points whose runs Optuna proposes later."""
+        runs: dict[str, Planned] = {}
+        adaptive = []
+        for point in self.points():
+            if point.intervals and self.options["search"] == "optuna":
+                adaptive.append(point)
+                continue
+            for shares in draws(len(point.intervals), self.options["samples"] if point.intervals else 1):
+                for planned in plan(point, point.at(shares), self.seeds):
+                    runs.setdefault(identity(planned.config), planned)
+        return list(runs.values()), adaptive
+
+    def command(self, defaults: Mapping[str, Any], trackers: list[str]) -> str:
+        """What starts it, for people to copy.
+
+        Args:
+            defaults: of the options.
+            trackers: the overrides that choose them.
+        """
+        own = [f"{key}={value}" for key, value in self.options.items() if value != defaults.get(key) and key != "track"]
+        return shlex.join(["pyrite", "study", *self.arguments, *own, *trackers])

@@ -1,0 +1,95 @@
+"""Composes what an agent is to learn, and writes it down."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.config.compose import CHOICES, build, compose
+from cluster.output.manifest import CONFIG, read_config, write_config
+from cluster.output.storage import Storage
+from cluster.plan.sweep import values_of
+from cluster.rollouts.environments import actions_of
+from cluster.runs.agent_file import check_candidates, learner_of
+from cluster.runs.execute import check
+from ranking.errors import BadInput
+from rl.environment import check_decision_every
+
+MAY_CHANGE = ("workers", "hosts", "save_every", "on_loss", "address", "dashboard", "track")
+"""Options that a learning may be resumed with: its result does not depend on them."""
+NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights")
+"""Keys of a configuration on which what is learned does not depend."""
+
+
+@dataclass(frozen=True)
+class LearnRequest:
+    """What an agent is to learn, as the user asked for it.
+
+    Args:
+        config: composed.
+        overrides: that gave it.
+        storage: where it goes.
+    """
+
+    config: dict[str, Any]
+    overrides: list[str]
+    storage: Storage
+
+    def manifest(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """What `config.yaml` says of it.
+
+        Args:
+            facts: name and fingerprint of its collection.
+        """
+        return {
+            "command": shlex.join(["pyrite", "learn", *self.overrides]),
+            "learn": self.overrides,
+            "facts": facts,
+            **{key: value for key, value in self.config.items() if key != CHOICES},
+        }
+
+    def check_unchanged(self, before: dict[str, Any], facts: dict[str, Any]) -> None:
+        """See that its collection is still the one that it began with.
+
+        Raises:
+            BadInput: where it is another.
+        """
+        if before.get("facts") != facts:
+            what = "the collection has changed since this learning began"
+            raise BadInput(what, self.storage.place, "start another")
+
+    def record(self, facts: dict[str, Any]) -> None:
+        """Write the manifest, or hold it against the one that is there."""
+        if self.storage.read(CONFIG) is None:
+            write_config(self.storage, self.manifest(facts))
+        else:
+            self.check_unchanged(read_config(self.storage), facts)
+
+
+def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
+    """The configuration of what an agent learns, each part of it built once to see that it can be.
+
+    Raises:
+        BadInput: where an option is wrong, or sweeps.
+    """
+    for text in overrides:
+        if "=" in text and len(values_of(text)) != 1:
+            raise BadInput(f"{text} sweeps", remedy="learn one agent at a time, or several in a `pyrite study`")
+    config = compose(overrides, "learn")
+    documents = config["actions"]["documents"]
+    part = "policy" if documents is None else "selector"
+    if learner_of(config) != part:
+        raise BadInput(f"{part} is what is learned", part, "leave it out")
+    check(config)
+    if len(build(config["objective"]).stages()) > 1:
+        what = f"{config[CHOICES]['objective']} trains several rankers in turn, and an episode has one"
+        raise BadInput(what, "objective", "learn with another, as objective=sir_v3")
+    for key in ("agent", "reward", "state", "validation_sample"):
+        build(config[key])
+    check_decision_every(config["decision_every"], actions_of(config))
+    if documents is not None:
+        build(config["actions"]["imitate"])
+        check_candidates(config, documents)
+    return config
