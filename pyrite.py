@@ -1,0 +1,224 @@
+"""Runs studies, trainings, learnings and pooling studies from Python, and reads what they leave.
+
+>>> import pyrite
+>>> study = pyrite.study(["scale=tiny", "seeds=2", "function=random,bm25"])
+>>> study.summary, study.trials, study.report
+
+Overrides are those of the command line. What a folder holds is read again with `Study(FOLDER)`.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+
+from cluster.commands.cli import kind_of
+from cluster.commands.experiment import conduct
+from cluster.output.manifest import read_config
+from cluster.output.storage import Storage
+from cluster.plan.sweep import key_of
+from ranking.errors import BadInput
+
+__all__ = ["BadInput", "Learning", "PoolStudy", "Results", "Study", "Training", "learn", "pool", "study", "train"]
+
+
+class Results:
+    """A folder of results.
+
+    Args:
+        folder: a path or URI.
+        failed: how many of its runs have failed for good, where it was just run.
+    """
+
+    def __init__(self, folder: str, failed: int = 0) -> None:
+        self.storage, self.failed = Storage(folder), failed
+
+    @property
+    def folder(self) -> str:
+        """Where it lies."""
+        return self.storage.place
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Its `config.yaml`: the command, its options, and what it ran on.
+
+        Raises:
+            BadInput: where the folder holds none.
+        """
+        return read_config(self.storage)
+
+    def frame(self, name: str) -> pl.DataFrame:
+        """A table of it, as `trials` or `queries`; docs/results.md has the columns.
+
+        Raises:
+            BadInput: where there is no such table.
+        """
+        content = self.storage.read(f"{name}.parquet")
+        if content is None:
+            raise BadInput(f"there is no {name}.parquet", self.folder, "name a folder of results that are finished")
+        return pl.read_parquet(io.BytesIO(content))
+
+    def _repr_html_(self) -> str:
+        """Shows the summary in a notebook."""
+        return self._overview()._repr_html_()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.folder!r})\n{self._overview()}"
+
+    def _overview(self) -> pl.DataFrame:
+        return self.frame("trials")
+
+
+class _Reported(Results):
+    """Results with a summary and a report."""
+
+    @property
+    def trials(self) -> pl.DataFrame:
+        """A row a run (of a pooling study: a method and pool)."""
+        return self.frame("trials")
+
+    @property
+    def summary(self) -> pl.DataFrame:
+        """What the table on screen shows, and the tests of significance behind it.
+
+        Raises:
+            BadInput: where no run has come to its end.
+        """
+        content = self.storage.read("summary.csv")
+        if content is None:
+            raise BadInput("there is no summary.csv", self.folder, "see the column error of trials")
+        return pl.read_csv(io.BytesIO(content))
+
+    @property
+    def report(self) -> str:
+        """The path of `report.html`."""
+        return self.storage.path("report.html")
+
+    def _overview(self) -> pl.DataFrame:
+        return self.summary
+
+
+class Study(_Reported):
+    """Ways of choosing negatives, compared over seeds and hyperparameters."""
+
+    @property
+    def queries(self) -> pl.DataFrame:
+        """A row a run, candidate origin and test query."""
+        return self.frame("queries")
+
+    @property
+    def samplers(self) -> pl.DataFrame:
+        """A row a run and retrieval function: what it supplied, and how the ranker scored it."""
+        return self.frame("samplers")
+
+    @property
+    def steps(self) -> pl.DataFrame:
+        """A row a run and some steps: loss, gradient, hardness of negatives."""
+        return self.frame("steps")
+
+
+class Training(Results):
+    """One trained ranker."""
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """Each measure's mean over the test queries, by candidate origin: `bm25:AP@100`."""
+        row = self.frame("trials").row(0, named=True)
+        return {key: value for key, value in row.items() if ":" in key and isinstance(value, float)}
+
+    @property
+    def queries(self) -> pl.DataFrame:
+        """A row a candidate origin and test query."""
+        return self.frame("queries")
+
+    @property
+    def weights(self) -> str:
+        """The path of the best weights: a safetensors file, or a checkpoint's folder."""
+        file = f"weights/{self.config['run']}"
+        return self.storage.path(f"{file}.safetensors" if f"{self.config['run']}.safetensors" in
+                                 self.storage.names("weights") else file)  # fmt: skip
+
+
+class Learning(Results):
+    """An agent that learned a sampling policy."""
+
+    @property
+    def episodes(self) -> pl.DataFrame:
+        """A row an episode."""
+        return self.frame("episodes")
+
+    @property
+    def agent(self) -> str:
+        """The folder to give as `policy.checkpoint=`."""
+        return self.folder
+
+    def _overview(self) -> pl.DataFrame:
+        return self.episodes
+
+
+class PoolStudy(_Reported):
+    """Orders of judging, compared in simulation."""
+
+    @property
+    def budgets(self) -> pl.DataFrame:
+        """A row a pool, method, seed, topic and budget: how many relevant documents were found."""
+        return self.frame("budgets")
+
+    @property
+    def curves(self) -> pl.DataFrame:
+        """A row a pool, method, seed and topic: the whole curve of relevant documents found."""
+        return self.frame("curves")
+
+
+def study(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> Study:
+    """Compare ways of choosing negatives, spread with Ray Tune, as `pyrite study` does.
+
+    Args:
+        overrides: of runs, with sweeps, and of the study.
+        resume: a folder to go on with.
+        console: where progress and table are shown; None shows nothing.
+
+    Raises:
+        BadInput: where an option or an input is wrong.
+    """
+    return Study(*_run("study", overrides, resume, console))
+
+
+def train(overrides: Iterable[str] = (), *, console: Console | None = None) -> Training:
+    """Train and evaluate one ranker in this process, as `pyrite train` does, into a new folder or `out=`.
+
+    Args:
+        overrides: without sweeps.
+        console: where progress and table are shown; None shows nothing.
+
+    Raises:
+        BadInput: where an option or an input is wrong.
+    """
+    given = list(overrides)
+    if "out" not in map(key_of, given):
+        from cluster.output.storage import new_place
+
+        given.append(f"out={new_place('train')}")
+    return Training(*_run("train", given, None, console))
+
+
+def learn(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> Learning:
+    """Let an agent learn a sampling policy, as `pyrite learn` does; arguments as of `study`."""
+    return Learning(*_run("learn", overrides, resume, console))
+
+
+def pool(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> PoolStudy:
+    """Compare orders of judging in simulation, as `pyrite pool` does; arguments as of `study`."""
+    return PoolStudy(*_run("pool", overrides, resume, console))
+
+
+def _run(verb: str, overrides: Iterable[str], resume: str | None, console: Console | None) -> tuple[str, int]:
+    """Run an experiment; its folder, and how many runs have failed."""
+    experiment = kind_of(verb).read(list(overrides), resume)
+    failed = conduct(experiment, console or Console(quiet=True))
+    assert experiment.storage is not None
+    return experiment.storage.place, failed
