@@ -42,15 +42,16 @@ def session(address: str | None = None, dashboard: bool = True, shared: int = 0)
         if address:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         else:
-            ray.init(
-                address="local",
-                num_cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
-                include_dashboard=dashboard,
-                dashboard_host="127.0.0.1",
-                object_store_memory=wanted_store(shared),
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-            )
+            with _on_loopback():
+                ray.init(
+                    address="local",
+                    num_cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+                    include_dashboard=dashboard,
+                    dashboard_host="127.0.0.1",
+                    object_store_memory=wanted_store(shared),
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                )
     except OSError as error:
         if error.errno in FULL:
             place = error.filename or "the folder of Ray's sessions"
@@ -64,6 +65,27 @@ def session(address: str | None = None, dashboard: bool = True, shared: int = 0)
         yield _dashboard()
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Have every process of a Ray that starts within bind to 127.0.0.1, as Ray has it on a Mac.
+
+    No option of `ray.init` does: an address of loopback is resolved to the machine's own again.
+    """
+    from ray._private import ray_constants
+
+    variable = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR
+    before, constant = os.environ.get(variable), ray_constants.ENABLE_RAY_CLUSTER
+    os.environ[variable] = "0"  # for the processes that are started
+    ray_constants.ENABLE_RAY_CLUSTER = False  # for this one, which has read the variable when it imported Ray
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = constant
+        os.environ.pop(variable)
+        if before is not None:
+            os.environ[variable] = before
 
 
 def _refusal(error: Exception, address: str | None) -> BadInput:

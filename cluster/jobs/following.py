@@ -15,8 +15,7 @@ from rich.console import Console
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from ray.dashboard.modules.job.pydantic_models import JobDetails
-    from ray.job_submission import JobSubmissionClient
+    from ray.job_submission import JobDetails, JobSubmissionClient
 
 INTERRUPTED = 130
 PAUSE = 0.5

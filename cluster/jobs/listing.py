@@ -11,7 +11,7 @@ from rich.console import Console
 from cluster.jobs.following import exit_code
 
 if TYPE_CHECKING:
-    from ray.dashboard.modules.job.pydantic_models import JobDetails
+    from ray.job_submission import JobDetails
 
 
 def show_jobs(found: Sequence[JobDetails], console: Console) -> None:

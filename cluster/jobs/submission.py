@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 AS_CTRL_C = {"RAY_JOB_STOP_SIGNAL": "SIGINT", "RAY_JOB_STOP_WAIT_TIME_S": "60"}
 """`pyrite stop` interrupts a job as Ctrl-C does, and lets it leave Ray in request."""
+
+
+NO_AGENT = "No available agent to submit job"
+"""What Ray's job server says as long as no node of its cluster runs an agent."""
+STARTING, PAUSE = 60.0, 1.0
+"""Seconds that a cluster which is just starting is waited for, and seconds between two tries."""
 
 
 @dataclass(frozen=True)
@@ -105,16 +111,43 @@ def send(request: JobRequest, client: JobSubmissionClient, console: Console) -> 
         folder = Path(request.folder).absolute() if request.folder else working_folder()
         archive = pack(folder, Path(temporary) / "working_directory.zip", request.excludes)
         said = f"{folder} packed ({archive.stat().st_size / 2**20:.1f} MiB)"
-        client.submit_job(
-            entrypoint=shlex.join([python, "-m", "cluster", *arguments]),
-            submission_id=job,
-            runtime_env=environment | {"working_dir": str(archive)},
-            metadata=metadata_of(request, arguments),
-            entrypoint_num_cpus=request.cpus or None,
-            entrypoint_resources=request.resources or None,
+        submit_when_ready(
+            lambda: client.submit_job(
+                entrypoint=shlex.join([python, "-m", "cluster", *arguments]),
+                submission_id=job,
+                runtime_env=environment | {"working_dir": str(archive)},
+                metadata=metadata_of(request, arguments),
+                entrypoint_num_cpus=request.cpus or None,
+                entrypoint_resources=request.resources or None,
+            ),
+            console,
         )
     console.print(f"{job} sent to {url}, {said}", soft_wrap=True, markup=False)
     return job
+
+
+def submit_when_ready(send_it: Callable[[], object], console: Console, patience: float = STARTING) -> None:
+    """Send a job; a cluster whose head has just started refuses it for some seconds, and is asked again.
+
+    Args:
+        send_it: sends the job.
+        console: told once that it waits.
+        patience: seconds after which the refusal counts.
+    """
+    given_up, waiting = time.monotonic() + patience, False
+    while True:
+        try:
+            send_it()
+            return
+        except RuntimeError as error:
+            if NO_AGENT not in str(error) or time.monotonic() > given_up:
+                raise
+        if not waiting:
+            waiting = True
+            console.print(
+                f"the cluster is just starting: waiting up to {patience:.0f} s until it takes jobs", markup=False
+            )
+        time.sleep(PAUSE)
 
 
 def arguments_of(request: JobRequest, job: str, view: NodeFileView) -> list[str]:

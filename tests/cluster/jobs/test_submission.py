@@ -167,3 +167,36 @@ def test_resources_are_numbers() -> None:
     with pytest.raises(BadInput, match="--resources"):
         _order(argparse.Namespace(**usual, **more, resources='{"big": true}'))
     assert _order(argparse.Namespace(**usual, **more, resources=None)).resources == {}
+
+
+@pytest.mark.parametrize("refusals", [0, 2])
+def test_a_cluster_that_is_just_starting_is_waited_for(
+    refusals: int, console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submission, "PAUSE", 0.0)
+    answers = [RuntimeError(f"Request failed with status code 500: {submission.NO_AGENT}, please try again later.")]
+    tried = []
+
+    def send_it() -> None:
+        tried.append(1)
+        if len(tried) <= refusals:
+            raise answers[0]
+
+    with console.capture() as said:
+        submission.submit_when_ready(send_it, console)
+    assert len(tried) == refusals + 1
+    assert said.get().count("waiting up to 60 s until it takes jobs") == bool(refusals)
+
+
+def test_a_cluster_that_never_takes_jobs_refuses_in_the_end(console: Console) -> None:
+    def refuse() -> None:
+        raise RuntimeError(f"status code 500: {submission.NO_AGENT}")
+
+    with pytest.raises(RuntimeError, match="No available agent"):
+        submission.submit_when_ready(refuse, console, patience=-1)
+
+    def fail() -> None:
+        raise RuntimeError("status code 500: something else")
+
+    with pytest.raises(RuntimeError, match="something else"):  # at once
+        submission.submit_when_ready(fail, console)
