@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 RENAMED: dict[str, str] = {
-    "refresh.on_loss": "refresh.on_lost_index",
     "hold": "decision_every",
     "yardstick": "random_baseline",
     "panel": "validation_sample",
@@ -13,11 +12,19 @@ RENAMED: dict[str, str] = {
 """New names by old ones: parts of an option's path, as many as tell it from others of that name."""
 
 
+REMOVED: dict[str, str] = {
+    "refresh.on_loss": "an index that is lost is always waited for: leave it out",
+    "refresh.on_lost_index": "an index that is lost is always waited for: leave it out",
+    "resources.shard": "each worker holds all weights: leave it out, or choose a smaller ranker",
+}
+"""Options that are no more, and what is to be done instead."""
+
+
 def new_name(option: str) -> str | None:
     """What an option is called now; None where it was never renamed.
 
     Args:
-        option: its path, e.g. `function.dense.refresh.on_loss`.
+        option: its path, e.g. `panel.size`.
     """
     for old, new in RENAMED.items():
         named, found = re.subn(rf"(^|\.){re.escape(old)}(?=\.|$)", rf"\g<1>{new}", option)
@@ -27,6 +34,9 @@ def new_name(option: str) -> str | None:
 
 
 def no_option(option: str) -> str:
-    """The message for an option that is not there, with its new name where it was renamed."""
+    """The message for an option that is not there, with its new name, or what to do where it was removed."""
+    for old, instead in REMOVED.items():
+        if re.search(rf"(^|\.){re.escape(old)}$", option):
+            return f"there is no option {option} any more: {instead}"
     new = new_name(option)
     return f"there is no option {option}" + (f": it is called {new} now" if new else "")

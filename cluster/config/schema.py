@@ -67,7 +67,6 @@ class Resources(Shape):
     gpu: Annotated[float, Field(ge=0)]
     workers: Count
     least: Count | None
-    shard: bool
     placement: Literal["pack", "spread"]
     custom: dict[str, Annotated[float, Field(gt=0)]] | None
 

@@ -23,7 +23,6 @@ from cluster.index.build import EncoderOptions
 from cluster.index.corpus import Corpus
 from cluster.index.errors import unwrapped
 from cluster.index.owner import claim, remove_orphans
-from cluster.index.stale_results import StaleResultCache
 from ranking.checkpoint import to_bytes
 from ranking.embedding import BLOCK
 from ranking.index import IndexOptions
@@ -34,16 +33,10 @@ READERS = 16
 """Readers that an index serves at once; others wait their turn."""
 PATIENCE = 2.0
 """Seconds between two looks whether the index has heard of everything that was published."""
-GRACE = 0.5
-"""Seconds that a reader who can go on without the index waits for one that is lost."""
 PAUSES = (0.1, 2.0)
 """Seconds between two calls to an index that is lost: at first, and at most."""
 LAST_WORDS = 50
 """Tenths of a second in which encoders hear that their index has ended."""
-
-
-class IndexLost(Exception):
-    """The actor can't be reached, and the reader is to go on without it."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +89,7 @@ class RemoteIndex:
 
     Args:
         service: what there is to reach.
-        refresh: when a version is served, and what to do without the index.
+        refresh: when a version is served.
         note: told, once each time, that the index is lost, and that it is back.
         guarded: documents that the reader's guard has dropped so far, for the metrics.
         token: tells this index from others of the same name; drawn when None. Workers that train one ranker together
@@ -119,7 +112,6 @@ class RemoteIndex:
         self._published: list[Published] = []
         self._count = 0  # publications so far
         self._answered: Answer | None = None
-        self._last = StaleResultCache() if refresh.on_lost_index == "continue" else None
         self._actor: Any = None
         self._sent: list[ray.ObjectRef] = []
         self._lost = False
@@ -166,17 +158,11 @@ class RemoteIndex:
         while True:
             guarded, self._told = max(0, self.guarded() - self._told), self.guarded()
             asked = (self.reader, queries, depth, step, exactly, least, vectors, source, guarded, PATIENCE)
-            try:
-                reply: Reply = self._ask("search", *asked)
-            except IndexLost:
-                assert self._last is not None
-                return self._last.recall(queries, depth)
+            reply: Reply = self._ask("search", *asked)
             if reply.answer is not None:
                 break
             self._catch_up(reply.known)
         self._answered = reply.answer
-        if self._last is not None and source == "dense":
-            self._last.note(queries, reply.answer)
         return reply.answer
 
     def scores(
@@ -186,16 +172,10 @@ class RemoteIndex:
         if self._answered is None:
             raise RuntimeError("no version has answered yet")
         while True:
-            try:
-                scores = self._ask("scores", self.reader, queries, documents, self._answered.step, vectors, PATIENCE)
-            except IndexLost:
-                assert self._last is not None
-                return self._last.recall_scores(queries, documents)
+            scores = self._ask("scores", self.reader, queries, documents, self._answered.step, vectors, PATIENCE)
             if scores is not None:
                 break
             self._catch_up(frozenset())
-        if self._last is not None:
-            self._last.note_scores(queries, documents, scores)
         return np.asarray(scores)
 
     def state_dict(self) -> dict[str, Any]:
@@ -224,11 +204,11 @@ class RemoteIndex:
             for each in state["published"]
         ]
         known = [(each.step, each.version, each.weights) for each in self._published]
-        self._ask("restore", known, patient=True)
+        self._ask("restore", known)
 
     def status(self) -> dict[str, Any]:
         """Steps of the versions that are there, of what is being built, and of what waits."""
-        status: dict[str, Any] = self._ask("status", patient=True)
+        status: dict[str, Any] = self._ask("status")
         return status
 
     def close(self) -> None:
@@ -316,28 +296,17 @@ class RemoteIndex:
                 service.block,
             )
 
-    def _ask(self, method: str, *arguments: Any, patient: bool = False) -> Any:
-        """Call the actor, through losses and restarts.
-
-        Args:
-            method, arguments: what to ask.
-            patient: wait for it whatever the options say.
-
-        Raises:
-            IndexLost: where it can't be reached and there are answers to go on with.
-        """
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the actor, and wait through losses and restarts."""
         pause, limit = PAUSES
-        going_on = self._last is not None and self._answered is not None and not patient
         died = False
         while True:
             self._reach()
             try:
                 with unwrapped():
-                    # One that is just being made keeps calls waiting; a reader who can go on does not.
-                    timeout = GRACE if going_on and self._lost else None
-                    reply = ray.get(getattr(self._actor, method).remote(*arguments), timeout=timeout)
-            except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError) as error:
-                if isinstance(error, ray.exceptions.RayActorError) and error.actor_init_failed:
+                    reply = ray.get(getattr(self._actor, method).remote(*arguments))
+            except ray.exceptions.RayActorError as error:
+                if error.actor_init_failed:
                     raise
                 if isinstance(error, ray.exceptions.ActorDiedError):
                     if died:  # for good, not to be restarted: a new one takes its place and its folder
@@ -345,9 +314,7 @@ class RemoteIndex:
                     died = True
                 if not self._lost:
                     self._lost = True
-                    self.note(f"{self.name} is lost; " + ("going on with its last answers" if going_on else "waiting"))
-                if going_on:
-                    raise IndexLost from None
+                    self.note(f"{self.name} is lost; waiting")
                 time.sleep(pause)
                 pause = min(2 * pause, limit)
                 continue

@@ -20,10 +20,6 @@ def check_workers(asked: Mapping[str, Any]) -> None:
     if asked["least"] is not None and asked["least"] > asked["workers"]:
         what = f"least is {asked['least']} and there are {asked['workers']} workers to begin with"
         raise BadInput(what, "resources.least", "choose no more than resources.workers")
-    if asked["shard"] and asked["workers"] == 1:
-        raise BadInput(
-            "there is one worker to hold everything", "resources.shard", "choose resources.workers=2 or more"
-        )
 
 
 def bundle(asked: Mapping[str, Any]) -> dict[str, float]:

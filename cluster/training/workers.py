@@ -43,8 +43,7 @@ def run_on_workers(
         on_epoch: told the progress; epochs are told again where workers had to go back. What it raises ends them.
         store: keeps the state between interrupts, written by the first worker and read by all, so that it must be
             reachable from all nodes. Without one the state lasts as long as this call.
-        save_every: seconds between two states that are kept; sharded states, which take all workers, are kept after
-            every epoch.
+        save_every: seconds between two states that are kept.
         name: of the run, for what it starts on the cluster.
         note: told what it starts there, and loses.
         watch: tags of its metrics, which the first worker tells; None: it tells none.
@@ -102,11 +101,8 @@ def _work(
     first = ray.train.get_context().get_world_rank() == 0
     parts = dict(zip(shared, ray.get(list(shared.values())), strict=True))
     store = store or _InCoordinator(coordinator)
-    if config["resources"]["shard"]:
-        save_every = 0.0
     if not first:
-        save_every = math.inf if save_every else 0.0
-        run(config, parts, store=_ReadOnly(store), save_every=save_every, name=name, share=attach_workers(config))
+        run(config, parts, store=_ReadOnly(store), save_every=math.inf, name=name, share=attach_workers)
         return
 
     def tell(progress: Progress) -> None:
@@ -116,9 +112,7 @@ def _work(
         ray.get(coordinator.report.remote(line))
 
     ray.get(coordinator.add_placement_group.remote(get_current_placement_group()))
-    outcome = run(
-        config, parts, tell, store, save_every, name=name, note=note, share=attach_workers(config), watch=watch
-    )
+    outcome = run(config, parts, tell, store, save_every, name=name, note=note, share=attach_workers, watch=watch)
     ray.get(coordinator.finish.remote(to_bytes(vars(outcome))))
 
 

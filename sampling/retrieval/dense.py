@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
 
 MODES = ("never", "sync", "async", "lagged")
-ON_LOST_INDEX = ("wait", "continue")
 WIDEST = 8
 """How many times the depth the index is asked for, at most, where the guard takes most of what it finds."""
 
@@ -42,8 +41,6 @@ class Refresh:
         every: steps between two publications.
         lag: of `lagged`; `every` when None.
         max_staleness: of `async`: steps by which a version may be older than the trainer, who waits otherwise.
-        on_lost_index: what a trainer does when an index in another process is lost: `wait` until it is back, or
-            `continue` with the answers that it has.
 
     Raises:
         BadInput: where a value is out of its range, or belongs to another mode.
@@ -53,12 +50,10 @@ class Refresh:
     every: int = 200
     lag: int | None = None
     max_staleness: int | None = None
-    on_lost_index: Literal["wait", "continue"] = "wait"
 
     def __post_init__(self) -> None:
-        for name, value, known in (("mode", self.mode, MODES), ("on_lost_index", self.on_lost_index, ON_LOST_INDEX)):
-            if value not in known:
-                raise BadInput(f"{name} is {value!r}", f"refresh.{name}", f"choose one of {', '.join(known)}")
+        if self.mode not in MODES:
+            raise BadInput(f"mode is {self.mode!r}", "refresh.mode", f"choose one of {', '.join(MODES)}")
         if self.every < 1:
             raise BadInput(f"every is {self.every}", "refresh.every", "choose a whole number of steps from 1 up")
         if self.lag is not None and self.mode != "lagged":

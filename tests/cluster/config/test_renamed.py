@@ -9,9 +9,12 @@ from cluster.config.renamed import RENAMED, new_name
 from ranking.errors import BadInput
 
 
-def test_an_old_name_is_refused_with_the_new_one() -> None:
-    with pytest.raises(BadInput, match=r"function\.dense\.refresh\.on_lost_index now"):
-        compose(["ranker=bi_encoder", "function=dense", "function.dense.refresh.on_loss=continue"])
+@pytest.mark.parametrize("old", ["on_loss=continue", "on_lost_index=wait"])
+def test_an_option_that_was_removed_says_what_to_do(old: str) -> None:
+    with pytest.raises(BadInput, match=r"on_los.* any more: an index that is lost is always waited for: leave it out"):
+        compose(["ranker=bi_encoder", "function=dense", f"function.dense.refresh.{old}"])
+    with pytest.raises(BadInput, match=r"there is no option resources\.shard any more: each worker holds all weights"):
+        compose(["resources.shard=true"])
 
 
 @pytest.mark.parametrize(

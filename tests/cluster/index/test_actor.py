@@ -296,27 +296,3 @@ def test_it_comes_back_when_it_is_killed_in_the_middle_of_a_build_and_of_a_query
     assert right(answers[0])
     assert (answers[0].step, answers[0].version) == (10, 1)
     assert [line.removeprefix(bounded.name) for line in said] == [" is lost; waiting", " is back"]
-
-
-def test_a_trainer_may_go_on_with_what_it_has(asynchronous: RemoteIndex) -> None:
-    said: list[str] = []
-    careless = client_of(asynchronous, Refresh("async", every=10, on_lost_index="continue"), said.append)
-    careless.publish(weights_of(0), 0)
-    before = careless.search(QUERIES[:6], 5, 0)
-    scores = careless.scores(QUERIES[:6], before.documents[:, :2])
-    kill(asynchronous)
-    until(lambda: careless.search(QUERIES[:6], 5, 3) is not None and said)
-    meanwhile = careless.search(QUERIES[3:9], 4, 5)
-    assert (meanwhile.documents[:3] == before.documents[3:, :4]).all()
-    assert (meanwhile.documents[3:] == -1).all()
-    assert (meanwhile.scores[3:] == -np.inf).all()
-    assert (meanwhile.version, meanwhile.step) == (0, 0)
-    assert (careless.scores(QUERIES[:6], before.documents[:, :2]) == scores).all()
-    until(lambda: right_or_none(careless.search(QUERIES, 5, 5)))
-    assert [line.removeprefix(careless.name) for line in said] == [
-        " is lost; going on with its last answers", " is back",
-    ]  # fmt: skip
-
-
-def right_or_none(answer: Answer) -> bool:
-    return bool((answer.documents >= 0).all()) and right(answer)

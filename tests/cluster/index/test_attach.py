@@ -13,12 +13,10 @@ from cluster.config.compose import compose
 from cluster.index.attach import attach_indexes, check_room, demand, live_functions, reserved
 from cluster.index.build import EncoderOptions
 from cluster.index.corpus import PreparedCorpus
-from cluster.index.stale_results import StaleResultCache
 from cluster.runs.artifacts import Artifacts
 from ranking.errors import BadInput
 from ranking.index import IndexOptions
 from sampling.retrieval.dense import Dense, Refresh
-from sampling.retrieval.live_index import Answer
 from tests.cluster.index.toy_corpus import WordSums
 
 
@@ -93,27 +91,6 @@ def test_what_can_not_be_searched_or_does_not_fit_is_refused(tmp_path: Path) -> 
     functions["dense"].index = IndexOptions("Nonsense7")
     with pytest.raises(BadInput, match="faiss makes no index 'Nonsense7'"):
         attach_indexes(functions, training_of(WordSums()), config, "run")
-
-
-def test_last_answers_are_kept_by_query() -> None:
-    last = StaleResultCache()
-    scores = np.array([[3, 2], [5, 1]], np.float32)
-    last.note(np.array([4, 7]), Answer(np.array([[1, 2], [3, 4]], np.int32), scores, 0, 0))
-    last.note(np.array([7]), Answer(np.array([[8, 9]], np.int32), scores[:1], 1, 10))
-    answer = last.recall(np.array([7, 5, 4]), 3)
-    assert answer.documents.tolist() == [[8, 9, -1], [-1, -1, -1], [1, 2, -1]]
-    assert answer.scores.tolist() == [[3, 2, -np.inf], [-np.inf] * 3, [3, 2, -np.inf]]
-    assert (answer.version, answer.step) == (0, 0)
-    assert last.recall(np.array([7]), 1).version == 1
-    assert (last.recalled, last.missing) == (4, 1)
-    assert last.recall(np.array([99]), 1).version == -1
-
-
-def test_last_scores_are_those_of_the_same_documents() -> None:
-    last, documents = StaleResultCache(), np.array([[1, 2], [3, -1]])
-    last.note_scores(np.array([4, 7]), documents, np.array([[0.5, 0.25], [1, -np.inf]], np.float32))
-    assert last.recall_scores(np.array([7, 4]), documents[::-1]).tolist() == [[1, -np.inf], [0.5, 0.25]]
-    assert last.recall_scores(np.array([4, 9]), np.array([[2, 1], [1, 2]])).tolist() == [[-np.inf] * 2] * 2
 
 
 def test_actors_read_what_a_run_reads(base: list[str]) -> None:

@@ -10,23 +10,16 @@ import pytest
 import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from cluster.training import all_reduce
 from cluster.training.all_reduce import AllReduce, add_up, share_of
-from cluster.training.attach import attach_workers
 from cluster.training.index import SharedIndex
-from cluster.training.sharding import Sharded
 from cluster.training.validation import SharedEvaluation
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Bm25Candidates, Candidates
 from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.rankers.feed_forward import FeedForward
-from ranking.rankers.ranker import Ranker, linear
 from ranking.sources import Sources
-from ranking.texts import Texts
 from ranking.training import RankerTraining
 from sampling.retrieval.live_index import Answer
 
@@ -98,87 +91,6 @@ def trained(sources: Sources, candidates: Candidates, accumulate: int, together:
     return {"steps": shown, "weights": weights(training), "validations": training.validations, "measured": measured}
 
 
-class Plain(Ranker):
-    """Reads words with torch alone, as transformers do, and has a layer that no score depends on."""
-
-    def __init__(self, vectors: NDArray[np.float32], generator: torch.Generator) -> None:
-        super().__init__()
-        self.words = nn.Embedding.from_pretrained(torch.from_numpy(vectors.copy()), freeze=False)
-        self.upper = linear(vectors.shape[1], 5, generator)
-        self.last = linear(5, 1, generator)
-        self.unused = linear(3, 1, generator)
-
-    def represent_queries(self, queries: Texts) -> Tensor:
-        return self.words(torch.from_numpy(queries.padded(16)).long()).mean(1)
-
-    def represent_documents(self, documents: Texts) -> Tensor:
-        return self.represent_queries(documents)
-
-    def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
-        return self.last(torch.tanh(self.upper(queries * documents))).sum(-1)
-
-    def layers(self) -> list[nn.Module]:
-        return [self.words, self.upper, self.last]
-
-
-def plain(sources: Sources, candidates: Candidates) -> RankerTraining:
-    return RankerTraining(
-        Plain(sources.vectors.table, torch.Generator().manual_seed(4)),
-        SoftmaxLikelihood(),
-        sources.encoded,
-        np.flatnonzero(sources.encoded.split == 0),
-        Evaluation(sources.encoded, candidates, ["AP@10"]),
-        lambda parameters: torch.optim.AdamW(parameters, lr=0.01, eps=1e-4),
-        np.random.default_rng(2),
-        batch_size=2,
-        max_epochs=100,
-        patience=100,
-    )
-
-
-def stepped(training: RankerTraining, source: Drawn, steps: int) -> list[tuple[float, float]]:
-    shown = []
-    for _ in range(steps):
-        if training.epoch_over:
-            training.validate()
-        batch = training.next_batch()
-        step = training.update(batch, source.negatives(batch, training))
-        shown.append((step.loss, step.gradient_norm))
-    return shown
-
-
-def sharded(sources: Sources, candidates: Candidates) -> dict[str, Any]:
-    """A sharded training, its state half-way, and the same state taken up by another sharded training."""
-    training, source = plain(sources, candidates), Drawn(len(sources.encoded.documents))
-    own = Sharded(training)
-    training.gradient_sync = own
-    shown = stepped(training, source, 10)
-    state = to_bytes(training.state_dict())
-    again = plain(sources, candidates)
-    again.gradient_sync = Sharded(again)
-    again.load_state_dict(from_bytes(state))
-    draws = source.rng.bit_generator.state
-    shown += stepped(training, source, 10)
-    source.rng.bit_generator.state = draws
-    return {
-        "steps": shown,
-        "resumed": stepped(again, source, 10),
-        "state": state,
-        "weights": weights(training),
-        "held": sum(each.to_local().numel() for each in own.parameters.values()),  # type: ignore[operator]
-        "bad": bad_sharding(sources, candidates),
-    }
-
-
-def bad_sharding(sources: Sources, candidates: Candidates) -> str:
-    training = plain(sources, candidates)
-    try:
-        attach_workers({"resources": {"shard": True}})(training, None)  # type: ignore[arg-type]
-    except BadInput as error:
-        return str(error)
-    return ""
-
-
 def weights(training: RankerTraining) -> dict[str, NDArray[np.float32]]:
     return {name: tensor.numpy().copy() for name, tensor in training.ranker.state_dict().items()}
 
@@ -231,7 +143,6 @@ def work(rank: int, file: str, sources: Sources, candidates: Candidates) -> dict
             "broken": broken(sources, candidates),
             "index": shared_index(),
             "sums": sums(),
-            "sharded": sharded(sources, candidates),
         }
     finally:
         dist.destroy_process_group()
@@ -307,32 +218,6 @@ def test_workers_share_an_index_and_its_answers(both: Any) -> None:
 def test_tensors_of_any_type_and_size_add_up(both: Any) -> None:
     for worker in both:
         assert worker["sums"] == [[3.0] * 6, [3.0] * 4, [30.0] * 2]
-
-
-def test_sharded_workers_take_the_steps_of_one_and_keep_half_each(
-    tiny: Any, tiny_encoded: Any, tiny_vectors: Any, candidates: Candidates, both: Any
-) -> None:
-    alone = plain(Sources(tiny, tiny_encoded, tiny_vectors), candidates)
-    source = Drawn(len(tiny_encoded.documents))
-    shown = stepped(alone, source, 10)
-    draws = source.rng.bit_generator.state
-    shown += stepped(alone, source, 10)
-    total = sum(each.numel() for each in alone.ranker.parameters())
-    for worker in both:
-        np.testing.assert_allclose(worker["sharded"]["steps"], shown, atol=1e-5)
-        np.testing.assert_allclose(worker["sharded"]["resumed"], shown[10:], atol=1e-5)
-        for name, tensor in weights(alone).items():
-            np.testing.assert_allclose(worker["sharded"]["weights"][name], tensor, atol=1e-4)
-        assert worker["sharded"]["held"] < 0.6 * total
-        assert worker["sharded"]["bad"].startswith("resources.shard: Plain can't be sharded")
-    assert sum(worker["sharded"]["held"] for worker in both) == total
-    first, second = (from_bytes(worker["sharded"]["state"])["ranker"] for worker in both)
-    assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
-    # A state of two that shard is taken up by one that does not.
-    source.rng.bit_generator.state = draws
-    resumed = plain(Sources(tiny, tiny_encoded, tiny_vectors), candidates)
-    resumed.load_state_dict(from_bytes(both[0]["sharded"]["state"]))
-    np.testing.assert_allclose(stepped(resumed, source, 10), shown[10:], atol=1e-5)
 
 
 @pytest.mark.parametrize(("workers", "size"), [(1, 5), (2, 5), (3, 2), (4, 32), (5, 0)])

@@ -107,14 +107,12 @@ def test_bad_input_of_a_worker_ends_the_run_at_once(base: list[str], ray_session
 
 
 def test_options_of_workers_that_make_no_sense() -> None:
-    check_workers(ASKED | {"workers": 3, "least": 3, "shard": True})
+    check_workers(ASKED | {"workers": 3, "least": 3})
     with pytest.raises(BadInput, match=r"^resources.least: least is 4 and there are 3 workers"):
         check_workers(ASKED | {"workers": 3, "least": 4})
-    with pytest.raises(BadInput, match=r"^resources.shard: there is one worker"):
-        check_workers(ASKED | {"shard": True})
 
 
-ASKED = {"cpu": 2, "gpu": 0.5, "workers": 1, "least": None, "shard": False, "placement": "pack", "custom": None}
+ASKED = {"cpu": 2, "gpu": 0.5, "workers": 1, "least": None, "placement": "pack", "custom": None}
 
 
 def test_what_runs_take() -> None:
