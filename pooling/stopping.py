@@ -109,10 +109,16 @@ class TargetRecall(TopicRule):
         return f"recall {self.recall:g} at {self.confidence:g}, {self.curve}"
 
     def holds(self, relevant: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        found = np.cumsum(relevant)
+        found = np.cumsum(relevant, dtype=np.int64)
         rest = len(relevant) - np.arange(1, len(relevant) + 1)
+        return self.reached(found, rest, CURVES[self.curve](relevant, self.confidence))
+
+    def reached(
+        self, found: NDArray[np.int64], rest: NDArray[np.int64], expected: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """Whether the target is reached: by relevant documents found, documents left, relevant ones expected there."""
         allowed = np.floor(found / self.recall - found + 1e-9)  # 7 / .07 - 7 is below 93 in floats
-        surely = pdtr(allowed, CURVES[self.curve](relevant, self.confidence)) >= self.confidence
+        surely = pdtr(allowed, expected) >= self.confidence
         return (found > 0) & (surely | (rest <= allowed))
 
 

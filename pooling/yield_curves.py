@@ -28,16 +28,31 @@ rise; 0 before anything relevant is found."""
 
 def exponential(relevant: NDArray[np.bool_], confidence: float) -> NDArray[np.float64]:
     """The rate falls by the same share with each judgement (Goel and Okumoto 1979, for faults found in software)."""
-    judged, found = np.arange(1, len(relevant) + 1), np.cumsum(relevant)
-    events = np.maximum(found, 1)
-    # Mean place of the relevant documents as a share of the judged part; a judgement's place is its middle.
+    judged = np.arange(1, len(relevant) + 1)
     places = np.cumsum(np.where(relevant, judged - 0.5, 0.0))
+    return exponential_rest(judged, np.cumsum(relevant), places, len(relevant), confidence)
+
+
+def exponential_rest(
+    judged: NDArray[np.int64], found: NDArray[np.int64], places: NDArray[np.float64], size: int, confidence: float
+) -> NDArray[np.float64]:
+    """`exponential` from sums, so that it need not look at all judgements again.
+
+    Args:
+        judged, found: judgements so far, and relevant documents among them.
+        places: sum of the relevant documents' places in the order of judging; a judgement's place is its middle, ½ for
+            the first.
+        size: documents of the pool.
+        confidence: see `YieldCurve`.
+    """
+    events = np.maximum(found, 1)
+    # Mean place of the relevant documents as a share of the judged part.
     mean = np.where(found > 0, places / events / judged, 0.5)
     # The mean of so many draws is nearly gamma distributed; exactly, where nothing is cut off.
     shape = events * mean**2 / _variance(_decay(mean))
     decay = _decay(mean * shape / gammaincinv(shape, 1 - confidence))
     # The rate's integral over the rest by that over the judged part: e^-z (1 - e^(-z rest/judged)) / (1 - e^-z).
-    left = len(relevant) / judged - 1
+    left = size / judged - 1
     steady = decay == 0
     z = np.where(steady, 1.0, decay)
     ratio: NDArray[np.float64] = np.where(steady, left, np.exp(-z) * np.expm1(-z * left) / np.expm1(-z))

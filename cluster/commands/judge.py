@@ -1,4 +1,4 @@
-"""`pyrite judge`: a page on which people judge a pool in the order that a method says."""
+"""Serves `pyrite judge`, a page on which people judge a pool in the order that a method says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
+from urllib.parse import urlsplit
 
 from rich.console import Console
 
@@ -20,12 +21,14 @@ from cluster.plan.sweep import key_of
 from cluster.runs.pool_sources import fingerprint
 from pooling.judging import export, store
 from pooling.judging.documents import pooled, read_texts, write_texts
+from pooling.judging.folder import private_file
 from pooling.judging.opening import Judging, open_judging
 from pooling.judging.options import Options
 from pooling.judging.topics import read_topics, topics_of
 from pooling.pool import make_pool
 from pooling.runs import read_runs
 from ranking.collections.faults import Faults
+from ranking.collections.lines import lines
 from ranking.errors import BadInput
 from ranking.trec_files import read_qrels
 
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
 OVERRIDES = "overrides.json"
 OUT = "outputs/judging"
-OF_A_START = {"out", "host", "hosts", "port", "open_browser", "serve"}
+OF_A_START = {"out", "host", "hosts", "url", "port", "open_browser", "serve"}
 """Options that are not remembered: where the page is opened up to is said each time."""
 
 
@@ -43,25 +46,29 @@ def judge(overrides: Sequence[str], console: Console) -> None:
 
     Args:
         overrides: of conf/judge.yaml; those of the first time are remembered in the folder.
-        console: gets the link.
+        console: gets the links.
 
     Raises:
         BadInput: where an option is wrong, the folder holds other judgements, or the port is taken.
     """
-    config, storage, kept_overrides = _configuration(overrides)
+    config, storage, remembered = _configuration(overrides)
     if config["serve"]:
         _check_ray_serve()
     listening = None if config["serve"] else listen(config["host"], config["port"])
     judging = _open(config, console)
-    storage.write(OVERRIDES, json.dumps(kept_overrides).encode())
+    storage.write(OVERRIDES, json.dumps(remembered).encode())
+    private_file(Path(storage.path(OVERRIDES)))
     port = listening.getsockname()[1] if listening else config["port"]
     shown = "127.0.0.1" if config["host"] in ("0.0.0.0", "") else config["host"]
-    link = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/?token={judging.token}"
-    console.print(f"judge at: {link}", soft_wrap=True, markup=False)
+    address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}" if config["url"] is None else config["url"]
+    links = [(visitor, f"{address.rstrip('/')}/?token={token}") for visitor, token in judging.links]
+    for visitor, link in links:
+        whose = "your own link, as the owner" if visitor.owner else f"link for {visitor.assessor or 'assessors'}"
+        console.print(f"{whose}: {link}", soft_wrap=True, markup=False)
     if not _is_loopback(config["host"]):
-        console.print("[yellow]other machines can reach this page, over plain HTTP: who reads the link can judge[/]")
+        console.print("[yellow]other machines can reach this page, over plain HTTP: who reads a link can use it[/]")
     if config["open_browser"]:
-        webbrowser.open(link)
+        webbrowser.open(links[0][1])
     try:
         if listening is None:
             judging.store.close()  # the replica opens it
@@ -76,11 +83,12 @@ def judge(overrides: Sequence[str], console: Console) -> None:
 
 
 def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
-    """`pyrite judge --export PATH out=FOLDER`: qrels of what is judged so far, while the page is served or not.
+    """`pyrite judge --export PATH out=FOLDER`: what is judged so far, while the page is served or not.
 
     Args:
         overrides: `out`, and `resolve` where another rule is to count than the page's.
-        path: of the qrels; `PATH.disagreements.tsv` is written beside it where documents were judged twice.
+        path: of the qrels; `PATH.disagreements.tsv` is written beside it where documents were judged twice. One that
+            ends in .csv: of a table of all judgements, with assessor, time and note.
         console: told what was written.
 
     Raises:
@@ -93,8 +101,12 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
     rules = [text.split("=", 1)[1] for text in (*_remembered(storage), *overrides) if key_of(text) == "resolve"]
     options = Options(resolve=cast(export.Rule, rules[-1])) if rules else Options()
     holds = store.read(Path(storage.path("")))
+    if Path(path).suffix.lower() == ".csv":
+        export.write_table(holds, Path(path))
+        console.print(f"{len(holds.judgements):,} judgements: {path}", soft_wrap=True, markup=False)
+        return
     beside = export.write_qrels(holds, options.resolve, Path(path))
-    judged, known = len(holds.judgements.unique(["topic", "document"])), len(holds.known)
+    judged, known = holds.judgements.drop_nulls("grade").n_unique(["topic", "document"]), len(holds.known)
     console.print(f"{judged:,} documents judged, {known:,} known before: {path}", soft_wrap=True, markup=False)
     if beside:
         console.print(f"where assessors differ: {beside}", soft_wrap=True, markup=False)
@@ -145,7 +157,7 @@ def _remembered(storage: Storage) -> list[str]:
 
 
 def _open(config: dict[str, Any], console: Console) -> Judging:
-    options = Options(**{key: config[key] for key in Options.__dataclass_fields__})
+    options = Options(**{key: config[key] for key in Options.__dataclass_fields__} | {"owners": _owners(config)})
     topics = None if config["topics"] is None else read_topics(config["topics"], config["encoding"])
     faults = Faults(config["strict"])
     qrels = None if config["qrels"] is None else read_qrels(config["qrels"], faults=faults, encoding=config["encoding"])
@@ -171,7 +183,9 @@ def _open(config: dict[str, Any], console: Console) -> Judging:
         config["out"], pool, build(node), texts, topics, options,
         of={"pool": fingerprint(pool), "method": f"{named} {json.dumps(node, sort_keys=True)}"},
         qrels=qrels,
-        stemming=config["stemming"], title=config["title"], hosts=[*config["hosts"], config["host"]],
+        stemming=config["stemming"], title=config["title"],
+        hosts=[*config["hosts"], config["host"], *_host_of(config["url"])],
+        encrypted=str(config["url"]).startswith("https:"),
     )  # fmt: skip
     console.print(f"{len(pool.topics)} topics, {pool.size:,} documents of {len(pool.runs)} runs in the pool")
     for what, count in (judging.notes | runs.notes | faults.skipped).items():
@@ -181,6 +195,31 @@ def _open(config: dict[str, Any], console: Console) -> Judging:
     if done:
         console.print(f"going on after {done:,} judgements")
     return judging
+
+
+def _owners(config: dict[str, Any]) -> dict[str, str] | Literal["first"] | None:
+    """Assessors by topic, from a file of lines of both."""
+    path = config["owners"]
+    if path is None or path == "first":
+        return path
+    owners: dict[str, str] = {}
+    for number, line in lines(path, Faults(), config["encoding"]):
+        topic, _, assessor = line.strip().partition("\t")
+        if not topic or not assessor.strip():
+            raise BadInput("broken line: not a topic, a tab and an assessor", f"{path}:{number}")
+        if topic in owners:
+            raise BadInput(f"topic {topic} is given twice", f"{path}:{number}")
+        owners[topic] = assessor.strip()
+    return owners
+
+
+def _host_of(url: str | None) -> list[str]:
+    if url is None:
+        return []
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadInput("is no address of a page", f"url={url}", "give one as https://judging.example.org")
+    return [parts.hostname]
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -263,11 +263,15 @@ class Judging(Shape):
     double: Annotated[int | float, Field(ge=0)]
     resolve: Literal["highest", "first", "last"]
     assessors: list[str] | None
+    owners: str | None
+    recall: float | None
+    confidence: float
     seed: Annotated[int, Field(ge=0)]
     stemming: str | None
     out: Annotated[str, Field(min_length=1)] | None
     title: str
     host: str
+    url: str | None
     hosts: list[str]
     port: Annotated[int, Field(ge=0, le=65535)]
     open_browser: bool

@@ -1,24 +1,28 @@
-"""Lets in only those who have the link, and only requests that the page itself sends."""
+"""Lets in only those who have a link, each as who the link is for, and only requests that the page itself sends."""
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import ipaddress
 import os
 import secrets
-from collections.abc import Iterable
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Sequence
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pooling.judging.folder import make_private
 from ranking.errors import BadInput
 
-FILE = "token"
+FILE = "secret"
 LONGEST_BODY = 1 << 16
+COOKIE_SECONDS = 90 * 86_400
 HEADERS = {
     # No script, style or picture from anywhere but the page's own files, and nothing in line.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -29,54 +33,105 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_OPEN_LINK = "Open the link that `pyrite judge` printed when it was started: it holds the token that lets you in."
+_OPEN_LINK = (
+    "Open your link again, the one with the token in it. If it no longer works, ask who runs this page for another."
+)
 
 
-def token_of(folder: Path) -> str:
-    """The token of a folder, made if there is none: 256 random bits in a file that its owner alone may read.
+class Visitor(NamedTuple):
+    """Who a link is for.
+
+    Args:
+        owner: may see everybody's judgements and download them.
+        assessor: whose link it is; None lets one sign in by name.
+    """
+
+    owner: bool
+    assessor: str | None
+
+
+class Link(NamedTuple):
+    """A way in.
+
+    Args:
+        visitor: who it is for.
+        token: what it holds. Whoever has it is that visitor.
+    """
+
+    visitor: Visitor
+    token: str
+
+    @property
+    def cookie(self) -> str:
+        """What a browser keeps in place of the token, which can't be found from it."""
+        return _derived(self.token.encode(), "cookie")
+
+
+def secret_of(folder: Path) -> bytes:
+    """The secret of a folder, made if there is none: 256 random bits in a file that its owner alone may read.
 
     Raises:
         BadInput: where it can't be read or written.
     """
     path = folder / FILE
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             path.chmod(0o600)
-            token = path.read_text(encoding="ascii").strip()
-            if token:
-                return token
+            secret = path.read_text(encoding="ascii").strip()
+            if secret:
+                return secret.encode()
             handle = os.open(path, os.O_WRONLY)  # it was killed between making the file and writing it
-        token = secrets.token_urlsafe(32)
+        secret = secrets.token_urlsafe(32)
         with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(token + "\n")
+            file.write(secret + "\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"the token can't be kept ({error})", path, "choose another out=") from None
-    return token
+        raise BadInput(f"the secret can't be stored ({error})", path, "choose another out=") from None
+    return secret.encode()
 
 
-class Guard:
-    """Middleware that rejects every request without the token.
+def links_of(secret: bytes, assessors: Sequence[str] | None) -> list[Link]:
+    """The owner's link, then one for each assessor, or one for all where anyone may judge.
 
-    - Every request needs the token: as `/?token=…`, which is exchanged for a cookie and leaves the address, or as that
-      cookie, which scripts can't read and other sites can't send.
+    A link is the same at every start with the same secret, and works while its assessor is on the list.
+    """
+    owner = Link(Visitor(True, None), _derived(secret, "owner"))
+    if assessors is None:
+        return [owner, Link(Visitor(False, None), _derived(secret, "anyone"))]
+    return [owner, *(Link(Visitor(False, name), _derived(secret, f"assessor {name}")) for name in assessors)]
+
+
+def _is_encrypted(scope: Scope) -> bool:
+    """Whether a request came by TLS, here or at a proxy before the server."""
+    forwarded = Headers(scope=scope).get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+    return scope["scheme"] == "https" or forwarded == "https"
+
+
+class AccessControl:
+    """Middleware that lets nothing in without a link, and tells the application whose it is: `scope["visitor"]`.
+
+    - Every request needs a link's token: as `/?token=…`, which is exchanged for a cookie and leaves the address, or as
+      that cookie, which holds an id derived from the token; scripts can't read it, other sites can't send it, and
+      behind TLS it is never sent without.
     - `Host` must be an address, localhost or a known name, so that no other site's name can be pointed here (DNS
       rebinding).
     - What changes something must be sent by the page itself, by `Origin` or `Sec-Fetch-Site`.
 
     Args:
         app: the application behind it.
-        token: of this server.
+        links: of this server.
+        cookie: name of the cookie. Cookies do not know of ports: two servers on one machine need different names.
         hosts: names besides localhost under which the server is known.
+        encrypted: assessors reach it by TLS, whether or not the proxy before it says so: `scope["encrypted"]`.
     """
 
-    def __init__(self, app: ASGIApp, token: str, hosts: Iterable[str] = ()) -> None:
-        self._app, self._token = app, token.encode()
+    def __init__(
+        self, app: ASGIApp, links: Sequence[Link], cookie: str, hosts: Iterable[str] = (), encrypted: bool = False
+    ) -> None:
+        self._app, self._links, self._name, self._encrypted = app, links, cookie, encrypted
         self._hosts = {"localhost", *(host.lower() for host in hosts)}
-        # Cookies do not know of ports: two servers on one machine need different names.
-        self.cookie = f"pyrite-{hashlib.sha256(self._token).hexdigest()[:8]}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -88,6 +143,7 @@ class Guard:
             await send(message)
 
         headers = Headers(scope=scope)
+        scope["encrypted"] = self._encrypted or _is_encrypted(scope)
         answer = self._answer(scope, headers)
         if answer is None and scope["method"] == "POST":
             body = await _body(receive)
@@ -98,26 +154,30 @@ class Guard:
         await (answer or self._app)(scope, receive, send_guarded)
 
     def _answer(self, scope: Scope, headers: Headers) -> Response | None:
-        """A refusal, or the exchange of the token for a cookie; None lets the request in."""
+        """A refusal, or the exchange of a token for a cookie; None lets the request in."""
         if not self._known_host(headers.get("host", "")):
             return PlainTextResponse("This server is not known by that name; see the option hosts.", 421)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
         if scope["method"] == "GET" and scope["path"] == "/" and given:
-            return self._exchange(given[0]) if self._equals(given[0]) else PlainTextResponse(_OPEN_LINK, 403)
-        if not self._equals(_cookie(headers, self.cookie)):
+            found = [link for link in self._links if _equal(link.token, given[0])]
+            return self._exchange(found[0], scope) if found else PlainTextResponse(_OPEN_LINK, 403)
+        cookie = _cookie(headers, self._name)
+        found = [link for link in self._links if _equal(link.cookie, cookie)]
+        if not found:
             return PlainTextResponse(_OPEN_LINK, 403)
         if scope["method"] not in ("GET", "HEAD") and not _from_page(headers):
             return PlainTextResponse("This was not sent by the page.", 403)
+        scope["visitor"] = found[0].visitor
         return None
 
-    def _equals(self, given: str) -> bool:
-        return secrets.compare_digest(given.encode(), self._token)
-
-    def _exchange(self, token: str) -> Response:
+    def _exchange(self, link: Link, scope: Scope) -> Response:
         # Not a redirect: the browser would send it as part of a visit that another site began, where the link was
         # clicked in a mail, say, and so without the cookie. A page of ours that goes on at once begins anew.
         answer = HTMLResponse('<!doctype html><title>…</title><meta http-equiv="refresh" content="0; url=./">')
-        answer.set_cookie(self.cookie, token, httponly=True, samesite="strict", max_age=90 * 86_400)
+        answer.set_cookie(
+            self._name, link.cookie, max_age=COOKIE_SECONDS, httponly=True, samesite="strict",
+            secure=scope["encrypted"],
+        )  # fmt: skip
         return answer
 
     def _known_host(self, host: str) -> bool:
@@ -132,6 +192,14 @@ class Guard:
         except ValueError:
             return False
         return True
+
+
+def _derived(secret: bytes, use: str) -> str:
+    return urlsafe_b64encode(hmac.digest(secret, use.encode(), "sha256")).rstrip(b"=").decode()
+
+
+def _equal(one: str, other: str) -> bool:
+    return secrets.compare_digest(one.encode(), other.encode())
 
 
 def _from_page(headers: Headers) -> bool:

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import warnings
+from collections.abc import Mapping
 
-import numpy as np
+from sklearn.metrics import cohen_kappa_score
 
 
-def cohen_kappa(first: Sequence[int], second: Sequence[int]) -> float:
-    """Cohen's κ of the grades that two assessors gave the same documents, in the same order (Cohen 1960).
+def cohen_kappa(counts: Mapping[tuple[int, int], int]) -> float | None:
+    """Cohen's κ of the grades that two assessors gave the same documents (Cohen 1960).
 
-    κ = (p_o - p_e) / (1 - p_e): p_o is the share of documents with equal grades, p_e the share to expect if both drew
-    their grades by chance, each as often as they gave them. Grades count as names: 0 and 3 differ no more than 0 and 1.
+    Grades count as names: 0 and 3 differ no more than 0 and 1.
+
+    Args:
+        counts: documents by the grades that the first and the second gave.
 
     Returns:
-        1 for full agreement, 0 for chance; NaN without documents, or where both gave one and the same grade to all:
+        1 for full agreement, 0 for chance; None without documents, or where both gave one and the same grade to all:
         chance explains that fully.
-
-    Raises:
-        ValueError: where the lists differ in length.
     """
-    if len(first) != len(second):
-        raise ValueError(f"{len(first)} grades against {len(second)}")
-    if not len(first):
-        return float("nan")
-    grades = np.unique([*first, *second])
-    one, other = (np.asarray(given)[:, None] == grades for given in (first, second))
-    observed = float((one & other).any(1).mean())
-    expected = float(one.mean(0) @ other.mean(0))
-    return float("nan") if expected == 1 else (observed - expected) / (1 - expected)
+    if len({grade for pair in counts for grade in pair}) < 2:
+        return None
+    first, second = zip(*counts, strict=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of values that are not defined, which we say ourselves
+        kappa = float(cohen_kappa_score(first, second, sample_weight=list(counts.values())))
+    return None if math.isnan(kappa) else kappa

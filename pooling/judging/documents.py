@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
+from pooling.judging.folder import make_private, private_file
 from pooling.pool import Pool
 from ranking.collections.arrow_files import mapped, write
 from ranking.errors import BadInput
@@ -51,14 +52,15 @@ def pooled(frames: Iterable[pl.DataFrame], pool: Pool) -> Iterable[pl.DataFrame]
 
 
 def write_texts(path: Path, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Write texts into a file, whole or not at all, and map it.
+    """Write texts into a file that its owner alone may read, whole or not at all, and map it.
 
     Raises:
         BadInput: where it can't be written.
     """
     temporary = path.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
+        private_file(temporary)
         write(temporary, _TEXTS, frames)
         temporary.replace(path)
     except OSError as error:

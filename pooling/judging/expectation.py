@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
-from math import comb, exp, lgamma
+from functools import lru_cache
 from typing import NamedTuple
+
+from scipy.stats import betabinom
 
 RECENT = 20
 """Judgements that are looked back on."""
@@ -30,35 +31,24 @@ class Expectation(NamedTuple):
     recent: int
 
 
-def expected_yield(relevant: Sequence[bool], left: int) -> Expectation | None:
+def expected_yield(recent: Sequence[bool], left: int) -> Expectation | None:
     """Relevant documents to expect among the next few, if they are like the last few.
 
-    The share of relevant documents has Jeffreys' prior, Beta(½, ½); the last `RECENT` judgements make it a posterior,
-    and the number among the next documents is beta-binomial. A good order finds less and less, so this is rather too
-    high than too low.
+    The share of relevant documents has Jeffreys' prior, Beta(½, ½); the last judgements make it a posterior, and the
+    number among the next documents is beta-binomial. A good order finds less and less, so this is rather too high than
+    too low.
 
     Args:
-        relevant: of the topic's judgements, in their order.
-        left: documents that the topic still has to judge.
+        recent: relevance of the last `RECENT` judgements.
+        left: documents that are still to be judged.
 
     Returns:
         None where nothing is left.
     """
-    ahead = min(AHEAD, left)
-    if ahead < 1:
-        return None
-    recent = relevant[-RECENT:]
-    alpha, beta = 0.5 + sum(recent), 0.5 + len(recent) - sum(recent)
-    chances = [
-        comb(ahead, found) * exp(_log_beta(alpha + found, beta + ahead - found) - _log_beta(alpha, beta))
-        for found in range(ahead + 1)
-    ]
-    low, high = (
-        next((found for found, sofar in enumerate(accumulate(chances)) if sofar >= share), ahead)
-        for share in (0.05, 0.95)
-    )
-    return Expectation(ahead, ahead * alpha / (alpha + beta), low, high, len(recent))
+    return None if left < 1 else _expectation(sum(recent), len(recent), min(AHEAD, left))
 
 
-def _log_beta(alpha: float, beta: float) -> float:
-    return lgamma(alpha) + lgamma(beta) - lgamma(alpha + beta)
+@lru_cache(maxsize=(RECENT + 1) ** 2 * AHEAD)
+def _expectation(found: int, judged: int, ahead: int) -> Expectation:
+    number = betabinom(ahead, 0.5 + found, 0.5 + judged - found)
+    return Expectation(ahead, float(number.mean()), int(number.ppf(0.05)), int(number.ppf(0.95)), judged)

@@ -1,4 +1,4 @@
-"""Writes judgements as TREC qrels."""
+"""Writes judgements as TREC qrels, or as a table of who judged what and when."""
 
 from __future__ import annotations
 
@@ -50,6 +50,34 @@ def disagreements(snapshot: Snapshot, rule: Rule) -> str:
     return "".join(lines)
 
 
+def table(snapshot: Snapshot) -> str:
+    """Each judgement that was not withdrawn, as CSV: topic, document, grade, assessor, time, note.
+
+    The time is UTC, of the last correction where there was one. The grade is empty where the assessor could not judge.
+    """
+    return (
+        snapshot.judgements.select(
+            "topic",
+            "document",
+            "grade",
+            "assessor",
+            pl.from_epoch((pl.col("at") * 1000).round().cast(pl.Int64), "ms").dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
+            .alias("time"),
+            pl.col("note").fill_null(""),
+        )
+        .write_csv()
+    )  # fmt: skip
+
+
+def write_table(snapshot: Snapshot, path: Path) -> None:
+    """Write the table, whole or not at all.
+
+    Raises:
+        BadInput: where it can't be written.
+    """
+    _write(path, table(snapshot))
+
+
 def write_qrels(snapshot: Snapshot, rule: Rule, path: Path) -> Path | None:
     """Write qrels, each file whole or not at all.
 
@@ -68,9 +96,10 @@ def write_qrels(snapshot: Snapshot, rule: Rule, path: Path) -> Path | None:
 
 
 def _by_document(judgements: pl.DataFrame) -> dict[tuple[str, str], list[tuple[str, int]]]:
-    """Assessors and grades, in the order of judging."""
+    """Assessors and grades, in the order of judging, without those who could not judge."""
     places: dict[tuple[str, str], list[tuple[str, int]]] = {}
-    for topic, document, assessor, grade in judgements.select("topic", "document", "assessor", "grade").iter_rows():
+    graded = judgements.drop_nulls("grade")
+    for topic, document, assessor, grade in graded.select("topic", "document", "assessor", "grade").iter_rows():
         places.setdefault((topic, document), []).append((assessor, grade))
     return places
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 from starlette.applications import Starlette
 
-from pooling.judging.access import token_of
+from pooling.judging.access import Link, links_of, secret_of
 from pooling.judging.documents import PooledDocuments
 from pooling.judging.options import Options
 from pooling.judging.server import application
@@ -30,14 +30,14 @@ class Judging:
         session: of assessors; `session.state` is its state.
         store: of what they do. Close it to let another process have the folder.
         app: the page.
-        token: that lets one in.
+        links: by which one gets in: the owner's, then the assessors'.
         notes: what is worth knowing before one begins, by name: counts.
     """
 
     session: Session
     store: Store
     app: Starlette
-    token: str
+    links: list[Link]
     notes: dict[str, int]
 
 
@@ -54,6 +54,7 @@ def open_judging(
     stemming: str | None = "english",
     title: str = "Relevance judgements",
     hosts: Iterable[str] = (),
+    encrypted: bool = False,
 ) -> Judging:
     """Begin to judge a pool, or go on.
 
@@ -67,7 +68,7 @@ def open_judging(
         of: what says that a pool and a method are the same as another time, by name; so a folder refuses others.
         qrels: query, document, grade: judgements made before. Those of the pool's topics are taken over.
         stemming, title: of the page (`View`).
-        hosts: names of this server (`Guard`).
+        hosts, encrypted: of this server (`AccessControl`).
 
     Raises:
         BadInput: where the folder is in use or holds judgements of something else.
@@ -84,8 +85,9 @@ def open_judging(
     store = Store(folder, settings, known)
     try:
         session = Session(pool, method, store, options)
-        texts, token = PooledDocuments(documents), token_of(folder)
-        app = application(session, View(session, topics, texts, stemming, title), folder, token, hosts)
+        texts = PooledDocuments(documents)
+        links = links_of(secret_of(folder), session.assessors)
+        app = application(session, View(session, topics, texts, stemming, title), folder, links, hosts, encrypted)
     except BaseException:
         store.close()
         raise
@@ -94,7 +96,7 @@ def open_judging(
         "pooled documents that the collection lacks": texts.missing(pool),
         "topics without a text": sum(not any(topics.get(topic.name, ())) for topic in pool.topics),
     }
-    return Judging(session, store, app, token, notes)
+    return Judging(session, store, app, links, notes)
 
 
 def _of_topics(qrels: pl.DataFrame, pool: Pool) -> pl.DataFrame:

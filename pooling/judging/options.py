@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from pooling.judging.export import RULES, Rule
+from pooling.stopping import TargetRecall
 from ranking.errors import BadInput
 
 LONGEST_NAME = 40
+LONGEST_NOTE = 2000
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,10 @@ class Options:
         double: share of a topic's documents that a second assessor judges too; an int: how many of them.
         resolve: which grade counts where two assessors judged a document.
         assessors: who may judge; None: whoever has the link, under any name.
+        owners: who judges which topic: assessors by topic, others are anybody's; "first": whoever was handed a topic's
+            first document; None: all are anybody's. Second judgements are made by others all the same.
+        recall: share of a topic's relevant documents at which its judging may stop (`TargetRecall`); None: never said.
+        confidence: of that.
         seed: of what is random in the method.
 
     Raises:
@@ -35,6 +42,9 @@ class Options:
     double: int | float = 0
     resolve: Rule = "highest"
     assessors: Sequence[str] | None = None
+    owners: Mapping[str, str] | Literal["first"] | None = None
+    recall: float | None = 0.9
+    confidence: float = 0.95
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -53,6 +63,12 @@ class Options:
             raise BadInput("assessors names nobody", remedy="give names, or null for anyone with the link")
         for name in self.assessors or ():
             assessor_name(name)
+        _ = self.rule  # checks recall and confidence
+
+    @property
+    def rule(self) -> TargetRecall | None:
+        """By which the page says that judging may stop."""
+        return None if self.recall is None else TargetRecall(self.recall, self.confidence)
 
 
 def assessor_name(name: str) -> str:

@@ -72,17 +72,20 @@ class RevocableOrder:
         """Go through a step. Of several judgements of a document the campaign hears the first.
 
         Args:
-            event: a number to `forget` it by.
+            event: a number to `forget` it by. A step of a number that was there takes that one's place.
             step: a hand-out, of whatever document; or a judgement.
         """
+        before = self._steps.get(event)
         self._steps[event] = step
-        if self._campaign is not None:
+        if before is not None and before != step:
+            self._campaign = None  # made again when it is needed
+        elif before is None and self._campaign is not None:
             self._go(self._campaign, step)
 
     def forget(self, event: int) -> None:
-        """Undo a step."""
-        del self._steps[event]
-        self._campaign = None  # made again when it is needed
+        """Undo a step, if there is one of this number."""
+        if self._steps.pop(event, None) is not None:
+            self._campaign = None
 
     def _current(self) -> Campaign:
         if self._campaign is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from pooling.judging import export, store
-from pooling.judging.access import Guard
+from pooling.judging.access import COOKIE_SECONDS, AccessControl, Link, Visitor
 from pooling.judging.session import Refused, Session, Stale
 from pooling.judging.view import View
 
@@ -30,25 +30,50 @@ _PAGE = {
 }
 
 
-def application(session: Session, view: View, folder: Path, token: str, hosts: Iterable[str] = ()) -> Starlette:
+def application(
+    session: Session,
+    view: View,
+    folder: Path,
+    links: Sequence[Link],
+    hosts: Iterable[str] = (),
+    encrypted: bool = False,
+) -> Starlette:
     """The page, its requests, and downloads of what was judged.
 
-    Every request of the page is a POST that answers with all that the page shows (`View.of`), the next document
-    included; `/judge`, `/skip` and `/undo` bring an id of their own, by which one that comes twice is known.
+    Every request of the page is a POST. Those by which one judges answer with all that the page shows (`View.of`), the
+    next document included; `/judge`, `/correct`, `/skip` and `/undo` bring an id of their own, by which one that comes
+    twice is known. What others judged is for the owner alone: `/overview` and the downloads.
 
     Args:
         session: judges.
         view: of the session.
         folder: that the session's store writes to.
-        token, hosts: see `Guard`.
+        links: by which one gets in.
+        hosts, encrypted: see `AccessControl`.
     """
-    who = f"assessor-{hashlib.sha256(token.encode()).hexdigest()[:8]}"
+    server = hashlib.sha256(links[0].cookie.encode()).hexdigest()[:8]
+    who = f"assessor-{server}"
+
+    def visitor(request: Request) -> Visitor:
+        found: Visitor = request.scope["visitor"]
+        return found
 
     def assessor(request: Request) -> str:
-        return unquote(request.cookies.get(who, ""))
+        """The name that a link is for; without one, the name by which the visitor signed in."""
+        return visitor(request).assessor or unquote(request.cookies.get(who, ""))
 
-    def state(name: str) -> Asked:
-        return view.of(name, session.next(name))
+    def state(name: str, owner: bool) -> Asked:
+        return view.of(name, session.next(name), owner)
+
+    def who_are_you(request: Request) -> JSONResponse:
+        own = visitor(request).assessor
+        names = session.assessors if own is None else [own]
+        return JSONResponse({"assessors": names, "owner": visitor(request).owner}, 401)
+
+    def signed_in(request: Request, name: str) -> bool:
+        if visitor(request).assessor is not None:
+            session.sign_in(name)  # who has a link of their own needs no more
+        return session.has_signed_in(name)
 
     def action(act: Callable[[str, Asked], None]) -> Callable[[Request], Any]:
         """A request of someone who signed in."""
@@ -58,36 +83,55 @@ def application(session: Session, view: View, folder: Path, token: str, hosts: I
 
             def run() -> Asked:
                 act(name, asked)
-                return state(name)
+                return state(name, visitor(request).owner)
 
-            if name not in session.state.assessors:
-                return JSONResponse({"assessors": session.options.assessors}, 401)
+            if not await run_in_threadpool(signed_in, request, name):
+                return who_are_you(request)
             try:
                 return await _answer(run)
             except Stale as stale:
-                answer = await run_in_threadpool(state, name)
+                answer = await run_in_threadpool(state, name, visitor(request).owner)
                 return JSONResponse({"message": str(stale), "state": answer}, 409)
+
+        return endpoint
+
+    def look(show: Callable[[str, Asked], Asked]) -> Callable[[Request], Any]:
+        """A request of someone who signed in that changes nothing."""
+
+        async def endpoint(request: Request) -> Response:
+            asked, name = await _asked(request), assessor(request)
+            if not await run_in_threadpool(signed_in, request, name):
+                return who_are_you(request)
+            return await _answer(lambda: show(name, asked))
 
         return endpoint
 
     async def sign_in(request: Request) -> Response:
         asked = await _asked(request)
-        name = await run_in_threadpool(session.sign_in, _text(asked, "name"))
-        answer = await _answer(lambda: state(name))
-        answer.set_cookie(who, quote(name), httponly=True, samesite="strict", max_age=90 * 86_400)
+        name, own = _text(asked, "name"), visitor(request).assessor
+        if own not in (None, name):
+            raise Refused(f"This is the link of {own}.")
+        name = await run_in_threadpool(session.sign_in, name)
+        answer = await _answer(lambda: state(name, visitor(request).owner))
+        answer.set_cookie(
+            who, quote(name), max_age=COOKIE_SECONDS, httponly=True, samesite="strict",
+            secure=request.scope["encrypted"],
+        )  # fmt: skip
         return answer
 
     async def leave(request: Request) -> Response:
         await run_in_threadpool(session.leave, assessor(request))
-        answer = JSONResponse({"assessors": session.options.assessors}, 401)
+        answer = who_are_you(request)
         answer.delete_cookie(who)
         return answer
 
     def judge(name: str, asked: Asked) -> None:
-        grade = asked.get("grade")
-        if not isinstance(grade, int) or isinstance(grade, bool):
-            raise Refused("The grade is missing.")
-        session.judge(name, _text(asked, "topic"), _text(asked, "document"), grade, _text(asked, "request"))
+        place = _text(asked, "topic"), _text(asked, "document")
+        session.judge(name, *place, _grade(asked), _text(asked, "request"), _note(asked))
+
+    def correct(name: str, asked: Asked) -> None:
+        judgement = _number(asked, "judgement")
+        session.correct(name, judgement, _grade(asked), _text(asked, "request"), _note(asked))
 
     def skip(name: str, asked: Asked) -> None:
         session.skip(name, _text(asked, "topic"), _text(asked, "document"), _text(asked, "request"))
@@ -95,8 +139,23 @@ def application(session: Session, view: View, folder: Path, token: str, hosts: I
     def turn(name: str, asked: Asked) -> None:
         session.turn(name, None if asked.get("topic") is None else _text(asked, "topic"))
 
+    def judged(name: str, asked: Asked) -> Asked:
+        topic = None if asked.get("topic") is None else _text(asked, "topic")
+        before = None if asked.get("before") is None else _number(asked, "before")
+        return view.judgements(session.judged_by(name, topic, before))
+
+    def document(name: str, asked: Asked) -> Asked:
+        return view.document_of(name, _number(asked, "judgement"))
+
+    async def overview(request: Request) -> Response:
+        if not visitor(request).owner:
+            return _owners_alone()
+        return await _answer(view.overview)
+
     def download(name: str, content: Callable[[store.Snapshot, export.Rule], str]) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
+            if not visitor(request).owner:
+                return _owners_alone()
             text = await run_in_threadpool(lambda: content(store.read(folder), session.options.resolve))
             return PlainTextResponse(text, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
@@ -108,15 +167,22 @@ def application(session: Session, view: View, folder: Path, token: str, hosts: I
         Route("/leave", leave, methods=["POST"]),
         Route("/next", action(lambda name, asked: None), methods=["POST"]),
         Route("/judge", action(judge), methods=["POST"]),
+        Route("/correct", action(correct), methods=["POST"]),
+        Route("/judged", look(judged), methods=["POST"]),
+        Route("/document", look(document), methods=["POST"]),
+        Route("/overview", overview, methods=["POST"]),
         Route("/skip", action(skip), methods=["POST"]),
         Route("/undo", action(lambda name, asked: session.undo(name, _text(asked, "request"))), methods=["POST"]),
         Route("/turn", action(turn), methods=["POST"]),
         Route("/qrels.txt", download("qrels.txt", export.qrels)),
         Route("/disagreements.tsv", download("disagreements.tsv", export.disagreements)),
+        Route("/judgements.csv", download("judgements.csv", lambda snapshot, rule: export.table(snapshot))),
     ]
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, token=token, hosts=hosts)],
+        middleware=[
+            Middleware(AccessControl, links=links, cookie=f"pyrite-{server}", hosts=hosts, encrypted=encrypted)
+        ],
         exception_handlers={Refused: _refused, sqlite3.Error: _not_saved},
     )
 
@@ -152,6 +218,28 @@ def _text(asked: Asked, key: str) -> str:
     if not isinstance(value, str) or not value or len(value) > 1000:
         raise Refused(f"The {key} is missing.")
     return value
+
+
+def _grade(asked: Asked) -> int | None:
+    return None if asked.get("cannot_judge") is True else _number(asked, "grade")
+
+
+def _number(asked: Asked, key: str) -> int:
+    value = asked.get(key)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Refused(f"The {key} is missing.")
+    return value
+
+
+def _note(asked: Asked) -> str:
+    note = asked.get("note", "")
+    if not isinstance(note, str) or "\x00" in note:
+        raise Refused("The note is not a text.")
+    return note.strip()
+
+
+def _owners_alone() -> Response:
+    return PlainTextResponse("This is for the owner of the judging alone: open the owner's link.", 403)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 
-import numpy as np
 import polars as pl
 
 from pooling.across_topics import AcrossTopics
-from pooling.judging.options import Options, assessor_name
+from pooling.judging.options import LONGEST_NOTE, Options, assessor_name
 from pooling.judging.revocable_order import Place, RevocableOrder
-from pooling.judging.state import JudgingState
+from pooling.judging.state import Judgement, JudgingState
 from pooling.judging.store import Event, Kind, Store
 from pooling.pool import Pool
 from pooling.simulation import Method
 from ranking.errors import BadInput
 
 MADE_BEFORE = "This request was made before, with another content."
+PAGE = 50
+"""Judgements that are listed at once."""
 
 
 class Refused(Exception):
@@ -38,7 +43,7 @@ class Session:
         options: how it is judged.
 
     Raises:
-        BadInput: where no grade, or every grade, would be relevant.
+        BadInput: where no grade, or every grade, would be relevant, or owners name what is not there.
     """
 
     def __init__(self, pool: Pool, method: Method, store: Store, options: Options) -> None:
@@ -46,40 +51,67 @@ class Session:
             what = f"grades are {list(options.grades)} and relevant_from is {pool.relevant_from}"
             raise BadInput(what, remedy="some grades must be relevant and some not")
         self.options, self._store = options, store
+        self.assessors = None if options.assessors is None else list(map(assessor_name, options.assessors))
         self.known = store.known()
         highest = max(options.grades[-1], *self.known["grade"], pool.relevant_from)
         self.pool = replace(pool, highest=highest)
         self.by_method = isinstance(method, AcrossTopics)
-        self.lock = threading.RLock()
+        self._lock, self._in_doubt = threading.RLock(), False
         names = [
             (topic.name, {name: number for number, name in enumerate(topic.documents)}) for topic in self.pool.topics
         ]
-        self.known_grades = _by_place(self.known, dict(names), {name: number for number, (name, _) in enumerate(names)})
-        sizes = np.array(
-            [topic.pool.size - len(known) for topic, known in zip(pool.topics, self.known_grades, strict=True)]
-        )
-        budget = int(sizes.max(initial=0)) if options.budget is None else options.budget
-        self.limit = min(int(sizes.sum()), budget * len(sizes))
-        limits = sizes if self.by_method else np.minimum(sizes, budget)
-        self.state = JudgingState(self._orders(method), limits.tolist(), names, options.double)
+        self._topics = {name: number for number, (name, _) in enumerate(names)}
+        self.known_grades = _by_place(self.known, dict(names), self._topics)
+        self.known_relevant = [
+            sum(grade >= pool.relevant_from for grade in grades.values()) for grades in self.known_grades
+        ]
+        self.sizes = [topic.pool.size - len(known) for topic, known in zip(pool.topics, self.known_grades, strict=True)]
+        budget = max(self.sizes, default=0) if options.budget is None else options.budget
+        self.limit = min(sum(self.sizes), budget * len(self.sizes))
+        limits = self.sizes if self.by_method else [min(size, budget) for size in self.sizes]
+        self._owners = self._topic_owners()
+        self.state = JudgingState(self._orders(method), limits, names, options.double, pool.relevant_from)
         for event in store.events():
             self.state.apply(event)
+        for name in self.state.assessors:
+            if not self.is_listed(name):
+                self._release(name)
+
+    @contextmanager
+    def up_to_date(self) -> Iterator[JudgingState]:
+        """The state, with all that is in the store, while nobody changes it."""
+        with self._lock:
+            if self._in_doubt:  # a write failed, maybe after it was done: the store alone knows
+                self._store.reopen()
+                for event in self._store.events(self.state.last):
+                    self.state.apply(event)
+                self._in_doubt = False
+            yield self.state
+
+    def is_listed(self, name: str) -> bool:
+        """Whether an assessor of this name may judge."""
+        return self.assessors is None or name in self.assessors
+
+    def has_signed_in(self, name: str) -> bool:
+        """Whether an assessor signed in at some time, and may still judge."""
+        with self.up_to_date() as state:
+            return name in state.assessors and self.is_listed(name)
 
     def sign_in(self, name: str) -> str:
         """Let an assessor in, new or known. Returns the name as it is written down.
 
         Raises:
-            Refused: where the name is none, or not among those who may judge.
+            Refused: where it is no name, or not one of the assessors'.
         """
         try:
             name = assessor_name(name)
         except BadInput as error:
             raise Refused(f"{error.what[0].upper()}{error.what[1:]}.") from None
-        if self.options.assessors is not None and name not in map(assessor_name, self.options.assessors):
+        if not self.is_listed(name):
             raise Refused(f"{name} is not among the assessors of this pool.")
-        with self.lock:
-            if name not in self.state.assessors:
-                start = [] if self.by_method else [self._event("turn", name, (self._emptiest_topic(), None))]
+        with self.up_to_date() as state:
+            if name not in state.assessors:
+                start = [] if self.by_method else [self._event("turn", name, (self._emptiest_topic(name), None))]
                 self._record(self._event("sign in", name), *start)
         return name
 
@@ -89,36 +121,86 @@ class Session:
         Raises:
             Refused: where nobody of this name signed in.
         """
-        with self.lock:
+        with self.up_to_date() as state:
             place = self.on_screen(assessor)
             if place is not None:
                 return place
-            topic = self.state.assessors[assessor]
+            topic = state.assessors[assessor]
             found = self._choose(assessor, topic)
             if found is not None:
                 self._record(replace(self._event("hand out", assessor, found), by_method=topic is None))
             return found
 
-    def judge(self, assessor: str, topic: str, document: str, grade: int, request: str) -> None:
-        """Keep a judgement of the document on the screen.
+    def judge(self, assessor: str, topic: str, document: str, grade: int | None, request: str, note: str = "") -> None:
+        """Record a judgement of the document on the screen.
 
         Args:
             assessor: who judges.
             topic, document: ids.
-            grade: one of the options' grades.
+            grade: one of the options' grades; None where the assessor can't judge: others may, and this one is not
+                asked again.
             request: id of the request; a second one of the same content changes nothing.
+            note: what the assessor wrote to it.
 
         Raises:
             Stale: where the document is not on this assessor's screen.
-            Refused: where there is no such grade.
+            Refused: where there is no such grade, or the note is too long.
         """
-        if grade not in self.options.grades:
-            raise Refused(f"{grade} is not one of the grades.")
-        with self.lock:
-            event = Event("judge", assessor, topic, document, grade, request=request)
+        self._check_grade(grade, note)
+        with self.up_to_date():
+            event = Event("judge", assessor, topic, document, grade, request=request, note=note or None)
             if not self._repeats(event):
                 self._check_held(assessor, topic, document)
                 self._record(event)
+
+    def correct(self, assessor: str, judgement: int, grade: int | None, request: str, note: str = "") -> None:
+        """Give a judgement another grade or note, in its place: the method hears it as if it had been the first.
+
+        Args:
+            assessor: whose judgement it is.
+            judgement: its `id`.
+            grade, request, note: as of `judge`.
+
+        Raises:
+            Refused: where there is no such judgement or grade, or the note is too long.
+        """
+        self._check_grade(grade, note)
+        with self.up_to_date() as state:
+            self._check_signed_in(assessor)
+            before = self._store.request(request)
+            if before is not None:
+                said = before.kind, before.assessor, before.original, before.grade, before.note or ""
+                if said != ("correct", assessor, judgement, grade, note):
+                    raise Refused(MADE_BEFORE)
+                return
+            made = state.of_assessor.get(assessor, {}).get(judgement)
+            if made is None:
+                raise Refused("This judgement was taken back.")
+            if (made.grade, made.note or "") != (grade, note):
+                event = self._event("correct", assessor, made.place)
+                self._record(
+                    replace(
+                        event, grade=grade, note=note or None, withdraws=made.event, original=made.id, request=request
+                    )
+                )
+
+    def judged_by(self, assessor: str, topic: str | None = None, before: int | None = None) -> list[Judgement]:
+        """An assessor's own judgements, latest first, `PAGE` at a time.
+
+        Args:
+            assessor: whose.
+            topic: of which topic alone.
+            before: `id` of the last one of the page before.
+        """
+        with self.up_to_date() as state:
+            self._check_signed_in(assessor)
+            made: Iterator[Judgement] = reversed(state.of_assessor.get(assessor, {}).values())
+            number = None if topic is None else self._topics.get(topic, -1)
+            wanted = (
+                each for each in made
+                if (before is None or each.id < before) and (number is None or each.place[0] == number)
+            )  # fmt: skip
+            return list(islice(wanted, PAGE))
 
     def skip(self, assessor: str, topic: str, document: str, request: str) -> None:
         """Lay the document on the screen aside: after some judgements of the topic it is handed out again, to anyone.
@@ -126,7 +208,7 @@ class Session:
         Raises:
             Stale: as `judge`.
         """
-        with self.lock:
+        with self.up_to_date():
             event = Event("skip", assessor, topic, document, request=request)
             if not self._repeats(event):
                 self._check_held(assessor, topic, document)
@@ -140,25 +222,26 @@ class Session:
         Raises:
             Refused: where there is nothing to undo.
         """
-        with self.lock:
+        with self.up_to_date() as state:
             self._check_signed_in(assessor)
             before = self._store.request(request)
             if before is not None:
                 if (before.kind, before.assessor) != ("withdraw", assessor):
                     raise Refused(MADE_BEFORE)
                 return
-            last = self.state.last_judgement(assessor)
+            last = state.last_judgement(assessor)
             if last is None:
                 raise Refused("There is nothing to undo.")
             events = []
-            turned = self.state.assessors[assessor]
+            turned = state.assessors[assessor]
             shown = self.on_screen(assessor)
             if shown is not None and turned in (None, last.place[0]):
                 events.append(self._event("hand back", assessor, shown))
             if turned not in (None, last.place[0]):
                 events.append(self._event("turn", assessor, (last.place[0], None)))
-            withdraw = replace(self._event("withdraw", assessor, last.place), withdraws=last.event, request=request)
-            self._record(*events, withdraw)
+            original = None if last.event == last.id else last.id
+            withdraw = self._event("withdraw", assessor, last.place)
+            self._record(*events, replace(withdraw, withdraws=last.event, original=original, request=request))
 
     def turn(self, assessor: str, topic: str | None) -> None:
         """Turn to a topic; a document on the screen stays the assessor's until they come back to it.
@@ -170,21 +253,18 @@ class Session:
         Raises:
             Refused: where there is no such topic.
         """
-        with self.lock:
+        with self.up_to_date() as state:
             self._check_signed_in(assessor)
-            numbers: dict[str | None, int | None] = {each.name: number for number, each in enumerate(self.pool.topics)}
-            if self.by_method:
-                numbers[None] = None
-            if topic not in numbers:
+            if topic not in self._topics and not (topic is None and self.by_method):
                 raise Refused(f"There is no topic {topic}.")
-            if self.state.assessors[assessor] != numbers[topic]:
+            if state.assessors[assessor] != (None if topic is None else self._topics[topic]):
                 self._record(Event("turn", assessor, topic))
 
     def leave(self, assessor: str) -> None:
         """Hand all documents back that this assessor has, so that others may get them."""
-        with self.lock:
+        with self.up_to_date():
             self._check_signed_in(assessor)
-            self._record(*(self._event("hand back", assessor, place) for place in self.state.open[assessor]))
+            self._release(assessor)
 
     def on_screen(self, assessor: str) -> Place | None:
         """The document that the assessor has in the topic turned to, None before `next` finds one.
@@ -192,39 +272,67 @@ class Session:
         Raises:
             Refused: where nobody of this name signed in.
         """
-        with self.lock:
+        with self.up_to_date() as state:
             self._check_signed_in(assessor)
-            topic = self.state.assessors[assessor]
-            held = [place for place in self.state.open[assessor] if topic is None or place[0] == topic]
+            topic = state.assessors[assessor]
+            held = [place for place in state.open[assessor] if topic is None or place[0] == topic]
             return held[-1] if held else None
+
+    def owner_of(self, topic: int) -> str | None:
+        """The assessor whose topic it is: others get its documents as second assessors alone. None: anybody's."""
+        if self.options.owners != "first":
+            return self._owners.get(topic)
+        owner = self.state.owners[topic]
+        return owner if owner is not None and self.is_listed(owner) else None
 
     def has_for(self, assessor: str, topic: int) -> bool:
         """Whether this assessor has anything to judge in a topic."""
-        with self.lock:
-            held = any(place[0] == topic for place in self.state.open[assessor])
-            return held or self._may_bring(topic) or self.state.waiting_for(assessor, topic, soon=True) is not None
+        with self.up_to_date() as state:
+            if any(place[0] == topic for place in state.open[assessor]) or self._may_bring(topic, assessor):
+                return True
+            return state.waiting_for(assessor, topic, True, self._is_anothers(topic, assessor)) is not None
 
     def _choose(self, assessor: str, topic: int | None) -> Place | None:
         topics = range(len(self.pool.topics)) if topic is None else [topic]
         for soon in (False, True):
             for each in topics:
-                if (found := self.state.waiting_for(assessor, each, soon)) is not None:
+                found = self.state.waiting_for(assessor, each, soon, self._is_anothers(each, assessor))
+                if found is not None:
                     return found
-            if not soon and any(map(self._may_bring, topics)):
+            if not soon and any(self._may_bring(each, assessor) for each in topics):
                 offered = self.state.orders[topics[0]].offer(topic)
                 if offered is not None:
                     return offered
         return None
 
-    def _may_bring(self, topic: int) -> bool:
-        out = sum(map(len, self.state.assignments)) if self.by_method else 0
-        return self.state.new_left(topic) > 0 and out < self.limit
+    def _may_bring(self, topic: int, assessor: str) -> bool:
+        """Whether a document of the topic that nobody had yet may be handed to the assessor."""
+        out = self.state.handed_out if self.by_method else 0
+        return self.state.new_left(topic) > 0 and out < self.limit and not self._is_anothers(topic, assessor)
 
-    def _emptiest_topic(self) -> int:
+    def _is_anothers(self, topic: int, assessor: str) -> bool:
+        return self.owner_of(topic) not in (None, assessor)
+
+    def _emptiest_topic(self, assessor: str) -> int:
         """The first of the topics with the fewest assessors that have anything to judge."""
-        there = list(self.state.assessors.values())
+        there = Counter(self.state.assessors.values())
         topics = range(len(self.pool.topics))
-        return min(topics, key=lambda topic: (not self._may_bring(topic), there.count(topic)))
+        return min(topics, key=lambda topic: (not self._may_bring(topic, assessor), there[topic]))
+
+    def _topic_owners(self) -> dict[int, str]:
+        """Those that the options name, by the topics' numbers."""
+        owners = self.options.owners
+        if owners is None:
+            return {}
+        if self.by_method:
+            raise BadInput("topics can't be owned where the method chooses them", "owners", "leave owners= out")
+        named = {} if owners == "first" else {topic: assessor_name(owner) for topic, owner in owners.items()}
+        for topic, owner in named.items():
+            if topic not in self._topics:
+                raise BadInput(f"there is no topic {topic!r} in the pool", "owners", "name topics of the runs")
+            if not self.is_listed(owner):
+                raise BadInput(f"{owner} owns topic {topic} and is not among the assessors", "owners")
+        return {self._topics[topic]: owner for topic, owner in named.items()}
 
     def _orders(self, method: Method) -> list[RevocableOrder]:
         """An order for all topics where the method chooses among them; otherwise one a topic, quick to make anew."""
@@ -249,8 +357,17 @@ class Session:
         return Event(kind, assessor, topic.name, None if place[1] is None else topic.documents[place[1]])
 
     def _record(self, *events: Event) -> None:
-        for event in self._store.append(*events):
+        try:
+            stored = self._store.append(*events)
+        except BaseException:
+            self._in_doubt = True
+            raise
+        for event in stored:
             self.state.apply(event)
+
+    def _release(self, assessor: str) -> None:
+        if held := self.state.open.get(assessor):
+            self._record(*(self._event("hand back", assessor, place) for place in held))
 
     def _repeats(self, event: Event) -> bool:
         """Whether the event is in the store already: its request came twice because the first answer was lost."""
@@ -264,6 +381,14 @@ class Session:
     def _check_signed_in(self, assessor: str) -> None:
         if assessor not in self.state.assessors:
             raise Refused("Please sign in first.")
+        if not self.is_listed(assessor):
+            raise Refused(f"{assessor} is no longer among the assessors of this pool.")
+
+    def _check_grade(self, grade: int | None, note: str) -> None:
+        if grade is not None and grade not in self.options.grades:
+            raise Refused(f"{grade} is not one of the grades.")
+        if len(note) > LONGEST_NOTE:
+            raise Refused(f"A note has up to {LONGEST_NOTE:,} characters.")
 
     def _check_held(self, assessor: str, topic: str, document: str) -> None:
         self._check_signed_in(assessor)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import NamedTuple
 
+from pooling.judging.progress import TopicProgress
 from pooling.judging.revocable_order import Place, RevocableOrder, Step
 from pooling.judging.store import Event
 
@@ -15,21 +18,25 @@ SKIPPED_FOR = 10
 
 
 class Judgement(NamedTuple):
-    """A grade that an assessor gave and did not withdraw.
+    """What an assessor said of a document and did not withdraw.
 
     Args:
-        event: id of its event.
+        id: of the event by which the document was first judged.
+        event: the same, or of the last correction.
         assessor: whose.
         place: topic and document.
-        grade: given.
+        grade: given; None where the assessor could not judge it.
         at: seconds since 1970.
+        note: of the assessor.
     """
 
+    id: int
     event: int
     assessor: str
     place: Place
-    grade: int
+    grade: int | None
     at: float
+    note: str | None = None
 
 
 @dataclass
@@ -42,6 +49,7 @@ class Assignment:
         holders: those on whose screen it is, or to whose screen it returns when they turn to the topic.
         judgements: of each assessor who judged it, in the order of judging.
         due: number of the topic's judgements from which it may be handed out again after it was skipped.
+        since: id of the event since which it waits for an assessor; None while it does not.
     """
 
     event: int
@@ -49,21 +57,38 @@ class Assignment:
     holders: set[str] = field(default_factory=set)
     judgements: dict[str, Judgement] = field(default_factory=dict)
     due: int = 0
+    since: int | None = None
+
+    @property
+    def grades(self) -> list[tuple[str, int]]:
+        """Assessors and their grades, in the order of judging."""
+        return [(name, made.grade) for name, made in self.judgements.items() if made.grade is not None]
 
     @property
     def waits(self) -> bool:
         """Whether it is nobody's just now, and not yet judged as often as it is to be."""
-        return not self.holders and len(self.judgements) < (2 if self.double else 1)
+        return not self.holders and len(self.grades) < (2 if self.double else 1)
+
+    @property
+    def group(self) -> WaitingGroup:
+        return frozenset(self.judgements), self.due > 0
+
+
+WaitingGroup = tuple[frozenset[str], bool]
+"""Waiting documents that the same assessors have judged, skipped ones apart: who may get one may get any."""
 
 
 class JudgingState:
     """The state of a judging, which is a function of its events: `apply` is the only way to change it.
+
+    Nothing here is counted again at each event or each look, so that an answer costs the same however many there were.
 
     Args:
         orders: the order of each topic, by the topic's number; one object may serve several.
         limits: documents of each topic that are to be judged.
         names: of the topics and of their documents, to numbers: what events call them.
         double: share of a topic's documents that a second assessor judges too, or (as an int) how many of them.
+        relevant_from: lowest grade that counts as relevant.
     """
 
     def __init__(
@@ -72,44 +97,63 @@ class JudgingState:
         limits: Sequence[int],
         names: Sequence[tuple[str, dict[str, int]]],
         double: int | float = 0,
+        relevant_from: int = 1,
     ) -> None:
         self.orders, self.limits = orders, limits
+        self.last = 0  # id of the last event
         self.assessors: dict[str, int | None] = {}  # each one's topic
         self.assignments: list[dict[int, Assignment]] = [{} for _ in names]
-        self.waiting: list[dict[int, Assignment]] = [{} for _ in names]
-        self.judgements: dict[int, Judgement] = {}
-        self.of_topic: list[dict[int, Judgement]] = [{} for _ in names]
+        self.handed_out = 0
+        self.owners: list[str | None] = [None for _ in names]  # who was given a topic's first document
+        self.waiting: list[dict[WaitingGroup, dict[int, Assignment]]] = [{} for _ in names]
         self.open: dict[str, dict[Place, None]] = {}
+        self.judgements: dict[int, Judgement] = {}
+        self.of_assessor: defaultdict[str, dict[int, Judgement]] = defaultdict(dict)
+        # By the first grade of each document, which is the one that the method hears too.
+        self.progress = [TopicProgress() for _ in names]
+        self.own_progress: defaultdict[tuple[str, int], TopicProgress] = defaultdict(TopicProgress)
+        self.unjudgeable: list[dict[int, None]] = [{} for _ in names]  # judged by nobody, as someone could not
+        self.agreement: defaultdict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
         self._topics = {name: number for number, (name, _) in enumerate(names)}
         self._documents = [documents for _, documents in names]
-        self._double = double
+        self._double, self._relevant_from = double, relevant_from
 
     def apply(self, event: Event) -> None:
         """Take in an event that is in the store."""
+        self.last = event.id
         if event.kind == "turn":
             self.assessors[event.assessor] = None if event.topic is None else self._topics[event.topic]
         elif event.kind == "sign in":
             self.assessors.setdefault(event.assessor, None)
             self.open.setdefault(event.assessor, {})
-        elif event.kind == "withdraw":
-            self._withdraw(event)
         else:
             place = self._place(event)
+            assignment = self.assignments[place[0]].get(place[1])
+            if assignment is not None:
+                self._stop_waiting(assignment, place)
             self._on_document[event.kind](self, event, place)
-            self._settle(place)
+            self._begin_waiting(event, place)
 
-    def waiting_for(self, assessor: str, topic: int, soon: bool = False) -> Place | None:
+    def waiting_for(self, assessor: str, topic: int, soon: bool = False, as_second: bool = False) -> Place | None:
         """A document that was handed out before and is to be judged by this assessor now.
 
         Args:
             assessor, topic: who asks for a document of which topic.
             soon: one that was skipped need not be due, as nothing else is left.
+            as_second: only one that someone else has looked at.
         """
-        judged = len(self.of_topic[topic])
-        for document, assignment in self.waiting[topic].items():
-            if assessor not in assignment.judgements and (soon or assignment.due <= judged):
-                return topic, document
-        return None
+        judged = len(self.progress[topic])
+        firsts = [
+            next(iter(documents.items()))
+            for (judges, _), documents in self.waiting[topic].items()
+            if assessor not in judges and (judges or not as_second)
+        ]
+        able = [(made.since or 0, document) for document, made in firsts if soon or made.due <= judged]
+        return (topic, min(able)[1]) if able else None
+
+    def waiting_count(self, topic: int) -> int:
+        """Documents of a topic that wait for an assessor."""
+        return sum(map(len, self.waiting[topic].values()))
 
     def new_left(self, topic: int) -> int:
         """Documents of a topic that may still be brought into play."""
@@ -117,8 +161,7 @@ class JudgingState:
 
     def last_judgement(self, assessor: str) -> Judgement | None:
         """What this assessor would undo."""
-        own = (judgement for judgement in reversed(self.judgements.values()) if judgement.assessor == assessor)
-        return next(own, None)
+        return next(reversed(self.of_assessor[assessor].values()), None) if assessor in self.of_assessor else None
 
     def _place(self, event: Event) -> Place:
         topic = self._topics[str(event.topic)]
@@ -130,8 +173,11 @@ class JudgingState:
         if assignment is None:
             # Every so many-th document: a sample as evenly spread as the share allows, of just the size.
             turn = len(self.assignments[topic]) + 1
+            if turn == 1:
+                self.owners[topic] = event.assessor
             assignment = Assignment(event.id, self._doubled(turn, topic) > self._doubled(turn - 1, topic))
             self.assignments[topic][document] = assignment
+            self.handed_out += 1
             self.orders[topic].add(event.id, Step(place, None, event.by_method))
         assignment.holders.add(event.assessor)
         self.open[event.assessor][place] = None
@@ -143,38 +189,85 @@ class JudgingState:
 
     def _judge(self, event: Event, place: Place) -> None:
         self._lay_down(event.assessor, place)
-        judgement = Judgement(event.id, event.assessor, place, int(event.grade or 0), event.at)
-        self.assignments[place[0]][place[1]].judgements[event.assessor] = judgement
-        self.judgements[event.id] = self.of_topic[place[0]][event.id] = judgement
-        self.orders[place[0]].add(event.id, Step(place, judgement.grade))
+        self._enter(Judgement(event.id, event.id, event.assessor, place, event.grade, event.at, event.note))
+
+    def _correct(self, event: Event, place: Place) -> None:
+        number = int(event.original or 0)
+        self._enter(Judgement(number, event.id, event.assessor, place, event.grade, event.at, event.note))
+
+    def _enter(self, made: Judgement) -> None:
+        """Take in a judgement, or what it is corrected to, in the place of the first."""
+        topic, document = made.place
+        assignment = self.assignments[topic][document]
+        self._count_agreement(assignment, -1)
+        before = assignment.judgements.get(made.assessor)
+        if before is not None and before.grade is None:
+            del assignment.judgements[made.assessor]  # this is its first grade, and comes after those there are
+        assignment.judgements[made.assessor] = self.judgements[made.id] = made
+        self.of_assessor[made.assessor][made.id] = made
+        if made.grade is None:
+            self.orders[topic].forget(made.id)
+        else:
+            self.orders[topic].add(made.id, Step(made.place, made.grade))
+        self._count(assignment, made.assessor, made.place)
 
     def _skip(self, event: Event, place: Place) -> None:
-        self._lay_down(event.assessor, place).due = len(self.of_topic[place[0]]) + SKIPPED_FOR
+        self._lay_down(event.assessor, place).due = len(self.progress[place[0]]) + SKIPPED_FOR
 
     def _hand_back(self, event: Event, place: Place) -> None:
+        topic, document = place
         assignment = self._lay_down(event.assessor, place)
         if not assignment.holders and not assignment.judgements:
-            del self.assignments[place[0]][place[1]]
-            self.orders[place[0]].forget(assignment.event)
+            del self.assignments[topic][document]
+            self.handed_out -= 1
+            if not self.assignments[topic]:
+                self.owners[topic] = None
+            self.orders[topic].forget(assignment.event)
 
-    def _withdraw(self, event: Event) -> None:
-        judgement = self.judgements.pop(int(event.withdraws or 0))
-        topic, document = judgement.place
-        assignment = self.assignments[topic][document]
-        del self.of_topic[topic][judgement.event], assignment.judgements[judgement.assessor]
-        self.orders[topic].forget(judgement.event)
-        assignment.holders.add(event.assessor)
-        self.open[event.assessor][judgement.place] = None
-        self._settle(judgement.place)
-
-    def _settle(self, place: Place) -> None:
-        """Add the document to `waiting`, or remove it, as its assignment now says."""
+    def _withdraw(self, event: Event, place: Place) -> None:
+        made = self.judgements.pop(int(event.original or event.withdraws or 0))
         topic, document = place
-        assignment = self.assignments[topic].get(document)
-        if assignment is not None and assignment.waits:
-            self.waiting[topic][document] = assignment
+        assignment = self.assignments[topic][document]
+        self._count_agreement(assignment, -1)
+        del assignment.judgements[made.assessor], self.of_assessor[made.assessor][made.id]
+        self.orders[topic].forget(made.id)
+        assignment.holders.add(event.assessor)
+        self.open[event.assessor][place] = None
+        self._count(assignment, made.assessor, place)
+
+    def _count(self, assignment: Assignment, assessor: str, place: Place) -> None:
+        """Renew the figures after an assessor's judgement of a document came, changed or went."""
+        topic, document = place
+        grades = assignment.grades
+        own = dict(grades).get(assessor)
+        self.progress[topic].set(document, grades[0][1] >= self._relevant_from if grades else None)
+        self.own_progress[assessor, topic].set(document, None if own is None else own >= self._relevant_from)
+        if assignment.judgements and not grades:
+            self.unjudgeable[topic][document] = None
         else:
-            self.waiting[topic].pop(document, None)
+            self.unjudgeable[topic].pop(document, None)
+        self._count_agreement(assignment, 1)
+
+    def _count_agreement(self, assignment: Assignment, by: int) -> None:
+        for (one, first), (other, second) in combinations(sorted(assignment.grades), 2):
+            counts = self.agreement[one, other]
+            counts[first, second] += by
+            if not counts[first, second]:
+                del counts[first, second]
+
+    def _stop_waiting(self, assignment: Assignment, place: Place) -> None:
+        if assignment.since is not None:
+            groups, group = self.waiting[place[0]], assignment.group
+            del groups[group][place[1]]
+            if not groups[group]:
+                del groups[group]
+            assignment.since = None
+
+    def _begin_waiting(self, event: Event, place: Place) -> None:
+        assignment = self.assignments[place[0]].get(place[1])
+        if assignment is not None and assignment.waits:
+            assignment.since = event.id
+            self.waiting[place[0]].setdefault(assignment.group, {})[place[1]] = assignment
 
     def _lay_down(self, assessor: str, place: Place) -> Assignment:
         assignment = self.assignments[place[0]][place[1]]
@@ -183,5 +276,6 @@ class JudgingState:
         return assignment
 
     _on_document: dict[str, Callable[[JudgingState, Event, Place], None]] = {
-        "hand out": _hand_out, "judge": _judge, "skip": _skip, "hand back": _hand_back,
+        "hand out": _hand_out, "judge": _judge, "correct": _correct, "skip": _skip, "hand back": _hand_back,
+        "withdraw": _withdraw,
     }  # fmt: skip

@@ -13,16 +13,17 @@ from typing import Any, Literal
 
 import polars as pl
 
+from pooling.judging.folder import check_local, make_private, private_file
 from ranking.errors import BadInput
 
 FILE, LOCK = "judgements.sqlite", "server.lock"
 KNOWN = {"topic": pl.String(), "document": pl.String(), "grade": pl.Int64()}
 JUDGEMENTS = {
     "id": pl.Int64(), "at": pl.Float64(), "assessor": pl.String(), "topic": pl.String(), "document": pl.String(),
-    "grade": pl.Int64(),
+    "grade": pl.Int64(), "note": pl.String(),
 }  # fmt: skip
 
-Kind = Literal["sign in", "turn", "hand out", "judge", "skip", "withdraw", "hand back"]
+Kind = Literal["sign in", "turn", "hand out", "judge", "correct", "skip", "withdraw", "hand back"]
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -33,9 +34,14 @@ CREATE TABLE IF NOT EXISTS events (
     id INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, assessor TEXT NOT NULL, topic TEXT, document TEXT,
     grade INTEGER, by_method INTEGER NOT NULL, withdraws INTEGER UNIQUE REFERENCES events (id), request TEXT UNIQUE
 );
-CREATE VIEW IF NOT EXISTS judgements AS
-    SELECT id, at, assessor, topic, document, grade FROM events
-    WHERE kind = 'judge' AND id NOT IN (SELECT withdraws FROM events WHERE withdraws IS NOT NULL);
+"""
+_ADDED = {"note": "TEXT", "original": "INTEGER REFERENCES events (id)"}
+"""Columns of events that folders of version 0.1.0 lack."""
+_VIEW = """
+DROP VIEW IF EXISTS judgements;
+CREATE VIEW judgements AS
+    SELECT id, at, assessor, topic, document, grade, note, coalesce(original, id) AS original FROM events
+    WHERE kind IN ('judge', 'correct') AND id NOT IN (SELECT withdraws FROM events WHERE withdraws IS NOT NULL);
 """
 
 
@@ -44,14 +50,17 @@ class Event:
     """One thing that happened.
 
     Args:
-        kind: an assessor signed in, turned to a topic, was handed a document, judged it, skipped it, withdrew a
-            judgement or handed a document back.
+        kind: an assessor signed in, turned to a topic, was handed a document, judged it, corrected that, skipped the
+            document, withdrew a judgement or handed a document back.
         assessor: who.
         topic, document: ids, where the event is about them. A turn to no topic leaves the topic to the method.
-        grade: of a judgement.
+        grade: of a judgement; None where the assessor could not judge the document.
         by_method: of a hand-out: the method chose the topic too.
-        withdraws: id of the judgement that is withdrawn.
+        withdraws: id of the judgement that is withdrawn, or that a correction takes the place of.
         request: the page's own id of what it asked for, by which a repeated request is known.
+        note: that the assessor wrote to a judgement.
+        original: of a correction, and of the withdrawal of a corrected judgement: id of the judgement that was
+            corrected first.
         id: its place in the order of events, given by `Store.append`.
         at: seconds since 1970, UTC, likewise.
     """
@@ -64,6 +73,8 @@ class Event:
     by_method: bool = False
     withdraws: int | None = None
     request: str | None = None
+    note: str | None = None
+    original: int | None = None
     id: int = 0
     at: float = 0.0
 
@@ -74,7 +85,8 @@ _COLUMNS = [field.name for field in fields(Event)]
 class Store:
     """The events of one folder. One process at a time writes them; any may read.
 
-    SQLite in WAL mode with `synchronous=FULL`: when `append` returns, the events are on the disk.
+    SQLite in WAL mode with `synchronous=FULL`: when `append` returns, the events are on the disk. Its files are the
+    owner's alone.
 
     Args:
         folder: made if it is not there.
@@ -83,7 +95,8 @@ class Store:
         clock: seconds since 1970.
 
     Raises:
-        BadInput: where another process has the folder, it was made with other settings, or can't be written.
+        BadInput: where another process has the folder, it was made with other settings, is on a network file system,
+            or can't be written.
     """
 
     def __init__(
@@ -96,20 +109,26 @@ class Store:
         self._clock = clock
         with ExitStack() as failed:  # let go of the folder unless all goes well
             try:
-                folder.mkdir(parents=True, exist_ok=True)
+                make_private(folder)
+                check_local(folder)
+                for name in (FILE, LOCK):  # the log beside a database has its mode
+                    private_file(folder / name)
                 self._lock = failed.enter_context(closing(_locked(folder)))
-                connection = sqlite3.connect(folder / FILE, isolation_level=None, check_same_thread=False)
-                self._connection = failed.enter_context(closing(connection))
-                for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):  # the last is for macOS
-                    connection.execute(f"PRAGMA {pragma}")
-                connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
+                self._path = folder / FILE
+                self._connection = failed.enter_context(closing(_connected(self._path)))
+                _make_tables(self._connection)
                 self._set_up(folder, settings, known)
             except (OSError, sqlite3.Error) as error:
                 raise BadInput(f"can't keep judgements there ({error})", folder, "choose another out=") from None
             failed.pop_all()
 
     def append(self, *events: Event) -> list[Event]:
-        """Write events down, all or none. Returns them with their `id` and `at`."""
+        """Write events down, all or none. Returns them with their `id` and `at`.
+
+        Raises:
+            sqlite3.Error: where that failed. Nearly always none is written then, but the disk may fail after all of
+                them are: `reopen`, and look at `events`.
+        """
         marks = ", ".join("?" * (len(_COLUMNS) - 1))
         stored = []
         self._connection.execute("BEGIN IMMEDIATE")
@@ -127,10 +146,16 @@ class Store:
             raise
         return stored
 
-    def events(self) -> list[Event]:
-        """All of them, in order."""
-        rows = self._connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM events ORDER BY id").fetchall()
-        return [_event(row) for row in rows]
+    def reopen(self) -> None:
+        """Connect to the file anew, and so see what is in it, whatever a failed `append` left undone."""
+        with suppress(sqlite3.Error):
+            self._connection.close()
+        self._connection = _connected(self._path)
+
+    def events(self, after: int = 0) -> list[Event]:
+        """Those with a higher id, in order."""
+        asked = f"SELECT {', '.join(_COLUMNS)} FROM events WHERE id > ? ORDER BY id"
+        return [_event(row) for row in self._connection.execute(asked, (after,)).fetchall()]
 
     def request(self, request: str) -> Event | None:
         """The event that a request led to, None where it is new."""
@@ -170,7 +195,8 @@ class Snapshot:
     Args:
         settings: as given to `Store`.
         known: topic, document, grade: judgements made before.
-        judgements: id, at, assessor, topic, document, grade: those that were not withdrawn, in their order.
+        judgements: id, at, assessor, topic, document, grade, note: those that were not withdrawn, in the order in
+            which the documents were first judged. The grade is null where the assessor could not judge.
     """
 
     settings: dict[str, Any]
@@ -188,15 +214,42 @@ def read(folder: Path) -> Snapshot:
         raise BadInput("no judgements in it", folder, "give the out= of `pyrite judge`")
     try:
         with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as connection:
+            if not _has_columns(connection):
+                _make_tables(connection)
             connection.execute("BEGIN")  # one state of the file for all three
             rows = connection.execute("SELECT name, value FROM settings").fetchall()
             return Snapshot(
                 {name: json.loads(value) for name, value in rows},
                 _frame(connection, "SELECT topic, document, grade FROM known", KNOWN),
-                _frame(connection, f"SELECT {', '.join(JUDGEMENTS)} FROM judgements ORDER BY id", JUDGEMENTS),
+                _frame(connection, f"SELECT {', '.join(JUDGEMENTS)} FROM judgements ORDER BY original", JUDGEMENTS),
             )
     except sqlite3.Error as error:
         raise BadInput(f"can't be read ({error})", folder / FILE) from None
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):  # the last is for macOS
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    """Make what is not there: all of it in a new file, some columns in one of an older version."""
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in _TABLES.split(";\n"):
+        connection.execute(statement)
+    if not _has_columns(connection):
+        here = {row[1] for row in connection.execute("PRAGMA table_info(events)")}
+        for name in _ADDED.keys() - here:
+            connection.execute(f"ALTER TABLE events ADD COLUMN {name} {_ADDED[name]}")
+        for statement in _VIEW.split(";\n"):
+            connection.execute(statement)
+    connection.execute("COMMIT")
+
+
+def _has_columns(connection: sqlite3.Connection) -> bool:
+    return "original" in {row[1] for row in connection.execute("PRAGMA table_info(judgements)")}
 
 
 def _locked(folder: Path) -> sqlite3.Connection:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from itertools import combinations, pairwise
+from collections.abc import Mapping, Sequence
+from itertools import islice, pairwise
 from statistics import median
 from typing import Any
 
 from pooling.judging.agreement import cohen_kappa
 from pooling.judging.documents import PooledDocuments
-from pooling.judging.expectation import expected_yield
-from pooling.judging.export import resolve
+from pooling.judging.expectation import RECENT, expected_yield
 from pooling.judging.marking import Marking
+from pooling.judging.progress import TopicProgress
+from pooling.judging.recall import estimate_recall
 from pooling.judging.revocable_order import Place
-from pooling.judging.session import Session
+from pooling.judging.session import PAGE, Refused, Session
+from pooling.judging.state import Judgement
 from pooling.judging.topics import TopicText
 
 PACE = 20
 """Judgements whose time an assessor's pace is taken from."""
+SNIPPET = 160
+"""Characters of a document's text that a list shows."""
 
 
 class View:
-    """The state of a session as an assessor sees it.
+    """The state of a session as an assessor, or the owner, sees it.
+
+    Where documents are judged twice, second judgements must be blind: an assessor who is not the owner sees how many
+    documents are judged, and of their relevance only what they said themselves.
 
     Args:
         session: looked at.
@@ -42,23 +48,27 @@ class View:
     ) -> None:
         self._session, self._documents, self._title = session, documents, title
         self._texts = [topics.get(topic.name, TopicText()) for topic in session.pool.topics]
-        self._seen: dict[int, tuple[tuple[int, int], list[bool]]] = {}
+        self._recalls: dict[int, tuple[tuple[int, int, float], dict[str, Any] | None]] = {}
         self._marking = [Marking(text.title or text.description, stemming) for text in self._texts]
 
-    def of(self, assessor: str, place: Place | None) -> dict[str, Any]:
+    def of(self, assessor: str, place: Place | None, owner: bool = False) -> dict[str, Any]:
         """All that is on the page.
 
         Args:
             assessor: who looks.
             place: the document on the screen, as `Session.next` gave it.
+            owner: what others judged may be shown.
         """
         session, options = self._session, self._session.options
-        with session.lock:
-            turned = session.state.assessors[assessor]
+        blind = bool(options.double) and not owner
+        with session.up_to_date() as state:
+            turned = state.assessors[assessor]
             topic = place[0] if place is not None else turned
             return {
                 "title": self._title,
                 "assessor": assessor,
+                "owner": owner,
+                "blind": blind,
                 "by_method": session.by_method,
                 "turned": None if turned is None else session.pool.topics[turned].name,
                 "grades": [
@@ -67,34 +77,77 @@ class View:
                 ],
                 "topics": [self._progress(assessor, number) for number in range(len(session.pool.topics))],
                 "total": {
-                    "judged": sum(len(self._relevant(number)) for number in range(len(session.pool.topics))),
-                    "limit": min(session.limit, sum(session.state.limits)),
+                    "judged": sum(map(len, state.progress)),
+                    "limit": min(session.limit, sum(state.limits)),
                 },
-                "topic": None if topic is None else self._topic(topic),
+                "topic": None if topic is None else self._topic(assessor, topic, blind),
                 "document": None if place is None else self._document(place),
-                "undo": session.state.last_judgement(assessor) is not None,
+                "undo": state.last_judgement(assessor) is not None,
                 "pace": self._pace(assessor),
-                "agreement": self._agreement() if options.double else None,
             }
 
-    def _topic(self, topic: int) -> dict[str, Any]:
-        session, (title, description, narrative) = self._session, self._texts[topic]
-        relevant = self._relevant(topic)
-        found, curve = 0, []
-        for one in relevant:
-            found += one
-            curve.append(found)
-        ahead = expected_yield(relevant, session.state.limits[topic] - len(relevant))
-        known = [grade >= session.pool.relevant_from for grade in session.known_grades[topic].values()]
+    def judgements(self, made: Sequence[Judgement]) -> dict[str, Any]:
+        """A list of an assessor's own judgements; `more` says whether there may be others after them."""
+        return {"judgements": [self._judgement(each) for each in made], "more": len(made) == PAGE}
+
+    def document_of(self, assessor: str, judgement: int) -> dict[str, Any]:
+        """A document that the assessor judged, with its topic.
+
+        Raises:
+            Refused: where there is no such judgement of this assessor.
+        """
+        with self._session.up_to_date() as state:
+            made = state.of_assessor.get(assessor, {}).get(judgement)
+        if made is None:
+            raise Refused("This judgement was taken back.")
+        return self._judgement(made) | {"pieces": self._document(made.place)["pieces"]}
+
+    def overview(self) -> dict[str, Any]:
+        """What is the owner's to know: who did how much, how far they agree, and what nobody could judge."""
+        session = self._session
+        with session.up_to_date() as state:
+            return {
+                "title": self._title,
+                "assessors": [self._work(name) for name in sorted(state.assessors)],
+                "agreement": self._agreement(),
+                "graded": len(session.options.grades) > 2,
+                "unjudgeable": [
+                    {"topic": topic.name, "document": topic.documents[document]}
+                    for topic, documents in zip(session.pool.topics, state.unjudgeable, strict=True)
+                    for document in documents
+                ][:PAGE],
+                "topics": [
+                    {
+                        "name": topic.name,
+                        "judged": len(progress),
+                        "relevant": progress.found,
+                        "limit": state.limits[number],
+                        "owner": session.owner_of(number),
+                        "recall": self._recall(number),
+                    }
+                    for number, (topic, progress) in enumerate(zip(session.pool.topics, state.progress, strict=True))
+                ],
+            }
+
+    def _topic(self, assessor: str, topic: int, blind: bool) -> dict[str, Any]:
+        session, state, (title, description, narrative) = self._session, self._session.state, self._texts[topic]
+        whose = state.own_progress.get((assessor, topic), TopicProgress()) if blind else state.progress[topic]
+        recall = self._recall(topic)
+        if blind and recall is not None:  # from the numbers one could tell what others found
+            recall = {key: recall[key] for key in ("may_stop", "target", "sure")}
+        ahead = expected_yield(whose.recent(RECENT), state.limits[topic] - len(state.progress[topic]))
         return {
             "name": session.pool.topics[topic].name,
             "title": title,
             "description": description,
             "narrative": narrative,
-            "curve": curve,
-            "known": {"judged": len(known), "relevant": sum(known)},
+            "figures": {"judged": len(whose), "found": whose.found, "curve": whose.curve()},
+            "known": {"judged": len(session.known_grades[topic]), "relevant": session.known_relevant[topic]},
             "ahead": None if ahead is None else ahead._asdict(),
-            "waiting": len(session.state.waiting[topic]),
+            "recall": recall,
+            "waiting": state.waiting_count(topic),
+            "unjudgeable": len(state.unjudgeable[topic]),
+            "owner": session.owner_of(topic),
         }
 
     def _document(self, place: Place) -> dict[str, Any]:
@@ -102,60 +155,82 @@ class View:
         text = self._documents.text(name)
         return {"name": name, "pieces": None if text is None else self._marking[place[0]].pieces(text)}
 
+    def _judgement(self, made: Judgement) -> dict[str, Any]:
+        topic = self._session.pool.topics[made.place[0]]
+        name = topic.documents[made.place[1]]
+        text = " ".join((self._documents.text(name) or "")[: 2 * SNIPPET].split())
+        return {
+            "id": made.id,
+            "at": made.at,
+            "topic": topic.name,
+            "title": self._texts[made.place[0]].title,
+            "document": name,
+            "snippet": text[:SNIPPET],
+            "grade": made.grade,
+            "note": made.note or "",
+        }
+
     def _progress(self, assessor: str, topic: int) -> dict[str, Any]:
-        session = self._session
-        relevant = self._relevant(topic)
+        session, state = self._session, self._session.state
+        recall = self._recall(topic)
         return {
             "name": session.pool.topics[topic].name,
             "title": self._texts[topic].title or self._texts[topic].description,
-            "judged": len(relevant),
-            "relevant": sum(relevant),
-            "limit": session.state.limits[topic],
+            "judged": len(state.progress[topic]),
+            "limit": state.limits[topic],
             "left": session.has_for(assessor, topic),
+            "may_stop": recall is not None and recall["may_stop"],
         }
 
-    def _relevant(self, topic: int) -> list[bool]:
-        """Of a topic's documents, in the order in which they were first judged."""
-        session = self._session
-        made = session.state.of_topic[topic]
-        # Judgements come with ever higher numbers, so that these two say whether any came or went.
-        version = len(made), next(reversed(made), 0)
-        if topic not in self._seen or self._seen[topic][0] != version:
-            assignments, rule = session.state.assignments[topic], session.options.resolve
-            places = dict.fromkeys(judgement.place for judgement in made.values())
-            grades = (
-                resolve([judgement.grade for judgement in assignments[document].judgements.values()], rule)
-                for _, document in places
-            )
-            self._seen[topic] = version, [grade >= session.pool.relevant_from for grade in grades]
-        return self._seen[topic][1]
+    def _recall(self, topic: int) -> dict[str, Any] | None:
+        """The recall that is reached for all that is known, and whether that is enough."""
+        session, rule = self._session, self._session.options.rule
+        if rule is None:
+            return None
+        progress = session.state.progress[topic]
+        version = len(progress), progress.found, progress.places
+        if topic not in self._recalls or self._recalls[topic][0] != version:
+            estimate = estimate_recall(progress, session.sizes[topic], session.known_relevant[topic], rule)
+            shown = None if estimate is None else estimate._asdict() | {"target": rule.recall, "sure": rule.confidence}
+            self._recalls[topic] = version, shown
+        return self._recalls[topic][1]
 
     def _pace(self, assessor: str) -> float | None:
         """Median of the seconds between two judgements, so that a break does not count."""
-        times = [made.at for made in self._session.state.judgements.values() if made.assessor == assessor]
-        gaps = [later - earlier for earlier, later in pairwise(times[-PACE - 1 :])]
+        made = self._session.state.of_assessor.get(assessor, {})
+        times = [each.at for each in islice(reversed(made.values()), PACE + 1)]
+        gaps = [later - earlier for later, earlier in pairwise(times)]
         return median(gaps) if gaps else None
+
+    def _work(self, name: str) -> dict[str, Any]:
+        made = self._session.state.of_assessor.get(name, {})
+        last = next(reversed(made.values()), None)
+        return {
+            "name": name,
+            "judged": len(made),
+            "pace": self._pace(name),
+            "last": None if last is None else last.at,
+            "open": len(self._session.state.open.get(name, {})),
+            "listed": self._session.is_listed(name),
+        }
 
     def _agreement(self) -> list[dict[str, Any]]:
         """Of each two assessors who judged some document both."""
-        session = self._session
-        pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        for assignments in session.state.assignments:
-            for assignment in assignments.values():
-                for one, other in combinations(sorted(assignment.judgements), 2):
-                    both = assignment.judgements[one].grade, assignment.judgements[other].grade
-                    pairs.setdefault((one, other), []).append(both)
-        shown = []
-        for (one, other), grades in sorted(pairs.items()):
-            first, second = zip(*grades, strict=True)
-            relevance = [[grade >= session.pool.relevant_from for grade in given] for given in (first, second)]
+        shown, least = [], self._session.pool.relevant_from
+        for (one, other), counts in sorted(self._session.state.agreement.items()):
+            if not counts:
+                continue
+            relevance: dict[tuple[int, int], int] = {}
+            for (first, second), documents in counts.items():
+                pair = int(first >= least), int(second >= least)
+                relevance[pair] = relevance.get(pair, 0) + documents
             shown.append(
                 {
                     "assessors": [one, other],
-                    "documents": len(grades),
-                    "equal": sum(a == b for a, b in grades),
-                    "kappa": _number(cohen_kappa(first, second)),
-                    "kappa_relevance": _number(cohen_kappa(*relevance)),
+                    "documents": sum(counts.values()),
+                    "equal": sum(documents for (first, second), documents in counts.items() if first == second),
+                    "kappa": cohen_kappa(counts),
+                    "kappa_relevance": cohen_kappa(relevance),
                 }
             )
         return shown
@@ -165,8 +240,3 @@ class View:
         if options.names is not None:
             return options.names[number]
         return "relevant" if options.grades[number] >= self._session.pool.relevant_from else "not relevant"
-
-
-def _number(value: float) -> float | None:
-    """None in place of NaN, which JSON has not."""
-    return None if math.isnan(value) else value

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import re
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from rich.console import Console
 
 from cluster.commands.judge import judge, listen, write_qrels
 from cluster.config.compose import compose
-from pooling.judging.store import Event, Store
+from pooling.judging.access import links_of
+from pooling.judging.store import Event, Store, read
 from ranking.errors import BadInput
 
 Start = Callable[..., str]
@@ -58,7 +59,6 @@ def options(files: Path) -> list[str]:
 
 def judged(files: Path) -> dict[str, Any]:
     """The settings of the folder; a judgement is written into it."""
-    from pooling.judging.store import read
 
     settings = read(files / "out").settings
     store = Store(files / "out", settings)
@@ -73,9 +73,11 @@ def test_a_link_is_printed_with_what_is_worth_knowing(start: Start, files: Path)
     assert "judgements taken over: 2" in said
     assert "pooled documents that the collection lacks: 1" in said
     assert "topics without a text: 1" in said
-    link = re.search(r"judge at: http://127\.0\.0\.1:\d+/\?token=(\S+)", said)
-    assert link is not None
-    assert (files / "out" / "token").read_text().strip() == link[1]
+    links = re.findall(r"(\w+): http://127\.0\.0\.1:\d+/\?token=(\S+)", said)
+    secret = (files / "out" / "secret").read_text().strip()
+    assert links == [
+        (whose, each.token) for whose, each in zip(("owner", "assessors"), links_of(secret.encode(), None), strict=True)
+    ]
     assert "other machines" not in said
 
 
@@ -100,7 +102,7 @@ def test_the_second_time_the_folder_is_enough(start: Start, files: Path) -> None
 
 def test_the_documents_may_be_called_so(start: Start, files: Path) -> None:
     said = start(f"runs={files / 'runs'}", "documents=beir", f"documents.path={files / 'beir'}", "method=shared")
-    assert "judge at" in said
+    assert "link for assessors: " in said
 
 
 def test_other_machines_are_let_in_with_a_warning(start: Start, files: Path) -> None:
@@ -115,6 +117,12 @@ def test_export(start: Start, files: Path) -> None:
     write_qrels([f"out={files / 'out'}"], str(files / "made" / "qrels.txt"), console)
     assert (files / "made" / "qrels.txt").read_text().splitlines() == ["1 0 d1 1", "1 0 d3 1", "1 0 elsewhere 0"]
     assert "1 documents judged, 2 known before" in console.file.getvalue()  # type: ignore[attr-defined]
+    console = Console(file=io.StringIO(), width=200)
+    write_qrels([f"out={files / 'out'}"], str(files / "made" / "all.csv"), console)
+    lines = (files / "made" / "all.csv").read_text().splitlines()
+    assert lines[0] == "topic,document,grade,assessor,time,note"
+    assert lines[1].startswith("1,d1,1,ada,")
+    assert "1 judgements: " in console.file.getvalue()  # type: ignore[attr-defined]
     for wrong in ("resolve=mean", "method=mm"):
         with pytest.raises(BadInput):
             write_qrels([f"out={files / 'out'}", wrong], str(files / "qrels.txt"), console)
@@ -128,6 +136,7 @@ def test_export(start: Start, files: Path) -> None:
         (["grades=[1,2]"], "some grades must be relevant"), (["double=1.5"], "double"), (["double=-1"], "double"),
         (["stemming=klingon"], "no stemmer for 'klingon'"), (["port=70000"], "port"), (["port=x"], "port is 'x'"),
         (["host=256.1.1.1"], "can't listen"), (["method=all"], "method"), (["method=[mm,mtf]"], "method"),
+        (["recall=1.5"], "recall is 1.5"), (["confidence=0.1"], "confidence"), (["url=judging.example"], "no address"),
         (["names=[a]"], "1 names for 2 grades"), (["assessors=[]"], "assessors"), (["bugdet=3"], "bugdet"),
     ],
 )  # fmt: skip
@@ -156,8 +165,34 @@ def test_a_folder_elsewhere_is_refused(files: Path) -> None:
         judge([*options(files), "out=s3://bucket/folder"], Console(quiet=True))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("fastapi") is not None, reason="Ray Serve may be installed")
-def test_ray_serve_is_asked_for_where_it_is_missing(start: Start, files: Path) -> None:
+def test_each_assessor_gets_a_link(start: Start, files: Path) -> None:
+    said = start(*options(files), "assessors=[Ada Lovelace,grace]", "url=https://judging.example.org/")
+    links = re.findall(r"^(.+): https://judging\.example\.org/\?token=(\S+)$", said, re.MULTILINE)
+    assert [whose for whose, _ in links] == ["your own link, as the owner", "link for Ada Lovelace", "link for grace"]
+    assert len({token for _, token in links}) == 3
+    again = start("assessors=[grace]")
+    assert links[2][1] in again
+    assert links[1][1] not in again
+
+
+def test_topics_have_owners(start: Start, files: Path) -> None:
+    path = files / "owners.tsv"
+    path.write_text("1\tada\n")
+    said = start(*options(files), f"owners={path}", "assessors=[ada,grace]")
+    assert "link for ada" in said
+    start("owners=first")
+    for content, says in (
+        ("1 ada\n", "owners.tsv:1: broken line"), ("1\tada\n1\tgrace\n", "owners.tsv:2: topic 1 is given twice"),
+        ("9\tada\n", "no topic '9'"), ("1\tedsger\n", "edsger owns topic 1 and is not among"),
+    ):  # fmt: skip
+        path.write_text(content)
+        with pytest.raises(BadInput, match=says):
+            start(f"owners={path}")
+
+
+def test_ray_serve_is_asked_for_where_it_is_missing(start: Start, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray.serve", None)  # as an import finds what is not installed
+    monkeypatch.delattr("ray.serve", raising=False)
     with pytest.raises(BadInput, match=r"serve=true: Ray Serve is not installed; pip install 'ray\[serve\]'"):
         start(*options(files), "serve=true")
     assert not (files / "out").exists()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import polars as pl
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pooling.judging.export import disagreements, qrels, resolve, write_qrels
+from pooling.judging.export import disagreements, qrels, resolve, write_qrels, write_table
 from pooling.judging.store import Event, Snapshot, Store, read
 from ranking.errors import BadInput
 
@@ -39,6 +40,23 @@ def test_qrels_hold_what_was_judged_before_and_now(tmp_path: Path) -> None:
     assert beside.read_text() == disagreements(snapshot, "last")
     assert beside.read_text().splitlines()[1:] == ["2\td10\t0\tada\t1\tgrace\t0"]
     assert sorted(file.name for file in path.parent.iterdir()) == ["qrels.txt", "qrels.txt.disagreements.tsv"]
+
+
+def test_the_table_says_who_and_when(tmp_path: Path) -> None:
+    store = Store(tmp_path, {"pool": "a"}, clock=iter([1_700_000_000.25, 1_700_000_001.0]).__next__)
+    store.append(
+        Event("judge", "ada", "2", "d2", 1, note='a "note",\nof two lines'), Event("judge", "grace", "2", "d1", None)
+    )
+    store.close()
+    path = tmp_path / "made" / "judgements.csv"
+    write_table(read(tmp_path), path)
+    with path.open(newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["topic", "document", "grade", "assessor", "time", "note"],
+            ["2", "d2", "1", "ada", "2023-11-14T22:13:20.250Z", 'a "note",\nof two lines'],
+            ["2", "d1", "", "grace", "2023-11-14T22:13:21.000Z", ""],
+        ]
+    assert qrels(read(tmp_path), "highest") == "2 0 d2 1\n"
 
 
 def test_without_second_judgements_there_is_no_second_file(tmp_path: Path) -> None:

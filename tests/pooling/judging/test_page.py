@@ -130,7 +130,16 @@ def enter(browser: Any) -> Iterator[Enter]:
 @dataclass
 class Served:
     judging: Judging
-    link: str
+    address: str
+
+    @property
+    def owner(self) -> str:
+        return f"{self.address}/?token={self.judging.links[0].token}"
+
+    @property
+    def link(self) -> str:
+        """The one for assessors, or for the first of them."""
+        return f"{self.address}/?token={self.judging.links[1].token}"
 
     def qrels(self, folder: Path) -> list[str]:
         return qrels(store.read(folder), "highest").splitlines()
@@ -147,7 +156,7 @@ def served(pool: Pool, tmp_path: Path) -> Iterator[Callable[..., Served]]:
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()
         running.append((server, thread, judging))
-        return Served(judging, f"http://127.0.0.1:{listening.getsockname()[1]}/?token={judging.token}")
+        return Served(judging, f"http://127.0.0.1:{listening.getsockname()[1]}")
 
     yield serve
     for server, thread, judging in running:
@@ -179,11 +188,14 @@ def test_judge_undo_skip_and_export(served: Callable[..., Served], enter: Enter,
     ada.page.wait_for_function("() => document.querySelector('#judged').textContent === '3'")
     grades = sorted(line.split()[3] for line in room.qrels(tmp_path))
     assert grades == ["0", "0", "2"]
-    ada.page.click("#assessor")
-    with ada.page.expect_download() as download:
-        ada.page.click("text=Download qrels")
+    owner = enter(room.owner, "Owner")
+    owner.page.click("#assessor")
+    owner.page.click("#overview-button")
+    assert owner.page.locator("#overview-assessors tr").first.text_content().startswith("Ada3")
+    with owner.page.expect_download() as download:
+        owner.page.click("text=Download qrels")
     assert Path(download.value.path()).read_text().splitlines() == room.qrels(tmp_path)
-    assert not ada.faults
+    assert not ada.faults + owner.faults
 
 
 def test_texts_stay_texts(served: Callable[..., Served], enter: Enter) -> None:
@@ -232,8 +244,150 @@ def test_double_judging_shows_agreement(served: Callable[..., Served], enter: En
     grace.press("p")
     for grade in "1000":
         grace.press(grade)
+    assert "κ" not in grace.page.content().replace(grace.text("#text"), "")
+    owner = enter(room.owner, "Owner")
+    owner.page.click("#assessor")
+    owner.page.click("#overview-button")
+    owner.page.wait_for_selector("#pairs li")
     # Observed agreement 3/4; by chance 1/2 · 1/4 + 1/2 · 3/4 = 1/2: κ = (3/4 - 1/2) / (1 - 1/2) = 1/2.
-    assert grace.text("#pairs") == "Ada and Grace: κ 0.50; 3 of 4 equal"
+    assert owner.text("#pairs") == "Ada and Grace: κ 0.50; 3 of 4 equal"
+
+
+def test_correcting_in_the_list(served: Callable[..., Served], enter: Enter, tmp_path: Path) -> None:
+    room = served()
+    ada = enter(room.link, "Ada")
+    first = ada.document
+    for grade in "010":
+        ada.press(grade)
+    shown = ada.document
+    ada.page.keyboard.press("l")
+    ada.page.wait_for_selector("#judged-items li")
+    items = ada.page.locator("#judged-items li")
+    assert items.count() == 3
+    item = items.nth(2)  # the latest comes first
+    assert first in item.locator(".label").text_content()
+    ada.page.keyboard.press("1")  # in the list, no judgement
+    item.locator("select").select_option("1")
+    item.locator("input").fill("on second thoughts")
+    item.locator("button").click()
+    item.locator("span:has-text('Saved.')").wait_for()
+    item.locator("summary").click()
+    item.locator("mark").first.wait_for()
+    assert item.locator(".whole").text_content() == f"{EVIL} {first}"
+    assert f"1 0 {first} 1" in room.qrels(tmp_path)
+    ada.page.keyboard.press("Escape")
+    assert (ada.document, ada.text("#found"), ada.text("#judged")) == (shown, "2", "3")
+    ada.page.keyboard.press("l")
+    ada.page.wait_for_selector("#judged-items li")
+    assert ada.page.locator("#judged-items li").nth(2).locator("input").input_value() == "on second thoughts"
+    assert not ada.faults
+
+
+def test_notes_and_documents_that_cannot_be_judged(served: Callable[..., Served], enter: Enter, tmp_path: Path) -> None:
+    room = served()
+    ada = enter(room.link, "Ada")
+    noted = ada.document
+    ada.page.keyboard.press("c")
+    assert ada.page.get_attribute("#note-button", "aria-expanded") == "true"
+    ada.page.keyboard.type("1 mole, nuts")  # letters and digits here are text
+    ada.page.keyboard.press("Escape")
+    left = ada.press("1").document
+    assert not ada.page.is_visible("#note")
+    ada.press("x")
+    assert ada.text("#said").startswith("Saved: can’t judge.")
+    assert ada.text("#judged") == "1"
+    rows = store.read(tmp_path).judgements.select("document", "grade", "note").rows()
+    assert rows == [(noted, 1, "1 mole, nuts"), (left, None, None)]
+    assert ada.press("u").document == left
+
+
+def keydown(assessor: Assessor, key: str, code: str, shift: bool = False) -> None:
+    assessor.page.evaluate(
+        "([key, code, shiftKey]) => document.activeElement.dispatchEvent("
+        "new KeyboardEvent('keydown', {key, code, shiftKey, bubbles: true}))",
+        [key, code, shift],
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "code", "shift", "judges"),
+    [
+        ("&", "Digit1", False, True),  # French: the digit itself is typed with shift
+        ("1", "Digit1", True, True),
+        ("\u0661", "Digit1", False, True),  # Arabic
+        ("1", "Numpad1", False, True),
+        ("End", "Numpad1", False, False),  # without NumLock it scrolls
+        ("!", "Digit1", True, False),  # shifted on an English keyboard
+        ("é", "Digit2", False, False),  # no such grade
+    ],
+)
+def test_digits_of_any_keyboard(
+    served: Callable[..., Served], enter: Enter, key: str, code: str, shift: bool, judges: bool
+) -> None:
+    room = served()
+    ada = enter(room.link, "Ada")
+    keydown(ada, key, code, shift)
+    if judges:
+        ada.page.wait_for_function("() => document.querySelector('#judged').textContent === '1'")
+    else:
+        ada.ready().page.wait_for_timeout(300)
+        assert ada.text("#judged") == "0"
+    assert not ada.faults
+
+
+def test_letters_of_a_keyboard_without_them(served: Callable[..., Served], enter: Enter) -> None:
+    ada = enter(served().link, "Ada")
+    ada.press("1")
+    keydown(ada, "г", "KeyU")  # Russian
+    ada.page.wait_for_function("() => document.querySelector('#judged').textContent === '0'")
+
+
+def test_keys_can_be_turned_off(served: Callable[..., Served], enter: Enter) -> None:
+    ada = enter(served().link, "Ada")
+    assert ada.page.get_attribute("#undo", "aria-keyshortcuts") == "u"
+    ada.page.keyboard.press("?")
+    ada.page.uncheck("#keys-on")
+    ada.page.keyboard.press("Escape")
+    ada.page.keyboard.press("1")
+    ada.page.wait_for_timeout(300)
+    assert ada.text("#judged") == "0"
+    ada.page.reload()  # and stay so
+    ada.ready().page.keyboard.press("1")
+    ada.page.wait_for_timeout(300)
+    assert ada.text("#judged") == "0"
+    assert ada.page.locator("[aria-keyshortcuts]").count() == 0
+    assert not ada.page.locator("#grades kbd").first.is_visible()
+    ada.page.click("#grades button:nth-child(2)")
+    ada.page.wait_for_function("() => document.querySelector('#judged').textContent === '1'")
+
+
+def test_texts_run_in_the_direction_of_their_script(served: Callable[..., Served], enter: Enter) -> None:
+    ada = enter(served().link, "Ada")
+    for where in ("#text", "#topic-title", "#description", "#narrative", "#note"):
+        ada.page.eval_on_selector(where, "(each) => { each.textContent = 'שלום'; each.value = 'שלום'; }")
+        assert ada.page.eval_on_selector(where, "(each) => getComputedStyle(each).direction") == "rtl", where
+
+
+def test_the_page_says_when_to_stop(served: Callable[..., Served], enter: Enter) -> None:
+    room = served(Options(recall=0.5, confidence=0.5))
+    ada = enter(room.link, "Ada")
+    assert not ada.page.is_visible("#may-stop")
+    for grade in "1110000":
+        ada.press(grade)
+    assert "You may stop: 50% of this topic" in ada.text("#may-stop")
+    assert ada.page.is_visible("#may-stop")
+    assert re.fullmatch(r"at least \d+%", ada.text("#recall"))
+    assert ada.text("#topics option:checked").startswith("◌ 1")
+
+
+def test_a_link_of_ones_own_needs_no_name(served: Callable[..., Served], browser: Any) -> None:
+    room = served(Options(assessors=["Ada", "Grace"]))
+    page = browser.new_context().new_page()
+    page.goto(room.link)
+    page.wait_for_selector("#document:not([hidden])")
+    assert page.text_content("#assessor") == "Ada"
+    assert not page.is_visible("#overview-button")
+    page.context.close()
 
 
 def test_a_page_left_open_in_another_tab_is_told(served: Callable[..., Served], enter: Enter) -> None:
@@ -284,7 +438,7 @@ SERVER = """
     listening = listen("127.0.0.1", int(port))
     pool = make_pool(read_runs(runs), None, 12)
     judging = open_judging(out, pool, Bandit(MaxMean()), documents(), TOPICS, of={"pool": "killed"})
-    print(listening.getsockname()[1], judging.token, flush=True)
+    print(listening.getsockname()[1], judging.links[1].token, flush=True)
     run(judging.app, listening)
 """
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import http.client
+import io
 import json
+import os
 import socket
 import sqlite3
 import stat
@@ -20,9 +23,11 @@ import uvicorn
 from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
-from pooling.judging.access import LONGEST_BODY, token_of
+from pooling.judging.access import LONGEST_BODY, links_of, secret_of
+from pooling.judging.documents import write_texts
 from pooling.judging.opening import Judging, open_judging
 from pooling.judging.options import Options
+from pooling.judging.store import Event
 from pooling.judging.topics import TopicText
 from pooling.pool import Pool
 from pooling.simulation import Method
@@ -72,9 +77,10 @@ class Served:
     def __init__(self, judging: Judging, port: int) -> None:
         self.judging, self.port = judging, port
 
-    def client(self, name: str | None = None) -> Client:
+    def client(self, name: str | None = None, owner: bool = False) -> Client:
         client = Client(self.port)
-        assert client.send("GET", f"/?token={self.judging.token}")[0] == 200
+        link = next(each for each in self.judging.links if each.visitor.owner == owner)
+        assert client.send("GET", f"/?token={link.token}")[0] == 200
         if name is not None:
             assert client.post("/sign-in", {"name": name})[0] == 200
         return client
@@ -123,7 +129,7 @@ def serve(tmp_path: Path, pool: Pool) -> Iterator[Serve]:
 def test_the_token_is_exchanged_for_a_cookie_and_leaves_the_address(serve: Serve) -> None:
     served = serve()
     client = Client(served.port)
-    status, headers, page = client.send("GET", f"/?token={served.judging.token}")
+    status, headers, page = client.send("GET", f"/?token={served.judging.links[1].token}")
     assert status == 200
     assert 'http-equiv="refresh" content="0; url=./"' in page
     cookie = headers["set-cookie"].lower()
@@ -142,7 +148,7 @@ def test_the_token_is_exchanged_for_a_cookie_and_leaves_the_address(serve: Serve
 )
 def test_nothing_is_there_without_the_token(serve: Serve, path: str) -> None:
     status, headers, text = Client(serve().port).send("GET", path)
-    assert (status, "holds the token" in text) == (403, True)
+    assert (status, "Open your link" in text) == (403, True)
     assert "set-cookie" not in headers
 
 
@@ -233,16 +239,16 @@ def test_judgements_that_lack_something(serve: Serve, wrong: dict[str, Any]) -> 
 
 
 def test_who_has_not_signed_in_is_asked_to(serve: Serve) -> None:
-    assert serve().client().post("/next") == (401, {"assessors": None})
+    assert serve().client().post("/next") == (401, {"assessors": None, "owner": False})
 
 
 def test_named_assessors_are_offered(serve: Serve) -> None:
-    client = serve(Options(assessors=["ada", "Günther"])).client()
-    assert client.post("/next") == (401, {"assessors": ["ada", "Günther"]})
+    client = serve(Options(assessors=["ada", "Günther"])).client(owner=True)
+    assert client.post("/next") == (401, {"assessors": ["ada", "Günther"], "owner": True})
     assert client.post("/sign-in", {"name": "edsger"})[0] == 400
     assert client.post("/sign-in", {"name": "Günther"})[1]["assessor"] == "Günther"
     assert client.post("/next")[1]["assessor"] == "Günther"
-    assert client.post("/leave") == (401, {"assessors": ["ada", "Günther"]})
+    assert client.post("/leave") == (401, {"assessors": ["ada", "Günther"], "owner": True})
 
 
 def test_a_judgement_brings_the_next_document(serve: Serve) -> None:
@@ -250,7 +256,7 @@ def test_a_judgement_brings_the_next_document(serve: Serve) -> None:
     client = served.client("ada")
     state = client.post("/next")[1]
     assert state["topics"][0] | {"limit": 0} == {
-        "name": "1", "title": "Tunnels of moles", "judged": 0, "relevant": 0, "limit": 0, "left": True,
+        "name": "1", "title": "Tunnels of moles", "judged": 0, "limit": 0, "left": True, "may_stop": False,
     }  # fmt: skip
     assert state["topic"]["description"] == "Who digs <b>tunnels</b>?"
     assert [each["name"] for each in state["grades"]] == ["not relevant", "relevant"]
@@ -259,15 +265,15 @@ def test_a_judgement_brings_the_next_document(serve: Serve) -> None:
     status, after = client.post("/judge", asked)
     assert status == 200
     assert after["document"]["name"] != state["document"]["name"]
-    assert after["topics"][0]["judged"] == after["topics"][0]["relevant"] == 1
-    assert after["topic"]["curve"] == [1]
+    assert after["topics"][0]["judged"] == 1
+    assert after["topic"]["figures"] == {"judged": 1, "found": 1, "curve": [[1, 1]]}
     assert after["undo"]
     assert client.post("/judge", asked) == (200, after)  # the answer was lost, and the page asked again
     status, answer = client.post("/judge", asked | {"request": "second"})
     assert (status, answer["state"]) == (409, after)
     assert "no longer yours" in answer["message"]
     assert client.post("/undo", {"request": "third"})[1]["document"] == state["document"]
-    assert client.send("GET", "/qrels.txt")[2] == ""
+    assert served.client(owner=True).send("GET", "/qrels.txt")[2] == ""
 
 
 def test_texts_come_in_pieces_that_are_not_markup(serve: Serve, pool: Pool) -> None:
@@ -314,22 +320,183 @@ def test_judgements_made_before_are_shown(serve: Serve, pool: Pool) -> None:
     assert state["total"] == {"judged": 0, "limit": pool.size - 2}
 
 
-def test_downloads(serve: Serve) -> None:
-    served = serve(Options(double=1.0, budget=1))
+def judged_twice(served: Served) -> tuple[str, Client, Client]:
+    """Ada says a document is not relevant, Grace says that it is."""
     one, other = served.client("ada"), served.client("grace")
     name = one.post("/next")[1]["document"]["name"]
     other.post("/turn", {"topic": "1"})
-    one.post("/judge", {"topic": "1", "document": name, "grade": 0, "request": "a"})
+    one.post("/judge", {"topic": "1", "document": name, "grade": 0, "request": "a", "note": "=no; moles"})
     state = other.post("/next")[1]
     assert state["document"]["name"] == name
-    status, state = other.post("/judge", {"topic": "1", "document": name, "grade": 1, "request": "b"})
-    assert state["agreement"] == [
-        {"assessors": ["ada", "grace"], "documents": 1, "equal": 0, "kappa": 0.0, "kappa_relevance": 0.0}
-    ]
-    status, headers, text = one.send("GET", "/qrels.txt")
+    assert other.post("/judge", {"topic": "1", "document": name, "grade": 1, "request": "b"})[0] == 200
+    return name, one, other
+
+
+def test_downloads_and_overview_are_the_owners(serve: Serve) -> None:
+    served = serve(Options(double=1.0, budget=1))
+    name, one, other = judged_twice(served)
+    owner = served.client(owner=True)
+    status, headers, text = owner.send("GET", "/qrels.txt")
     assert (status, text) == (200, f"1 0 {name} 1\n")
     assert headers["content-disposition"] == 'attachment; filename="qrels.txt"'
-    assert one.send("GET", "/disagreements.tsv")[2].splitlines()[1:] == [f"1\t{name}\t1\tada\t0\tgrace\t1"]
+    assert owner.send("GET", "/disagreements.tsv")[2].splitlines()[1:] == [f"1\t{name}\t1\tada\t0\tgrace\t1"]
+    rows = list(csv.DictReader(io.StringIO(owner.send("GET", "/judgements.csv")[2])))
+    assert [(row["document"], row["grade"], row["assessor"], row["note"]) for row in rows] == [
+        (name, "0", "ada", "=no; moles"), (name, "1", "grace", ""),
+    ]  # fmt: skip
+    shown = owner.post("/overview")[1]
+    assert shown["agreement"] == [
+        {"assessors": ["ada", "grace"], "documents": 1, "equal": 0, "kappa": 0.0, "kappa_relevance": 0.0}
+    ]
+    assert [(each["name"], each["judged"], each["listed"]) for each in shown["assessors"]] == [
+        ("ada", 1, True), ("grace", 1, True),
+    ]  # fmt: skip
+    for client in (one, other):
+        assert client.post("/overview")[0] == 403
+        for path in ("/qrels.txt", "/disagreements.tsv", "/judgements.csv"):
+            status, _, text = client.send("GET", path)
+            assert (status, name in text) == (403, False)
+
+
+def test_second_judgements_are_blind(serve: Serve) -> None:
+    served = serve(Options(double=1.0))
+    ada, grace = served.client("ada"), served.client("grace")
+    grace.post("/turn", {"topic": "1"})
+    for turn in range(4):
+        document = ada.post("/next")[1]["document"]["name"]
+        ada.post("/judge", {"topic": "1", "document": document, "grade": 1, "request": f"a{turn}"})
+    shown = grace.post("/next")[1]
+    assert shown["topics"][0]["judged"] == 4
+    assert shown["blind"]
+    assert shown["topic"]["figures"] == {"judged": 0, "found": 0, "curve": []}
+    assert set(shown["topic"]["recall"]) == {"may_stop", "target", "sure"}
+    others = served.client("ada", owner=True).post("/next")[1]
+    assert others["topic"]["figures"]["found"] == 4
+    assert others["topic"]["recall"]["most"] > 0
+    assert grace.post("/judged", {})[1] == {"judgements": [], "more": False}
+
+
+def test_each_assessor_has_a_link_that_ends_with_the_place_on_the_list(tmp_path: Path, serve: Serve) -> None:
+    served = serve(Options(assessors=["ada", "grace"]))
+    assert [each.visitor for each in served.judging.links] == [(True, None), (False, "ada"), (False, "grace")]
+    tokens = {each.visitor.assessor: each.token for each in served.judging.links}
+    ada = Client(served.port)
+    ada.send("GET", f"/?token={tokens['ada']}")
+    state = ada.post("/next")[1]  # without signing in
+    assert state["assessor"] == "ada"
+    assert ada.post("/sign-in", {"name": "grace"})[0] == 400
+    ada.cookies |= {name.replace("pyrite", "assessor"): "grace" for name in ada.cookies}
+    assert ada.post("/next")[1]["assessor"] == "ada"
+    assert ada.post("/leave") == (401, {"assessors": ["ada"], "owner": False})
+    assert ada.post("/next")[1]["document"] == state["document"]
+    # The secret and the name make the link: it is the same at the next start, and no longer one off the list.
+    secret = secret_of(tmp_path / "out")
+    assert links_of(secret, ["grace", "ada"])[2].token == tokens["ada"]
+    for assessors in (["grace"], None):
+        ways = [each for link in links_of(secret, assessors) for each in (link.token, link.cookie)]
+        assert tokens["ada"] not in ways
+        assert served.judging.links[1].cookie not in ways
+    assert len({each for link in served.judging.links for each in link[1:]}) == 3
+
+
+def test_who_was_taken_off_the_list_judges_no_more(serve: Serve) -> None:
+    served = serve(Options(assessors=["ada", "grace"]))
+    owner = served.client("ada", owner=True)
+    document = owner.post("/next")[1]["document"]["name"]
+    served.judging.session.assessors = ["grace"]
+    asked = {"topic": "1", "document": document, "grade": 1, "request": "late"}
+    for path in ("/next", "/judge", "/skip", "/undo", "/turn", "/judged", "/correct"):
+        assert owner.post(path, asked)[0] == 401
+    assert not served.judging.session.state.judgements
+
+
+@pytest.mark.parametrize(
+    ("headers", "options", "secure"),
+    [
+        ({}, {}, False), ({"x_forwarded_proto": "https"}, {}, True), ({"x_forwarded_proto": "http"}, {}, False),
+        ({}, {"encrypted": True}, True),
+    ],
+)  # fmt: skip
+def test_cookies_hold_no_token_and_are_secure_behind_tls(
+    serve: Serve, headers: dict[str, str], options: dict[str, bool], secure: bool
+) -> None:
+    served = serve(**options)
+    client, token = Client(served.port), served.judging.links[0].token
+    _, answer, _ = client.send("GET", f"/?token={token}", **headers)
+    assert ("secure" in answer["set-cookie"].lower()) == secure
+    assert token not in answer["set-cookie"]
+    assert client.send("GET", f"/?token={next(iter(client.cookies.values()))}")[0] == 403  # nor is it a token
+    _, answer, _ = client.send("POST", "/sign-in", {"name": "ada"}, **headers)
+    assert ("secure" in answer["set-cookie"].lower()) == secure
+
+
+def test_ones_own_judgements_are_listed_and_corrected_in_place(serve: Serve) -> None:
+    served = serve()
+    ada, grace = served.client("ada"), served.client("grace")
+    documents = []
+    for turn in range(3):
+        documents.append(ada.post("/next")[1]["document"]["name"])
+        asked = {"topic": "1", "document": documents[-1], "grade": 0, "request": f"a{turn}", "note": f"n{turn} "}
+        ada.post("/judge", asked)
+    on_screen = ada.post("/next")[1]["document"]
+    listed = ada.post("/judged")[1]
+    assert not listed["more"]
+    assert [(each["document"], each["grade"], each["note"]) for each in listed["judgements"]] == [
+        (documents[2], 0, "n2"), (documents[1], 0, "n1"), (documents[0], 0, "n0"),
+    ]  # fmt: skip
+    first = listed["judgements"][-1]
+    assert (
+        ada.post("/judged", {"before": listed["judgements"][0]["id"], "topic": "1"})[1]["judgements"]
+        == (listed["judgements"][1:])
+    )
+    assert ada.post("/judged", {"topic": "2"})[1]["judgements"] == []
+    asked = {"judgement": first["id"], "grade": 1, "note": "on reflection", "request": "c"}
+    state = ada.post("/correct", asked)[1]
+    assert state["document"] == on_screen
+    assert state["topic"]["figures"] == {"judged": 3, "found": 1, "curve": [[1, 1]]}
+    assert ada.post("/correct", asked)[0] == 200  # whose answer was lost
+    assert ada.post("/correct", asked | {"grade": 0})[0] == 400
+    again = ada.post("/judged")[1]["judgements"][-1]
+    assert (again["id"], again["grade"], again["note"]) == (first["id"], 1, "on reflection")
+    assert ada.post("/document", {"judgement": first["id"]})[1]["document"] == documents[0]
+    for path in ("/document", "/correct"):  # others' are not to be had
+        status, answer = grace.post(path, asked | {"request": "g"})
+        assert (status, answer["message"]) == (400, "This judgement was taken back.")
+    lines = served.client(owner=True).send("GET", "/qrels.txt")[2].splitlines()
+    assert sorted(lines) == sorted(f"1 0 {name} {int(name == documents[0])}" for name in documents)
+
+
+def test_what_an_assessor_cannot_judge_goes_to_another(serve: Serve) -> None:
+    served = serve()
+    ada, grace = served.client("ada"), served.client("grace")
+    grace.post("/turn", {"topic": "1"})
+    waiting = grace.post("/next")[1]["document"]
+    document = ada.post("/next")[1]["document"]["name"]
+    asked = {"topic": "1", "document": document, "cannot_judge": True, "request": "a", "note": "Klingon"}
+    state = ada.post("/judge", asked)[1]
+    assert state["topics"][0]["judged"] == 0
+    assert state["topic"]["unjudgeable"] == 1
+    assert state["undo"]
+    owner = served.client(owner=True)
+    assert owner.post("/overview")[1]["unjudgeable"] == [{"topic": "1", "document": document}]
+    grace.post("/judge", {"topic": "1", "document": waiting["name"], "grade": 0, "request": "g"})
+    state = grace.post("/next")[1]
+    assert state["document"]["name"] == document
+    state = grace.post("/judge", {"topic": "1", "document": document, "grade": 1, "request": "h"})[1]
+    assert state["topic"]["unjudgeable"] == 0
+    assert owner.send("GET", "/qrels.txt")[2].splitlines().count(f"1 0 {document} 1") == 1
+    rows = list(csv.DictReader(io.StringIO(owner.send("GET", "/judgements.csv")[2])))
+    assert [row["grade"] for row in rows if row["document"] == document] == ["", "1"]
+
+
+@pytest.mark.parametrize("note", [5, None, "x" * 3000, "a\x00b"])
+def test_notes_that_are_none(serve: Serve, note: Any) -> None:
+    served = serve()
+    client = served.client("ada")
+    document = client.post("/next")[1]["document"]["name"]
+    asked = {"topic": "1", "document": document, "grade": 1, "request": "r", "note": note}
+    assert client.post("/judge", asked)[0] == 400
+    assert not served.judging.session.state.judgements
 
 
 def test_what_could_not_be_saved_is_not_done(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,14 +517,54 @@ def test_what_could_not_be_saved_is_not_done(serve: Serve, monkeypatch: pytest.M
     assert client.post("/judge", asked)[1]["topics"][0]["judged"] == 1
 
 
-def test_the_token_is_the_owners_alone_and_stays(tmp_path: Path) -> None:
-    token = token_of(tmp_path / "new")
-    path = tmp_path / "new" / "token"
-    assert len(token) >= 43
+def test_a_write_that_was_done_and_failed_leaves_nothing_apart(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = serve()
+    client = served.client("ada")
+    name = client.post("/next")[1]["document"]["name"]
+    asked = {"topic": "1", "document": name, "grade": 1, "request": "r"}
+    store = served.judging.store
+    append = store.append
+
+    def fails_after(*events: Event) -> list[Event]:
+        append(*events)
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(store, "append", fails_after)
+        assert client.post("/judge", asked)[0] == 503
+    assert client.post("/judge", asked)[0] == 200  # the page tries again
+    state = client.post("/next")[1]
+    assert state["topics"][0]["judged"] == 1
+    assert state["document"]["name"] != name
+    assert len([event for event in store.events() if event.kind == "judge"]) == 1
+    assert served.judging.session.state.last == store.events()[-1].id
+
+
+def test_the_secret_is_the_owners_alone_and_stays(tmp_path: Path) -> None:
+    secret = secret_of(tmp_path / "new")
+    path = tmp_path / "new" / "secret"
+    assert len(secret) >= 43
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.chmod(0o644)
-    assert token_of(tmp_path / "new") == token
+    assert secret_of(tmp_path / "new") == secret
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_text("")  # killed before it was written
-    assert len(token_of(tmp_path / "new")) >= 43
-    assert token_of(tmp_path / "other") != token
+    assert len(secret_of(tmp_path / "new")) >= 43
+    assert secret_of(tmp_path / "other") != secret
+
+
+def test_all_files_of_the_folder_are_the_owners_alone(tmp_path: Path, serve: Serve) -> None:
+    before = os.umask(0o000)  # whatever the user's own says
+    try:
+        served = serve()
+        served.client("ada").post("/next")
+        write_texts(tmp_path / "out" / "documents.arrow", [])
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "out").iterdir()}
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o700
+    assert set(modes) - {"server.lock-journal"} == {
+        "judgements.sqlite", "judgements.sqlite-wal", "judgements.sqlite-shm", "server.lock", "secret",
+        "documents.arrow",
+    }  # fmt: skip
+    assert set(modes.values()) == {0o600}

@@ -6,6 +6,8 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import polars as pl
@@ -87,6 +89,67 @@ def test_judgements_made_before_are_kept_from_the_first_time(tmp_path: Path) -> 
     store = Store(tmp_path, SETTINGS)
     assert store.known().rows() == [("1", "d1", 2)]
     assert read(tmp_path).known.rows() == [("1", "d1", 2)]
+
+
+def test_a_commit_that_fails_after_it_was_written_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(sqlite3.Connection):
+        broken = False
+
+        def execute(self, sql: str, *given: object) -> sqlite3.Cursor:
+            done = super().execute(sql, *given)
+            if sql == "COMMIT" and Failing.broken:
+                raise sqlite3.OperationalError("disk I/O error")
+            return done
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **options: connect(*given, **options, factory=Failing))
+    store = Store(tmp_path, SETTINGS)
+    store.append(judgement("d1"))
+    Failing.broken = True
+    with pytest.raises(sqlite3.OperationalError):
+        store.append(judgement("d2"))
+    Failing.broken = False
+    store.reopen()
+    assert [event.document for event in store.events(1)] == ["d2"]
+    store.append(judgement("d3"))
+    with pytest.raises(BadInput, match="another server"):  # it holds the folder as before
+        Store(tmp_path, SETTINGS)
+
+
+def test_corrections_stand_in_the_place_of_what_they_correct(store: Store, tmp_path: Path) -> None:
+    first, _ = store.append(judgement("d1", 0), judgement("d2"))
+    (third,) = store.append(Event("correct", "ada", "1", "d1", 1, withdraws=first.id, original=first.id, note="sorry"))
+    assert read(tmp_path).judgements.select("document", "grade", "note").rows() == [("d1", 1, "sorry"), ("d2", 1, None)]
+    store.append(Event("correct", "ada", "1", "d1", None, withdraws=third.id, original=first.id))
+    assert read(tmp_path).judgements.select("document", "grade").rows() == [("d1", None), ("d2", 1)]
+    with pytest.raises(sqlite3.IntegrityError):  # what was corrected can't be withdrawn as well
+        store.append(Event("withdraw", "ada", "1", "d1", withdraws=first.id))
+
+
+VERSION_0_1 = """
+    CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+    INSERT INTO settings VALUES ('pool', '"a"'), ('grades', '[0, 1]');
+    CREATE TABLE known (
+        topic TEXT NOT NULL, document TEXT NOT NULL, grade INTEGER NOT NULL, PRIMARY KEY (topic, document)
+    );
+    CREATE TABLE events (
+        id INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, assessor TEXT NOT NULL, topic TEXT, document TEXT,
+        grade INTEGER, by_method INTEGER NOT NULL, withdraws INTEGER UNIQUE REFERENCES events (id), request TEXT UNIQUE
+    );
+    INSERT INTO events VALUES (1, 5.0, 'judge', 'ada', '1', 'd1', 1, 0, NULL, 'r');
+    CREATE VIEW judgements AS SELECT id, at, assessor, topic, document, grade FROM events WHERE kind = 'judge';
+"""
+
+
+@pytest.mark.parametrize("first", [read, lambda folder: Store(folder, SETTINGS).close()])
+def test_a_folder_of_version_0_1_goes_on(tmp_path: Path, first: Callable[[Path], object]) -> None:
+    with closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        connection.executescript(VERSION_0_1)
+    first(tmp_path)
+    assert read(tmp_path).judgements.rows() == [(1, 5.0, "ada", "1", "d1", 1, None)]
+    store = Store(tmp_path, SETTINGS)
+    store.append(Event("correct", "ada", "1", "d1", 0, withdraws=1, original=1, note="n"))
+    assert read(tmp_path).judgements.select("grade", "note").rows() == [(0, "n")]
 
 
 def test_folders_that_hold_no_judgements(tmp_path: Path) -> None:

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pooling.judging.progress import TopicProgress
+from pooling.judging.recall import estimate_recall
+from pooling.stopping import TargetRecall
+
+
+def judged(relevant: list[bool]) -> TopicProgress:
+    progress = TopicProgress()
+    for document, each in enumerate(relevant):
+        progress.set(document, each)
+    return progress
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(0, 200), st.sampled_from([0.5, 0.8, 0.9]))
+def test_the_page_says_stop_when_the_rule_does(relevant: list[bool], rest: int, target: float) -> None:
+    rule = TargetRecall(target)
+    whole = np.array(relevant + [False] * rest)
+    said = estimate_recall(judged(relevant), len(whole), 0, rule)
+    assert (said is not None and said.may_stop) == bool(rule.holds(whole)[len(relevant) - 1])
+    if said is not None:
+        assert 0 <= said.most <= rest
+        assert said.recall == pytest.approx(sum(relevant) / (sum(relevant) + said.most))
+
+
+def test_what_was_known_before_counts_as_found() -> None:
+    progress = judged([True] * 5 + [False] * 40)
+    alone, more = (estimate_recall(progress, 100, known, TargetRecall(0.9)) for known in (0, 95))
+    assert alone is not None
+    assert more is not None
+    assert more.most == alone.most
+    assert more.recall == pytest.approx(100 / (100 + more.most))
+    assert estimate_recall(judged([False] * 9), 10, 3, TargetRecall()) is None
+    assert estimate_recall(progress, 45, 0, TargetRecall()) == (0, 1.0, True)
