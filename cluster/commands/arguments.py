@@ -101,8 +101,8 @@ def _pool(add: Add, groups: Groups) -> None:
         "  method.NAME.option=…  of a method; lists are swept: method.mm.rate=0,0.5,1\n"
         "  runs=FOLDER qrels=FILE depth=N order=score|rank|file relevant_from=GRADE groups=FILE\n"
         "  pools=FILE.yaml  instead: several pools\n"
-        "  seeds=N 'budgets=[100,300]' baseline=METHOD ranking_quality=false reuse=true\n"
-        "  out=FOLDER_OR_URI concurrent=N\n\n"
+        "  seeds=N 'budgets=[100,300]' baseline=METHOD 'contrasts=[[METHOD,METHOD]]'\n"
+        "  ranking_quality=false reuse=true out=FOLDER_OR_URI concurrent=N\n\n"
         "example:\n  pyrite pool runs=trec8/runs qrels=trec8/qrels.txt.gz method=mtf,mm,mm_ns,posterior_fusion",
     )
     _takes_overrides(pool, sweeps=True, resumes=True)

@@ -137,18 +137,30 @@ def read_plan(arguments: list[str]) -> PoolPlan:
     config.pop(CHOICES)
     found = variants(names, options, config["preset"]["overrides"])
     config["baseline"] = _baseline(config["baseline"], found, any(key_of(text) == "baseline" for text in others))
+    config["contrasts"] = _contrasts(config["contrasts"] or [], found)
     return PoolPlan(config, arguments, found, Storage(config["out"] or new_place("pool")))
 
 
-def _baseline(name: str | None, found: Sequence[Variant], asked: bool) -> str | None:
-    """The label that a baseline means: one of them, or the first of that method."""
+def _baseline(name: str | None, found: Sequence[Variant], asked: bool, what: str = "baseline") -> str | None:
+    """The label that a name means: one of them, or the first of that method."""
     labels = [variant.label for variant in found]
     of_method = [variant.label for variant in found if variant.method == name]
     if name is None or name in labels:
         return name
     if asked and not of_method:
-        raise BadInput(f"the baseline {name!r} is none of the methods", remedy=f"choose one of {', '.join(labels)}")
+        raise BadInput(f"the {what} {name!r} is none of the methods", remedy=f"choose one of {', '.join(labels)}")
     return of_method[0] if of_method else None
+
+
+def _contrasts(asked: Sequence[Sequence[str]], found: Sequence[Variant]) -> list[list[str]]:
+    """Pairs of labels to test by themselves; a method's name means the first of its variants."""
+    pairs = []
+    for pair in asked:
+        labels = [_baseline(name, found, asked=True, what="contrast's") for name in pair]
+        if labels[0] == labels[1]:
+            raise BadInput(f"a contrast of {labels[0]} with itself", "contrasts", "name two methods")
+        pairs.append([str(label) for label in labels])
+    return pairs
 
 
 def described(named: NamedPool) -> str:

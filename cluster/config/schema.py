@@ -232,6 +232,7 @@ class Pooling(PoolSource):
     seeds: Count
     budgets: Annotated[list[Count], Field(min_length=1)] | None
     baseline: str | None
+    contrasts: list[Annotated[list[str], Field(min_length=2, max_length=2)]] | None
     ranking_quality: bool
     reuse: bool
     out: Annotated[str, Field(min_length=1)] | None

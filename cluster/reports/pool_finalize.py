@@ -16,7 +16,7 @@ from cluster.output.failure_summary import failure_summary, show
 from cluster.output.manifest import CONFIG, read_config
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
-from cluster.reports.pool_summary import summarise
+from cluster.reports.pool_summary import contrasts, summarise
 from cluster.runs.pool_sources import NamedPool
 from cluster.runs.pool_trial import TABLES, Trial, read_seconds, read_trial
 from ranking.errors import BadInput
@@ -72,7 +72,7 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
         BadInput: where the folder holds no finished pooling study, or the baseline is none of its methods.
     """
     from cluster.reports.pool_report import render
-    from cluster.reports.pool_terminal_table import table
+    from cluster.reports.pool_terminal_table import contrast_table, table
 
     config = read_config(storage)
     trials = required_table(storage, "trials")
@@ -85,12 +85,17 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
         config["options"]["baseline"] = baseline or config["options"]["baseline"]
         summary = summarise(tables["budgets"], methods, config["options"]["baseline"])
         storage.write("summary.csv", summary.write_csv().encode())
+        asked = contrasts(tables["budgets"], config["options"].get("contrasts") or [])
+        if len(asked):
+            storage.write("contrasts.csv", asked.write_csv().encode())
         lost = failure_summary(EventLog.read(storage))
-        page = render(config, trials, tables, summary, (storage.read(CONFIG) or b"").decode(), lost)
+        page = render(config, trials, tables, summary, asked, (storage.read(CONFIG) or b"").decode(), lost)
         for name, content in page.figures.items():
             storage.write(f"figures/{name}", content)
         storage.write("report.html", page.html.encode())
         console.print(table(summary), crop=False)
+        if len(asked):
+            console.print(contrast_table(asked), crop=False)
         show(lost, console)
     for name, error in failed.select("method", "error").rows():
         console.print(f"[red]failed[/] {escape(f'{name}: {error}')}")

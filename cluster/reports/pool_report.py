@@ -12,7 +12,7 @@ from cluster.reports import pool_figures
 from cluster.reports.canvas import png, svg
 from cluster.reports.page import Markup, fold, losses, page, table, tag
 from cluster.reports.pool_summary import ALPHA, efforts, over_seeds
-from cluster.reports.pool_terminal_table import ranked
+from cluster.reports.pool_terminal_table import contrast_cells, ranked
 from cluster.reports.study_report import Report
 from pooling.effort import SHARES
 
@@ -22,6 +22,7 @@ def render(
     trials: pl.DataFrame,
     tables: dict[str, pl.DataFrame],
     summary: pl.DataFrame,
+    contrasts: pl.DataFrame,
     written: str,
     lost: Sequence[str] = (),
 ) -> Report:
@@ -32,6 +33,7 @@ def render(
         trials: the frame of `trials.parquet`.
         tables: the other frames, by name.
         summary: of `cluster.reports.pool_summary.summarise`.
+        contrasts: of `cluster.reports.pool_summary.contrasts`.
         written: the text of `config.yaml`.
         lost: what was lost and repeated, a sentence each.
     """
@@ -42,6 +44,8 @@ def render(
     title = f"In which order to judge: {', '.join(pools)}"
     body = [tag("h1", title), *_what_was_run(config, trials, pools), tag("h2", "Relevant documents found")]
     body += [*_found(summary, pools, config["options"]["baseline"]), *_show(shown, "found", "gained")]
+    if len(contrasts):
+        body += [tag("h2", "Contrasts named beforehand"), *_contrasts(contrasts)]
     body += [tag("h2", "Effort"), *_effort(tables["effort"], pools)]
     if "ranking_quality" in tables:
         body += [
@@ -136,6 +140,26 @@ def _found(summary: pl.DataFrame, pools: Sequence[str], baseline: str | None) ->
             cells = {row["judgements"]: row for row in part.filter(method=method).iter_rows(named=True)}
             rows.append([method, *(_cell(cells[column]) for column in columns)])
         yield table(["method", *columns], rows, caption=f"{pool}: relevant documents found a topic, by judgements")
+
+
+def _contrasts(contrasts: pl.DataFrame) -> Iterator[Markup]:
+    yield tag(
+        "p",
+        "How much more one method found than another, of the pairs that were named before anything was run: each a "
+        "paired t-test over topics by itself, of the means over seeds; * p < .05.",
+    )
+    head = ["pool", "contrast", "judgements", "difference", "95% interval", "p"]
+    rows = [
+        [
+            row["pool"],
+            f"{row['method']} − {row['against']}",
+            f"{row['judgements']:,}",
+            f"{row['difference']:+.2f}",
+            *contrast_cells(row),
+        ]
+        for row in contrasts.iter_rows(named=True)
+    ]
+    yield table(head, rows, left=2, caption="relevant documents found more, a topic")
 
 
 def _cell(row: dict[str, Any]) -> Markup:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.stats import ttest_1samp
 
 from ranking.evaluation.significance import holm, paired_t_test
 
@@ -66,6 +67,40 @@ def summarise(budgets: pl.DataFrame, methods: Sequence[str], baseline: str | Non
     pools = budgets["pool"].unique(maintain_order=True).to_list()
     rows.sort(key=lambda row: (pools.index(row["pool"]), methods.index(row["method"]), row["budget"] == WHOLE))
     return pl.DataFrame(rows, schema_overrides={"found_std": pl.Float64, "difference": pl.Float64, "p": pl.Float64})
+
+
+def contrasts(budgets: pl.DataFrame, pairs: Sequence[Sequence[str]]) -> pl.DataFrame:
+    """How much more one method found than another, of the pairs that were named beforehand.
+
+    A question that was asked before anybody looked is one test: it is not corrected for the methods that are there
+    besides, as those of `summarise` are.
+
+    Args:
+        budgets: as for `summarise`.
+        pairs: of labels; one that is not there (its method failed) is left out.
+
+    Returns:
+        pool, method, against, judgements, difference (mean over topics of the means over seeds), low, high (Student's
+        95% interval over topics), p (paired t-test over topics, uncorrected). Null where there is no t: fewer than two
+        topics, or the same difference on all.
+    """
+    rows: list[dict[str, Any]] = []
+    parts = budgets.filter(pl.col("budget") != WHOLE).partition_by("pool", "budget", as_dict=True, maintain_order=True)
+    for method, against in pairs:
+        for (pool, budget), part in parts.items():
+            own, other = part.filter(method=method), part.filter(method=against)
+            if not len(own) or not len(other):
+                continue
+            difference = _matrix(own).mean(0) - _matrix(other).mean(0)
+            p = paired_t_test(difference, np.zeros_like(difference))
+            low = high = None
+            if not np.isnan(p):
+                low, high = map(float, ttest_1samp(difference, 0.0).confidence_interval(0.95))
+            row = {"pool": pool, "method": method, "against": against, "judgements": budget}
+            mean = float(difference.mean())
+            rows.append(row | {"difference": mean, "low": low, "high": high, "p": None if np.isnan(p) else p})
+    columns = {"pool": pl.String, "method": pl.String, "against": pl.String, "judgements": pl.Int64}
+    return pl.DataFrame(rows, columns | dict.fromkeys(("difference", "low", "high", "p"), pl.Float64))
 
 
 def efforts(effort: pl.DataFrame) -> pl.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 from rich import box
 from rich.table import Table
@@ -37,6 +39,33 @@ def table(summary: pl.DataFrame) -> Table:
             layout.add_row(Text(method), *(_cell(cells.get(column)) for column in columns))
         layout.add_section()
     return layout
+
+
+def contrast_table(contrasts: pl.DataFrame) -> Table:
+    """What a contrast named beforehand found more, by judgements: difference, 95% interval and p, a row each."""
+    layout = Table(
+        title="contrasts named beforehand: relevant documents found more, a topic",
+        caption="paired t-test over topics, each by itself; * p < .05",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=0,
+    )
+    layout.title_style, layout.caption_style, layout.title_justify = "bold", "dim", "left"
+    layout.caption_justify = "left"
+    several = contrasts["pool"].n_unique() > 1
+    for name in (*(["pool "] if several else []), "contrast ", "judgements ", "difference ", "95% interval ", "p"):
+        layout.add_column(name, no_wrap=True, justify="left" if name in ("pool ", "contrast ") else "right")
+    for row in contrasts.iter_rows(named=True):
+        cells = [f"{row['method']} − {row['against']} ", f"{row['judgements']} ", f"{row['difference']:+.2f} "]
+        layout.add_row(*map(Text, ([f"{row['pool']} "] if several else []) + cells + contrast_cells(row)))
+    return layout
+
+
+def contrast_cells(row: dict[str, Any]) -> list[str]:
+    """A contrast's interval and p, as people read them."""
+    if row["p"] is None:
+        return ["– ", "–"]
+    return [f"{row['low']:+.2f} to {row['high']:+.2f} ", f"{row['p']:.4f}{'*' if row['p'] < ALPHA else ' '}"]
 
 
 def ranked(part: pl.DataFrame) -> list[str]:

@@ -22,7 +22,7 @@ HEAPED, JUDGED = 0, 1
 class FusionOptions(NamedTuple):
     """Of `Fusion`, for compiled functions."""
 
-    weight: tuple[float, ...]
+    weight_options: tuple[float, ...]
 
 
 class FusionState(NamedTuple):
@@ -94,7 +94,7 @@ class Fusion(Adjudicator):
         return np.ones_like(ranks)
 
     def options(self) -> FusionOptions:
-        return FusionOptions(weight=options_of(self.weight, self, 2))
+        return FusionOptions(weight_options=options_of(self.weight, self, 2))
 
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> FusionState:
         ranks = np.arange(1.0, pool.ranking.shape[1] + 1)
@@ -104,7 +104,7 @@ class Fusion(Adjudicator):
             evidence_weights=self.evidence_weight(ranks),
             seen=np.zeros(len(runs)),
             gained=np.zeros(len(runs)),
-            weights=np.full(len(runs), float(self.weight(0.0, 0.0, *self.options().weight))),
+            weights=np.full(len(runs), float(self.weight(0.0, 0.0, *self.options().weight_options))),
             priority=(rng.permutation(size) if self.random_ties else np.arange(size)).astype(np.int32),
             taken=np.full(size, OPEN, np.int32),
             rewards=np.full(size, np.nan),
@@ -164,7 +164,7 @@ def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-d
         before = state.weights[run]
         state.seen[run] += weighs
         state.gained[run] += weighs * reward
-        state.weights[run] = weight(state.seen[run], state.gained[run], *options.weight)  # type: ignore[name-defined]  # noqa: F821
+        state.weights[run] = weight(state.seen[run], state.gained[run], *options.weight_options)  # type: ignore[name-defined]  # noqa: F821
         state.rose[run] = state.weights[run] > before
     for cell in range(first, end):
         run = pool.holders[cell]

@@ -77,8 +77,8 @@ class Bandit(Adjudicator):
             )
         self.arm, self._teams = arm, teams
         self._options = BanditOptions(
-            begin=options_of(arm.begin, arm, 4),
-            index=options_of(arm.index, arm, 3),
+            begin_options=options_of(arm.begin, arm, 4),
+            index_options=options_of(arm.index, arm, 3),
             stay=STAYS[arm.stay],
             holders=evidence == "holders",
             replays=judged == "replay",

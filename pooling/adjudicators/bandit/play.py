@@ -23,8 +23,8 @@ RANDOM, FIRST, R_SAMPLE = TIES.values()
 class BanditOptions(NamedTuple):
     """Of `Bandit`, for compiled functions."""
 
-    begin: tuple[float, ...]
-    index: tuple[float, ...]
+    begin_options: tuple[float, ...]
+    index_options: tuple[float, ...]
     stay: int
     holders: bool
     replays: bool
@@ -79,12 +79,12 @@ def choose_of(arm: type[ArmIndex]) -> Any:
 def _best(arms, left, team_of, team, current, state, options, rng):  # type: ignore[no-untyped-def]
     """The arm with the highest index among those not exhausted, of one team unless `team` is negative."""
     tied = state.tied
-    now = begin(arms, state.counts[ROUND], state.remembered[0], rng, *options.begin)  # type: ignore[name-defined]  # noqa: F821
+    now = begin(arms, state.counts[ROUND], state.remembered[0], rng, *options.begin_options)  # type: ignore[name-defined]  # noqa: F821
     count, top = 0, 0.0
     for arm in range(len(left)):
         if left[arm] <= 0 or (team >= 0 and team_of[arm] != team):
             continue
-        value = index(_arm(arms, arm), now, rng, *options.index)  # type: ignore[name-defined]  # noqa: F821
+        value = index(_arm(arms, arm), now, rng, *options.index_options)  # type: ignore[name-defined]  # noqa: F821
         if count == 0 or value > top:
             top, count = value, 1
             tied[0] = arm

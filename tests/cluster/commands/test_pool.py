@@ -19,13 +19,14 @@ FILES = {
     "ranking_quality.parquet", "stopping.parquet", "reuse.parquet", "summary.csv", "report.html",
 }  # fmt: skip
 METHODS = "method=docid,mtf,mm,bla,posterior_fusion,shared"
+CONTRASTS = "contrasts=[[posterior_fusion,mm],[mm,docid]]"
 
 
 @pytest.fixture(scope="module")
 def study(of_small_pool: list[str], ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six methods over a small pool, two seeds each, with all that can be told of them."""
     out = tmp_path_factory.mktemp("pool_studies") / "main"
-    assert command("pool", *of_small_pool, METHODS, "seeds=2", "reuse=true", f"out={out}") == 0
+    assert command("pool", *of_small_pool, METHODS, CONTRASTS, "seeds=2", "reuse=true", f"out={out}") == 0
     return out
 
 
@@ -74,8 +75,23 @@ def test_the_report_says_what_was_compared(study: Path) -> None:
     assert page.count("<svg") == 5
 
 
+def test_contrasts_named_beforehand_are_told(study: Path) -> None:
+    asked = pl.read_csv(study / "contrasts.csv")
+    assert asked.columns == ["pool", "method", "against", "judgements", "difference", "low", "high", "p"]
+    assert set(asked.select("method", "against").rows()) == {("posterior_fusion", "mm"), ("mm", "docid")}
+    summary = pl.read_csv(study / "summary.csv")
+    means = {
+        key: mean for *key, mean in summary.select("method", "judgements", "found_mean").rows() for key in [tuple(key)]
+    }
+    for row in asked.iter_rows(named=True):
+        budget = str(row["judgements"])
+        gained = means[row["method"], budget] - means[row["against"], budget]
+        assert row["difference"] == pytest.approx(gained)
+    assert "Contrasts named beforehand" in (study / "report.html").read_text()
+
+
 def test_making_the_report_again_gives_the_same_page(study: Path) -> None:
-    before = {name: (study / name).read_bytes() for name in ("report.html", "summary.csv")}
+    before = {name: (study / name).read_bytes() for name in ("report.html", "summary.csv", "contrasts.csv")}
     assert command("report", str(study)) == 0
     assert {name: (study / name).read_bytes() for name in before} == before
 

@@ -4,7 +4,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cluster.reports.pool_summary import WHOLE, efforts, over_seeds, summarise
 from cluster.runs.pool_trial import LOSADA, usual_budgets
 from pooling.effort import effort, total_curve
 from pooling.judging_order import JudgingOrder
@@ -56,55 +55,3 @@ def test_budgets_suit_the_pool() -> None:
     assert usual_budgets(pool_of([0] * 2001)) == LOSADA
     assert usual_budgets(pool_of([0] * 100)) == [5, 10, 20, 30, 45, 60, 80]
     assert usual_budgets(pool_of([1])) == [1]
-
-
-def budget_rows(found: dict[str, list[list[int]]], budget: int = 10) -> pl.DataFrame:
-    rows = [
-        {
-            "pool": "p",
-            "method": method,
-            "seed": seed,
-            "budget": budget,
-            "topic": str(topic),
-            "judged": 5,
-            "found": value,
-        }
-        for method, seeds in found.items()
-        for seed, topics in enumerate(seeds)
-        for topic, value in enumerate(topics)
-    ]
-    return pl.DataFrame(rows)
-
-
-def test_the_summary_of_two_methods() -> None:
-    found = {"mtf": [[1, 2, 3], [3, 2, 3]], "mm": [[4, 5, 6], [4, 5, 8]]}
-    summary = summarise(budget_rows(found), ["mtf", "mm"], "mtf")
-    mtf, mm = summary.iter_rows(named=True)
-    assert (mtf["found_mean"], mm["found_mean"]) == (pytest.approx(14 / 6), pytest.approx(32 / 6))
-    assert mtf["found_std"] == pytest.approx(np.std([2, 8 / 3], ddof=1))
-    assert (mtf["best"], mm["best"]) == (False, True)
-    assert mtf["p"] is None
-    from scipy.stats import ttest_rel
-
-    assert mm["p"] == pytest.approx(ttest_rel([4, 5, 7], [2, 2, 3]).pvalue)
-    assert mm["difference"] == pytest.approx(3)
-    assert mtf["low"] <= mtf["found_mean"] <= mtf["high"]
-    assert summary.equals(summarise(budget_rows(found), ["mtf", "mm"], "mtf"))
-
-
-def test_the_whole_pool_is_not_tested_and_one_seed_has_no_deviation() -> None:
-    summary = summarise(budget_rows({"a": [[1, 2]], "b": [[1, 2]]}, WHOLE), ["a", "b"], "a")
-    assert summary["judgements"].to_list() == ["all", "all"]
-    assert summary["p"].null_count() == 2
-    assert summary["found_std"].null_count() == 2
-    assert summary["best"].all()
-
-
-def test_means_over_seeds_leave_names_out() -> None:
-    table = pl.DataFrame(
-        {"pool": "p", "method": "m", "seed": [0, 1], "budget": 5, "tau": [0.5, float("nan")], "dropped": "x"}
-    )
-    assert over_seeds(table, "budget").to_dicts() == [{"pool": "p", "method": "m", "budget": 5, "tau": 0.5}]
-    assert efforts(table.select("pool", "method", "seed", area=pl.lit(0.5))).to_dicts() == [
-        {"pool": "p", "method": "m", "area": 0.5}
-    ]
