@@ -66,7 +66,7 @@ def one_copy(folder: str, parts: dict[str, Any]) -> None:
         bare()
     step = seconds(bare, BATCHES)
     state = seconds(environment._observe, BATCHES)
-    sample = seconds(lambda: environment.sample(environment.training), 20)
+    sample = seconds(lambda: environment.sample(environment.training.ranker), 20)
     evaluation = environment.sample.evaluation
     queries, documents = evaluation.candidates.queries, evaluation.candidates.documents
     training = environment.training

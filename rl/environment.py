@@ -1,4 +1,4 @@
-"""The training of a ranker as an environment: what the agent's choices do to it."""
+"""Steps the training of a ranker as an environment: an agent chooses its negatives and is rewarded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ranking.errors import BadInput
 from ranking.training import Batch, RankerTraining, UpdateResult
-from rl.rewards import Reward, ValidationSample, ValidationSampleOptions
+from rl.rewards import Outcome, Reward, ValidationSample, ValidationSampleOptions, Values
 from rl.state import Observation, State, StateTables
 from sampling.policies.policy import SamplingPolicy
 from sampling.sampler import Sampler
@@ -160,7 +160,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
             self.episode += 1
             self._begin()
             assert self.sample is not None
-            self.value = self.sample(self.training)
+            self.values = self.sample(self.training.ranker)
         return self._observe(), self._info()
 
     def _begin(self) -> None:
@@ -171,7 +171,6 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         self.unmeasured, self.taken = 0, list[Any]()
         if self.sample is None:
             self.sample = ValidationSample(self.training, self.options.size, self.options.depth)
-            self.ceiling = self.sample.ceiling
 
     def begin_at(self, episode: int, decision: int) -> None:
         """Let the next `reset` begin a certain episode, over again where its host was lost.
@@ -185,7 +184,8 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Train on the batches that the action is held for.
 
-        An episode ends (`terminated`) where the training does; then the info's `summary` says how it went.
+        An episode ends (`terminated`) where the training does, with the best weights put back as a run does; then the
+        info's `summary` says how it went.
         """
         self.act(action)
         while self.acting:
@@ -200,7 +200,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         self.actions.tell(self.sampler, action)
         self.taken.append(self.actions.recorded(action, self.training.next_batch(), self.tables))
         self.decision += 1
-        self._batches = 0
+        self._batches, self._updates = 0, list[UpdateResult]()
 
     @property
     def acting(self) -> bool:
@@ -220,26 +220,34 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         self.state.note(step, first=self.training.step == 1)
         self.unmeasured += 1
         self._batches += 1
+        self._updates.append(step)
         if self.training.epoch_over:
             self.training.validate()
 
     def finish(self) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """End the decision: its reward and what there is to see."""
         done = self.training.done
-        before, self.value = self.value, self._measured(done)
-        reward = self.reward(before, self.value, self.ceiling, self.gamma)
+        before, self.values = self.values, self._measured(done)
+        assert self.sample is not None
+        first_stage, ideal = self.sample.first_stage, self.sample.ideal
+        outcome = Outcome(before, self.values, first_stage, ideal, self._updates, self.gamma, done)
+        reward = self.reward(outcome)
         info = self._info()
         if done:
             info["summary"] = self._summary()
         return self._observe(), reward, done, False, info
 
-    def _measured(self, done: bool) -> float:
-        """The sample's value: measured now if it is time, or the last one."""
-        if not done and self.unmeasured < self.options.every:
-            return self.value
-        self.unmeasured = 0
+    def _measured(self, done: bool) -> Values:
+        """The sample's values: measured now if it is time, or the last ones."""
         assert self.sample is not None
-        return self.sample(self.training)
+        if not done and self.unmeasured < self.options.every:
+            return self.values
+        self.unmeasured = 0
+        if done:  # a run ends with the weights that validated best, and so does the episode
+            if not self.training.best_epoch:
+                return np.zeros_like(self.values)
+            self.training.restore_best()
+        return self.sample(self.training.ranker)
 
     def _observe(self) -> Observation:
         return self.state.observe(self.training.next_batch(), self.training)
@@ -255,7 +263,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         return {
             "validation": max(known, default=0.0),
             "last_validation": known[-1] if known else 0.0,
-            "validation_sample": self.value,
+            "validation_sample": float(self.values.mean()),
             "epochs": float(training.epoch),
             "steps": float(training.step),
             "diverged": float(training.diverged),
@@ -268,7 +276,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
             "seed": self.seed,
             "episode": self.episode,
             "decision": self.decision,
-            "value": self.value,
+            "values": self.values,
             "unmeasured": self.unmeasured,
             "taken": self.taken,
             "training": self.training.state_dict(),
@@ -280,7 +288,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         """Continue from `state_dict`: the next `reset` goes on in mid-episode."""
         self.seed, self.episode, self.decision = state["seed"], state["episode"], state["decision"]
         self._begin()
-        self.value, self.unmeasured, self.taken = state["value"], state["unmeasured"], list(state["taken"])
+        self.values, self.unmeasured, self.taken = state["values"], state["unmeasured"], list(state["taken"])
         self.training.load_state_dict(state["training"])
         self.sampler.load_state_dict(state["sampler"])
         self.state.load_state_dict(state["state"])

@@ -83,7 +83,7 @@ def _learn(add: Add, groups: Groups) -> None:
         "options, as Hydra overrides: those of one run (an episode), and\n"
         + "".join(f"  {group}={'|'.join(groups[group])}\n" for group in ("agent", "reward"))
         + "  function=[bm25,random,tfidf]  the actions   decision_every=N|epoch  batches that one is held for\n"
-        "  episodes=N copies=N workers=N hosts=N gamma=0.995 validation_sample.size=N validation_sample.every=N\n"
+        "  episodes=N copies=N workers=N hosts=N gamma=1 validation_sample.size=N validation_sample.every=N\n"
         "  out=FOLDER_OR_URI save_every=SECONDS   (all: `pyrite options --for learn`)\n\n"
         "example:\n  pyrite learn agent=actor_critic function=[bm25,random] reward=diff scale=small out=outputs/agent\n"
         "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20",

@@ -123,7 +123,7 @@ class Learning(Run):
     reward: Part
     state: Part
     validation_sample: Part
-    gamma: Annotated[float, Field(gt=0, le=1)]
+    gamma: Annotated[float, Field(gt=0, le=1)] | None
     decision_every: Count | Literal["epoch"]
     episodes: Count
     copies: Count

@@ -18,6 +18,7 @@ from ranking.training import RankerTraining
 from rl.copies import Copies
 from rl.document_actions import DocumentActions
 from rl.environment import Actions, FunctionActions, SamplingEnvironment
+from rl.rewards import Reward
 from rl.stacked_copies import StackedCopies
 from rl.state import StateTables
 from sampling.sampler import Sampler
@@ -68,7 +69,7 @@ class Environments:
                     build(config["validation_sample"]),
                     config["seed"],
                     copy,
-                    config["gamma"],
+                    gamma_of(config),
                     config["decision_every"],
                 )
                 for copy in range(first, first + count)
@@ -79,6 +80,12 @@ class Environments:
 def state_tables_of(config: dict[str, Any], parts: Mapping[str, Any]) -> StateTables:
     """What the states of a learning look up."""
     return state_tables(dict(parts), build(config["state"]), config["training"]["batch_size"], list(config["function"]))
+
+
+def gamma_of(config: dict[str, Any]) -> float:
+    """γ: the user's, or the one that the reward is meant to be learned with."""
+    reward: Reward = build(config["reward"])
+    return reward.gamma if config["gamma"] is None else float(config["gamma"])
 
 
 def actions_of(config: dict[str, Any]) -> Actions:

@@ -16,7 +16,7 @@ from cluster.output.episodes import LEARNED, RANDOM, row, table
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
 from cluster.rollouts import checkpoints
-from cluster.rollouts.environments import Environments, spaces_of
+from cluster.rollouts.environments import Environments, gamma_of, spaces_of
 from cluster.runs.agent_file import FILE
 from cluster.telemetry.learning_metrics import LearningMetrics
 from cluster.telemetry.training_metrics import study_of
@@ -190,7 +190,7 @@ def _build(
         observations,
         actions,
         seed=config["seed"],
-        gamma=config["gamma"],
+        gamma=gamma_of(config),
         workers=backend.workers,
         copies=config["copies"],
         cpus=backend.cpus,

@@ -13,31 +13,53 @@ from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Bm25Candidates, FullCollection
 from ranking.sources import Sources
-from rl.rewards import Ceil, Diff, Potential, Raw, ValidationSample, ValidationSampleOptions
+from rl.rewards import Ceil, Diff, Outcome, Potential, Raw, Reward, ValidationSample, ValidationSampleOptions
 from tests.rl.trainings import environment_of, starts
 
 values = st.lists(st.floats(0, 1), min_size=2, max_size=12)
 
 
+def outcome(before: list[float], after: list[float], gamma: float = 1.0) -> Outcome:
+    """A decision on a sample of as many queries, of which the best order reaches 0.8."""
+    ideal = np.full(len(before), 0.8)
+    return Outcome(np.array(before), np.array(after), np.zeros(len(before)), ideal, [], gamma, False)
+
+
 def test_the_four_rewards_by_hand() -> None:
-    assert Raw()(0.2, 0.5, 0.8, 0.9) == 0.5
-    assert Ceil()(0.2, 0.5, 0.8, 0.9) == pytest.approx(-0.3)
-    assert Diff()(0.2, 0.5, 0.8, 0.9) == pytest.approx(0.3)
-    assert Potential()(0.2, 0.5, 0.8, 0.9) == pytest.approx(0.25)
-    assert Diff(scale=100)(0.2, 0.5, 0.8, 0.9) == pytest.approx(30)
+    of = outcome([0.1, 0.3], [0.4, 0.6], 0.9)
+    assert Raw()(of) == 0.5
+    assert Ceil()(of) == pytest.approx(-0.3)
+    assert Diff()(of) == pytest.approx(0.3)
+    assert Potential()(of) == pytest.approx(0.25)
+    assert Diff(scale=100)(of) == pytest.approx(30)
+
+
+def returned(reward: Reward, maps: list[float], gamma: float) -> float:
+    """The return of an episode whose measure went so."""
+    rewards = [reward(outcome([before], [after], gamma)) for before, after in pairwise(maps)]
+    return sum(gamma**step * each for step, each in enumerate(rewards))
 
 
 @given(values)
 def test_differences_telescope(maps: list[float]) -> None:  # equation 7
-    rewards = [Diff()(before, after, 1.0, 1.0) for before, after in pairwise(maps)]
-    assert sum(rewards) == pytest.approx(maps[-1] - maps[0], abs=1e-9)
+    assert returned(Diff(), maps, 1.0) == pytest.approx(maps[-1] - maps[0], abs=1e-9)
 
 
 @given(values, st.floats(0.1, 1))
 def test_potentials_telescope_for_any_gamma(maps: list[float], gamma: float) -> None:
-    pairs = pairwise(maps)
-    returned = sum(gamma**t * Potential()(before, after, 1.0, gamma) for t, (before, after) in enumerate(pairs))
-    assert returned == pytest.approx(gamma ** (len(maps) - 1) * maps[-1] - maps[0], abs=1e-9)
+    expected = gamma ** (len(maps) - 1) * maps[-1] - maps[0]
+    assert returned(Potential(), maps, gamma) == pytest.approx(expected, abs=1e-9)
+
+
+def test_by_its_own_discount_a_difference_pays_the_right_first_action() -> None:
+    """400 decisions. One function gains .05 at once and no more; the other .01 at once, and .09 with the last."""
+    early, late = [0.0] + 400 * [0.05], [0.0] + 399 * [0.01] + [0.1]
+    assert Diff.gamma == 1
+    assert returned(Diff(), early, Diff.gamma) == pytest.approx(0.05)
+    assert returned(Diff(), late, Diff.gamma) == pytest.approx(0.10)
+    # .01 + .995^399 · .09: the worse function pays more than twice as much.
+    assert returned(Diff(), late, 0.995) == pytest.approx(0.01 + 0.135335 * 0.09, abs=1e-5)
+    assert returned(Diff(), early, 0.995) == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("kind", [Raw, Ceil, Diff, Potential])
@@ -47,37 +69,44 @@ def test_scales_are_above_zero(kind: type) -> None:
 
 
 @pytest.mark.parametrize("options", [{"size": 0}, {"every": 0}, {"depth": 0}])
-def test_panels_are_of_something(options: dict) -> None:
+def test_a_sample_is_of_something(options: dict) -> None:
     with pytest.raises(BadInput, match="validation_sample"):
         ValidationSampleOptions(**options)
 
 
-def test_the_panel_is_the_validation_of_some_queries(tiny_sources: Sources) -> None:
+def test_the_sample_is_the_validation_of_some_queries(tiny_sources: Sources) -> None:
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
     whole = next(iter(training.validation(training.ranker).values()))
-    assert ValidationSample(training, 50)(training) == pytest.approx(whole.mean(), abs=0)
-    assert ValidationSample(training, 1)(training) == whole[0]
+    assert len(whole) == 2
+    assert ValidationSample(training, 50)(training.ranker).tolist() == whole.tolist()
+    assert ValidationSample(training, 1)(training.ranker).tolist() == [whole[0]]
+
+
+def test_the_sample_knows_the_first_stage(tiny_sources: Sources) -> None:
+    training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
+    sample = ValidationSample(training, 50)
+    assert sample.first_stage.tolist() == training.validation.of_bm25()["AP@8"].tolist()
+    assert sample.ideal.tolist() == training.validation.of_ideal()["AP@8"].tolist()
 
 
 def test_a_diverged_ranker_is_worth_nothing(tiny_sources: Sources) -> None:
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
     sample = ValidationSample(training, 2)
     next(training.ranker.parameters()).data.fill_(np.nan)
-    assert sample(training) == 0
-    training.diverged = True
-    assert sample(training) == 0
+    assert sample(training.ranker).tolist() == [0, 0]
 
 
 def test_the_ceiling_is_the_ideal_order_of_the_candidates(tiny_sources: Sources) -> None:
     queries = np.array([4, 6])  # q5: d30 and d31, q7: d5 and d31
     candidates = Bm25Candidates(12).candidates(tiny_sources, queries)
-    found = np.isin(candidates.documents, np.flatnonzero(tiny_sources.encoded.document_key >= 0))
-    assert found.any()
+    relevant = [tiny_sources.encoded.judgements.relevant().of(query)[0].tolist() for query in queries]
+    assert relevant == [[4, 5], [5, 7]]
+    assert [[document for document in row if document >= 0] for row in candidates.documents.tolist()] == [
+        [4, 5, 8],
+        [7],
+    ]
     ideal = Evaluation(tiny_sources.encoded, candidates, ["AP@12"]).of_ideal()["AP@12"]
-    for row, query in enumerate(queries):
-        relevant = tiny_sources.encoded.judgements.relevant().of(query)[0]
-        there = np.isin(relevant, candidates.documents[row]).sum()
-        assert ideal[row] == pytest.approx(there / len(relevant))
+    assert ideal.tolist() == [1, 0.5]  # both that are relevant, and one of two
     one = Bm25Candidates(1).candidates(tiny_sources, queries)
     assert Evaluation(tiny_sources.encoded, one, ["AP@1"]).of_ideal()["AP@1"][0] == pytest.approx(0.5)
     whole = FullCollection(12).candidates(tiny_sources, queries)
@@ -92,11 +121,60 @@ def test_candidates_can_be_cut(tiny_sources: Sources) -> None:
 
 
 @pytest.mark.parametrize("every", [1, 2, 4])
-def test_an_episodes_differences_add_up_to_the_rankers_gain(tiny_sources: Sources, every: int) -> None:
+def test_an_episodes_differences_add_up_to_the_gain_of_the_weights_that_are_kept(
+    tiny_sources: Sources, every: int
+) -> None:
     environment = environment_of(tiny_sources, every=every)
     environment.reset()
-    first, total, done = environment.value, 0.0, False
+    first, total, done = float(environment.values.mean()), 0.0, False
     while not done:
         _, reward, done, _, info = environment.step(1)
         total += reward
     assert total == pytest.approx(info["summary"]["validation_sample"] - first, abs=1e-12)
+
+
+class Seen(Raw):
+    """Remembers what it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outcomes: list[Outcome] = []
+
+    def of(self, outcome: Outcome) -> float:
+        self.outcomes.append(outcome)
+        return super().of(outcome)
+
+
+def test_the_last_reward_is_of_the_best_weights(tiny_sources: Sources) -> None:
+    """The validation queries and the sample are the same here, and a ranker that unlearns ends with its best epoch."""
+    reward = Seen()
+    environment = environment_of(tiny_sources, reward=reward)
+    environment.reset()
+    done = False
+    while not done:
+        if environment.training.epoch == 2:  # what it has learned is lost in the last epoch
+            for weights in environment.training.ranker.parameters():
+                weights.data.mul_(-1)
+        _, last, done, _, info = environment.step(1)
+    best = max(environment.training.validations)
+    assert environment.training.validations[-1] < best
+    assert last == pytest.approx(best)
+    assert info["summary"]["validation_sample"] == last
+
+
+def test_a_reward_is_told_all_of_a_decision(tiny_sources: Sources) -> None:
+    reward = Seen()
+    environment = environment_of(tiny_sources, reward=reward, decision_every=2, every=2, gamma=0.9)
+    environment.reset()
+    before, done = environment.values, False
+    while not done:
+        done = environment.step(0)[2]
+    assert [len(told.updates) for told in reward.outcomes] == [2, 2, 2, 2, 1]
+    assert [told.done for told in reward.outcomes] == [False] * 4 + [True]
+    assert reward.outcomes[0].updates[0].scores.shape == (2, 3)  # a positive and two negatives of two queries
+    for told in reward.outcomes:
+        assert told.before is before
+        before = told.after
+        assert told.gamma == 0.9
+        assert told.first_stage.shape == told.ideal.shape == before.shape == (2,)
+        assert (told.ideal >= before).all()

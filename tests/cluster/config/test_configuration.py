@@ -15,7 +15,7 @@ from ranking.errors import BadInput
 FILES = sorted(path for path in CONF.rglob("*.yaml") if path.parent != CONF)
 LISTED = ("origin", "stopping", "track")
 """Groups of which several options are chosen together."""
-ASKED = {"checkpoint": "FOLDER", "path": "file", "ids": "id", "algorithm": "ray.rllib.algorithms.dqn.DQN"}
+ASKED = {"checkpoint": "FOLDER", "path": "file", "ids": "id"}
 """Values for options that have no default."""
 
 

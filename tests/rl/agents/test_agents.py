@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 import torch
 
 from benchmarks.toys import EarlyLate, maker, policy_value, shares_of_first
-from cluster.config.compose import build, group_options, option
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from rl.agents.actor_critic import ActorCritic
@@ -205,14 +203,3 @@ def test_the_state_of_another_agent_is_refused(start: Any) -> None:
         start(SMALL["ppo"]()).restore(state)
     with pytest.raises(BadInput, match="with 4 copies, not 2"):
         start(SMALL["actor_critic"](), copies=2).restore(state)
-
-
-@pytest.mark.parametrize("name", sorted({*group_options()["agent"]} - {"ppo_returns"}))  # a second set of options
-def test_the_configuration_says_what_the_class_does_by_default(name: str) -> None:
-    node = option("agent", name)
-    agent = build(node)
-    parameters = inspect.signature(type(agent)).parameters
-    assert set(node) - {"_target_"} == set(parameters)
-    for key, parameter in parameters.items():
-        if parameter.default not in (inspect.Parameter.empty, None):
-            assert node[key] == parameter.default

@@ -14,7 +14,8 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from torch import Tensor
 
-from rl.agents.actor_critic import ActorCriticLearner
+from cluster.config.compose import build, option
+from rl.agents.actor_critic import ActorCritic, ActorCriticLearner
 from rl.agents.policy_gradient import ENDS, PolicyGradientConfig, PolicyGradientLearner, _running_rms, transitions
 from rl.agents.reinforce import ReinforceLearner
 from rl.rllib.module import PolicyModule
@@ -88,6 +89,24 @@ def test_one_step_follows_equations_9_to_11(terminated: bool, truncated: bool) -
         rate = ACTOR_LR if name.startswith("actor") else CRITIC_LR
         assert torch.allclose(after[name], before[name] + rate * delta * direction, atol=1e-6), name
         assert direction.abs().max() > 0
+
+
+def test_the_agent_as_printed_follows_equations_9_to_11_and_nothing_else() -> None:
+    printed: ActorCritic = build(option("agent", "as_printed"))
+    assert printed.options["quota"] == {"steps": 1}
+    options = {name: value for name, value in printed.options.items() if name != "quota"}
+    episode = episode_of(1, False)
+    before, after, module = stepped(learner_of(ActorCriticLearner, **options | {"actor_lr": 0.5}), [episode])
+    state, following = observation(episode, 0), observation(episode, 1)
+    value = module.critic(state).squeeze()
+    delta = float(episode.get_rewards(0)) + GAMMA * module.critic(following).item() - value.item()
+    log_chance = torch.log_softmax(module.actor(state), 1)[0, int(episode.get_actions(0))]
+    for name, direction in gradient(log_chance, module).items():
+        if name.startswith("actor"):
+            assert torch.allclose(after[name], before[name] + 0.5 * delta * direction, atol=1e-6), name
+    for name, direction in gradient(module.critic(state).squeeze(), module).items():
+        expected = before[name] + printed.options["critic_lr"] * delta * direction
+        assert torch.allclose(after[name], expected, atol=1e-6), name
 
 
 def test_copies_that_step_together_are_averaged() -> None:

@@ -1,0 +1,171 @@
+"""What every reward and every agent promises: they are found by their files in `conf` and by their classes."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import pkgutil
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+import rl
+from benchmarks.toys import EarlyLate, maker
+from cluster.commands.learn import compose_learning
+from cluster.config import compose
+from cluster.config.compose import build, group_options, option
+from cluster.rollouts.environments import gamma_of
+from ranking.errors import BadInput
+from ranking.training import UpdateResult
+from rl.agents.agent import Agent
+from rl.networks import described
+from rl.rewards import Outcome, Reward
+
+KINDS: dict[str, type] = {"reward": Reward, "agent": Agent}
+PRESETS = {"ppo_returns", "as_printed"}
+"""Files that are a second set of options for a class."""
+
+
+def classes_of(base: type) -> set[type]:
+    """Every class of `rl` of this kind that can be built."""
+    for module in pkgutil.walk_packages(rl.__path__, "rl."):
+        importlib.import_module(module.name)
+
+    def below(kind: type) -> Iterator[type]:
+        yield kind
+        for each in kind.__subclasses__():
+            yield from below(each)
+
+    found = {kind for kind in below(base) if not inspect.isabstract(kind) and kind.__module__.startswith("rl.")}
+    # A base without defaults is given its options by its subclasses.
+    return {kind for kind in found if all(each.default is not each.empty for each in signature(kind).values())}
+
+
+def signature(kind: type) -> Mapping[str, inspect.Parameter]:
+    """The options of a class."""
+    return inspect.signature(kind).parameters
+
+
+def outcome_of(seed: int = 0, queries: int = 3, done: bool = False) -> Outcome:
+    rng = np.random.default_rng(seed)
+    before, after, first_stage = rng.uniform(0, 0.6, (3, queries))
+    update = UpdateResult(0.5, 1.0, rng.normal(size=(2, 3)).astype(np.float32))
+    return Outcome(before, after, first_stage, np.ones(queries), [update], 0.9, done)
+
+
+@pytest.mark.parametrize("group", KINDS)
+def test_every_class_has_a_file_and_every_file_a_class(group: str) -> None:
+    named = {option(group, name)["_target_"] for name in group_options()[group]}
+    assert named == {f"{kind.__module__}.{kind.__name__}" for kind in classes_of(KINDS[group])}
+
+
+@pytest.mark.parametrize(("group", "name"), [(group, name) for group in KINDS for name in group_options()[group]])
+def test_a_file_shows_every_option_with_its_default(group: str, name: str) -> None:
+    node = option(group, name)
+    part = build(node)
+    assert isinstance(part, KINDS[group])
+    parameters = signature(type(part))
+    options = set(node) - {"_target_"}
+    assert options <= set(parameters)
+    if name in PRESETS:
+        return
+    assert options == set(parameters)
+    if group == "agent":
+        assert {key: node[key] for key in options} == {key: each.default for key, each in parameters.items()}
+
+
+@pytest.mark.parametrize("name", group_options()["reward"])
+@pytest.mark.parametrize("done", [False, True])
+def test_a_reward_is_a_number_that_depends_on_the_outcome_alone(name: str, done: bool) -> None:
+    reward, outcome = build(option("reward", name)), outcome_of(done=done)
+    arrays = [outcome.before, outcome.after, outcome.first_stage, outcome.ideal, outcome.updates[0].scores]
+    before = [array.copy() for array in arrays]
+    value = reward(outcome)
+    assert isinstance(value, float)
+    assert math.isfinite(value)
+    assert reward(outcome) == value
+    assert all(np.array_equal(one, other) for one, other in zip(arrays, before, strict=True))
+    assert reward(outcome_of(seed=1, done=done)) != value
+    again = build(option("reward", name) | {"scale": 2 * reward.scale})
+    assert again(outcome) == pytest.approx(2 * value)
+    with pytest.raises(BadInput, match="scale"):
+        build(option("reward", name) | {"scale": 0})
+    assert 0 < type(reward).gamma <= 1
+
+
+@pytest.mark.parametrize("name", group_options()["agent"])
+def test_an_agent_is_updated_and_leaves_a_policy(name: str, ray_session: None) -> None:
+    node = option("agent", name)
+    small = {key: value for key, value in {"hidden": 8, "fragment": 5, "episodes": 1}.items() if node.get(key)}
+    toy, threads = EarlyLate(), torch.get_num_threads()
+    trainer = build(node | small).build(maker(0), toy.observation_space, toy.action_space, copies=2, cpus=0.5)
+    try:
+        while not trainer.counters["episodes"]:
+            ended = trainer.update()
+        assert {row["length"] for row in ended} == {20}
+        assert trainer.counters["decisions"] >= 20
+        policy = described(trainer.network, trainer.policy_weights())
+        assert policy({"model": torch.zeros(1, 3)}).shape == (1, 2)
+    finally:
+        trainer.close()
+        torch.set_num_threads(threads)
+
+
+class Weighted(Reward):
+    """What was gained, each query weighted by how far the first stage is from the best order of its candidates.
+
+    Args:
+        scale: every reward is multiplied by it.
+        floor: weight of a query that the first stage has in the best order.
+    """
+
+    gamma = 1.0
+
+    def __init__(self, scale: float = 1.0, floor: float = 0.1) -> None:
+        super().__init__(scale)
+        self.floor = floor
+
+    def of(self, outcome: Outcome) -> float:
+        weights = np.maximum(outcome.ideal - outcome.first_stage, self.floor)
+        return float(np.average(outcome.after - outcome.before, weights=weights))
+
+
+WEIGHTED = """\
+# What was gained, most of all where the first stage is far from the best.
+_target_: tests.rl.test_contracts.Weighted
+scale: 1     # every reward is multiplied by it
+floor: 0.1   # weight of a query that the first stage has in the best order
+"""
+
+
+@pytest.fixture
+def with_weighted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The configuration with one more file."""
+    content: Any = OmegaConf.create(WEIGHTED)
+    assert set(content) == {"_target_", "scale", "floor"}
+    shutil.copytree(compose.CONF, tmp_path / "conf")
+    (tmp_path / "conf" / "reward" / "weighted.yaml").write_text(WEIGHTED)
+    monkeypatch.setattr(compose, "CONF", tmp_path / "conf")
+
+
+def test_a_reward_of_ones_own_is_one_class_and_one_file(with_weighted: None) -> None:
+    config = compose_learning(["reward=weighted", "reward.scale=10", "reward.floor=0.2", "scale=tiny"])
+    assert config[compose.CHOICES]["reward"] == "weighted"
+    assert gamma_of(config) == 1
+    before, after = np.array([0.1, 0.5, 0.3]), np.array([0.3, 0.4, 0.3])
+    first_stage, ideal = np.array([0.0, 0.9, 0.5]), np.array([0.8, 1.0, 0.5])
+    outcome = Outcome(before, after, first_stage, ideal, [], 1.0, False)
+    # Weights .8, .2 (the floor) and .2: 10 · (.8 · .2 − .2 · .1 + 0) / 1.2.
+    assert build(config["reward"])(outcome) == pytest.approx(10 * 0.14 / 1.2)
+
+
+def test_a_reward_from_elsewhere_is_named_by_its_class() -> None:
+    config = compose_learning(["reward._target_=tests.rl.test_contracts.Weighted", "+reward.floor=0.5", "scale=tiny"])
+    assert build(config["reward"]).floor == 0.5
