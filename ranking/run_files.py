@@ -13,7 +13,7 @@ from ranking.ranked_lists import RankedLists
 from ranking.trec_files import read_run
 
 
-def lists_of_run(paths: Sequence[str], collection: Collection, depth: int) -> RankedLists:
+def lists_of_run(paths: Sequence[str], collection: Collection, depth: int | None) -> RankedLists:
     """The lists of one or more runs, a row for each query of the collection.
 
     Order within a query is trec_eval's: score (as float32) descending, then document id descending. Queries of the
@@ -23,7 +23,7 @@ def lists_of_run(paths: Sequence[str], collection: Collection, depth: int) -> Ra
     Args:
         paths: TREC runs, plain or .gz.
         collection: gives queries and documents their indices.
-        depth: how much of each list is kept.
+        depth: how much of each list is kept; all of it when None, and as many columns as the longest has.
 
     Raises:
         BadInput: where a file is broken, or ranks a document that the collection lacks.
@@ -49,8 +49,10 @@ def lists_of_run(paths: Sequence[str], collection: Collection, depth: int) -> Ra
         .sort(["q", "score", "document"], descending=[False, True, True])
         .unique(["q", "d"], keep="first", maintain_order=True)
         .with_columns(place=pl.int_range(pl.len()).over("q"))
-        .filter(pl.col("place") < depth)
     )
+    if depth is None:
+        depth = 1 + int(runs["place"].max() or 0)  # type: ignore[arg-type]
+    runs = runs.filter(pl.col("place") < depth)
     shape = (len(queries), depth)
     lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
     where = (runs["q"].to_numpy(), runs["place"].to_numpy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,16 +11,23 @@ from numpy.typing import NDArray
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
+from sampling.filtered import RelevantPairs
 from sampling.retrieval.function import RetrievalFunction
+
+REASONS = ("scores above the positive", "within the absolute margin", "within the relative margin")
+"""Why a document was dropped."""
+CELLS = 1 << 24
+"""Places of lists that are searched at once: what bounds the memory where lists are widened."""
 
 
 @dataclass(frozen=True)
 class Guard:
     """Drops candidates that the retrieval function scores almost as high as a relevant document, or higher.
 
-    What is unjudged and looks that relevant may well be. A candidate is kept when its score is at most
+    An unjudged document that looks that relevant may well be. A candidate is kept when its score is at most
     `positive − absolute` and at most `positive − relative·|positive|`, `positive` being the score of the best
-    relevant document of the query. Both None: nothing is dropped.
+    relevant document of the query. Both None: nothing is dropped. A function that finds none of a query's relevant
+    documents says nothing about how relevant others are: nothing is dropped there.
 
     Args:
         absolute: margin on the function's own scale, from 0 up.
@@ -43,11 +51,6 @@ class Guard:
         """Whether it drops anything at all."""
         return self.absolute is not None or self.relative is not None
 
-    def limits(self, function: RetrievalFunction, sources: Sources) -> NDArray[np.float32] | None:
-        """The highest score that each query's candidates may have; None where the function has no scores."""
-        positives = best_positive(function, sources)
-        return None if positives is None else self.below(positives)
-
     def below(self, positives: NDArray[np.float32]) -> NDArray[np.float32]:
         """The highest score that a candidate may have, by the score of the best relevant document; +inf for none."""
         limits = np.full_like(positives, np.inf)
@@ -58,41 +61,172 @@ class Guard:
             limits = np.minimum(limits, positives - margins)
         return limits
 
+    def record(
+        self,
+        queries: NDArray[np.integer],
+        ranked: RankedLists,
+        dropped: NDArray[np.bool_],
+        positives: NDArray[np.float32],
+        depth: int,
+    ) -> GuardedDocuments:
+        """What was dropped from the lists of some queries, and why.
 
-def best_positive(function: RetrievalFunction, sources: Sources) -> NDArray[np.float32] | None:
-    """The function's highest score of a relevant document, by query; +inf where nothing is relevant."""
+        Args:
+            queries: int [q].
+            ranked: their lists.
+            dropped: bool [q, k], what was dropped from those.
+            positives: float32 [q], the scores of their best relevant documents.
+            depth: how many of a query are written down.
+        """
+        rows, places = np.nonzero(dropped & (np.cumsum(dropped, axis=1) <= depth))
+        scores, best = ranked.scores[rows, places], positives[rows]
+        absolute = np.inf if self.absolute is None else self.absolute
+        reasons = np.where(scores > best, 0, np.where(scores > best - absolute, 1, 2)).astype(np.int8)
+        documents = ranked.documents[rows, places]
+        return GuardedDocuments(
+            np.asarray(queries)[rows].astype(np.int32), documents, scores, best, reasons, int(dropped.sum())
+        )
+
+
+@dataclass(frozen=True)
+class GuardedDocuments:
+    """Which documents a guard dropped, and why; of each query the first so many as its list is long.
+
+    Args:
+        queries, documents: int32 [n], indices.
+        scores: float32 [n], the function's, of the documents.
+        positives: float32 [n], the function's best score of a relevant document of the query.
+        reasons: int8 [n], indices into `REASONS`.
+        total: how many were dropped in all before the lists were full.
+    """
+
+    queries: NDArray[np.int32]
+    documents: NDArray[np.int32]
+    scores: NDArray[np.float32]
+    positives: NDArray[np.float32]
+    reasons: NDArray[np.int8]
+    total: int = 0
+
+    def by_query(self, queries: NDArray[np.integer]) -> dict[int, GuardedDocuments]:
+        """The record of each of some queries, by itself."""
+        records = {}
+        for query in np.unique(queries).tolist():
+            of = self.queries == query
+            columns = (self.queries[of], self.documents[of], self.scores[of], self.positives[of], self.reasons[of])
+            records[query] = GuardedDocuments(*columns, int(of.sum()))
+        return records
+
+    @classmethod
+    def joined(cls, parts: Sequence[GuardedDocuments]) -> GuardedDocuments:
+        """All of several, one after the other."""
+        nothing = np.zeros(0, np.int32)
+        return cls(
+            np.concatenate([nothing, *(part.queries for part in parts)]).astype(np.int32),
+            np.concatenate([nothing, *(part.documents for part in parts)]).astype(np.int32),
+            np.concatenate([nothing, *(part.scores for part in parts)]).astype(np.float32),
+            np.concatenate([nothing, *(part.positives for part in parts)]).astype(np.float32),
+            np.concatenate([nothing, *(part.reasons for part in parts)]).astype(np.int8),
+            sum(part.total for part in parts),
+        )
+
+
+def best_positive(
+    function: RetrievalFunction, sources: Sources, asked: NDArray[np.integer] | None = None
+) -> NDArray[np.float32] | None:
+    """The function's highest score of a relevant document for each query asked (all when None), +inf for none found.
+
+    None where the function has no scores of pairs.
+    """
     relevant = sources.encoded.judgements.relevant()
-    counts = np.diff(relevant.offsets)
-    best = np.full(len(counts), np.inf, np.float32)
+    asked = np.arange(len(sources.encoded.queries)) if asked is None else asked
+    counts = np.diff(relevant.offsets)[asked]
+    best = np.full(len(asked), np.inf, np.float32)
     # By the number of relevant documents, so that one query with many does not widen all the others.
     for count in np.unique(counts[counts > 0]):
-        queries = np.flatnonzero(counts == count)
-        documents = relevant.documents[relevant.offsets[queries][:, None] + np.arange(count)]
-        scores = function.own_scores(sources, queries, documents)
+        rows = np.flatnonzero(counts == count)
+        documents = relevant.documents[relevant.offsets[asked[rows]][:, None] + np.arange(count)]
+        scores = function.own_scores(sources, asked[rows], documents)
         if scores is None:
             return None
-        best[queries] = scores.max(axis=1)
+        highest = scores.max(axis=1)
+        best[rows] = np.where(np.isfinite(highest), highest, np.inf)
     return best
 
 
-def negatives_lists(function: RetrievalFunction, sources: Sources, guard: Guard) -> tuple[RankedLists | None, int]:
-    """A function's lists as a run takes them: without relevant and guarded documents.
+def negatives_lists(
+    function: RetrievalFunction, sources: Sources, guard: Guard
+) -> tuple[RankedLists | None, GuardedDocuments]:
+    """A function's lists as a run takes them: without relevant and guarded documents, and yet as long as asked for.
+
+    Where a list falls short of the function's depth, it is searched for again, deeper, until it is full or the
+    function finds no more.
 
     Returns:
-        The lists (None where the function ranks by itself), and how many documents the guard dropped.
+        The lists (None where the function ranks by itself), and what the guard dropped.
     """
-    lists = function.rank(sources)
-    if lists is None:
-        return None, 0
-    lists = lists.without_relevant(sources.encoded.judgements)
-    if not guard.active:
-        return lists, 0
-    limits = guard.limits(function, sources)
-    if limits is None:
-        raise BadInput(
-            f"{type(function).__name__} has no scores of relevant documents to compare with",
-            "sampling.guard",
-            "set its margins to null, or choose bm25 or tfidf",
-        )
-    guarded = lists.keep(lists.scores <= limits[:, None])
-    return guarded, int(lists.counts.sum() - guarded.counts.sum())
+    if type(function).rank is RetrievalFunction.rank:
+        return None, GuardedDocuments.joined([])
+    queries = np.arange(len(sources.encoded.queries))
+    pairs = RelevantPairs(sources.encoded.judgements, len(sources.encoded.documents))
+    lists = RankedLists(
+        np.full((len(queries), function.depth), -1, np.int32),
+        np.full((len(queries), function.depth), -np.inf, np.float32),
+    )
+    dropped: list[GuardedDocuments] = []
+    first = np.minimum(pairs.counts, function.depth)  # so many more are looked at from the start
+    left, width = queries, function.depth + int(first.max(initial=0))
+    while len(left):
+        short, step = [], max(1, CELLS // width)
+        for start in range(0, len(left), step):
+            rows = left[start : start + step]
+            whole, found, part = _guarded(function, sources, guard, pairs, rows, width)
+            done = ((found.documents >= 0).all(axis=1)) | ~whole | (width >= pairs.size)
+            lists.documents[rows[done]], lists.scores[rows[done]] = found.documents[done], found.scores[done]
+            dropped.append(part(done))
+            short.append(rows[~done])
+        left, width = np.concatenate(short), min(2 * width, max(pairs.size, width + 1))
+    return lists, GuardedDocuments.joined(dropped)
+
+
+def _guarded(
+    function: RetrievalFunction,
+    sources: Sources,
+    guard: Guard,
+    pairs: RelevantPairs,
+    rows: NDArray[np.integer],
+    width: int,
+) -> tuple[NDArray[np.bool_], RankedLists, Callable[[NDArray[np.bool_]], GuardedDocuments]]:
+    """Lists of `rows` from the first `width` documents.
+
+    Returns:
+        Which queries have more documents behind those; the lists, cut to the function's depth; and what gives the
+        record of what was dropped from some of them.
+    """
+    ranked = function.rank(sources, rows, width)
+    assert ranked is not None
+    more = ranked.counts >= width
+    candidates = (ranked.documents >= 0) & ~pairs.among(rows, ranked.documents)
+    positives, allowed = np.full(len(rows), np.inf, np.float32), candidates
+    if guard.active:
+        best = best_positive(function, sources, rows)
+        if best is None:
+            raise BadInput(
+                f"{type(function).__name__} has no scores of relevant documents to compare with",
+                "sampling.guard",
+                "set its margins to null, or choose bm25, tfidf, embedding or run_file",
+            )
+        positives = best
+        allowed = candidates & (ranked.scores <= guard.below(positives)[:, None])
+    kept = ranked.keep(allowed)
+    depth = function.depth
+    documents = np.full((len(rows), depth), -1, np.int32)
+    scores = np.full((len(rows), depth), -np.inf, np.float32)
+    there = min(depth, kept.documents.shape[1])
+    documents[:, :there], scores[:, :there] = kept.documents[:, :there], kept.scores[:, :there]
+
+    def part(done: NDArray[np.bool_]) -> GuardedDocuments:
+        # What stands before the list was full.
+        out = candidates & ~allowed & done[:, None] & (np.cumsum(allowed, axis=1) < depth)
+        return guard.record(rows, ranked.take(np.arange(len(rows))), out, positives, depth)
+
+    return more, RankedLists(documents, scores), part

@@ -25,6 +25,7 @@ from ranking.scoring import score_candidates
 from ranking.sources import Sources
 from ranking.splits import Split
 from ranking.vectors import PackagedGlove, RandomVectors, WordVectors
+from sampling.guard import GuardedDocuments
 from sampling.retrieval.tfidf import TfIdf
 
 Terms = list[NDArray[np.int32]]
@@ -133,7 +134,8 @@ class Bench:
         config = compose(["seed=0", "policy=fixed", "selector=uniform", *overrides])
         parts: dict[str, Any] = {"base": Base(self.encoded, self.vectors, [self.split]), "validation": self._validation}
         parts |= {
-            f"function:{name}": Lists(self._negatives if name == "bm25" else None, 0) for name in config["function"]
+            f"function:{name}": Lists(self._negatives if name == "bm25" else None, GuardedDocuments.joined([]))
+            for name in config["function"]
         }
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # the sums of several threads differ in their last bits

@@ -36,9 +36,9 @@ from rl.compression import Compressed, compress
 from rl.similarity import similarity_table
 from rl.state import StateOptions
 from rl.trained import TrainedAgent
-from sampling.guard import negatives_lists
+from sampling.guard import GuardedDocuments, negatives_lists
 
-FORMAT = 5
+FORMAT = 6
 """Raised whenever a part's content changes for the same configuration."""
 
 
@@ -56,7 +56,7 @@ class Lists:
     """A retrieval function's lists (None where it ranks by itself), and what the guard took from them."""
 
     lists: RankedLists | None
-    guarded: int
+    guarded: GuardedDocuments
 
 
 Part = Base | Tokens | Candidates | Lists | Compressed | NDArray[np.float32] | TrainedAgent
@@ -297,7 +297,7 @@ def _candidates(state: dict[str, Any]) -> Candidates:
 
 
 def _lists(state: dict[str, Any]) -> Lists:
-    return Lists(RankedLists(**state["lists"]) if state["lists"] else None, state["guarded"])
+    return Lists(RankedLists(**state["lists"]) if state["lists"] else None, GuardedDocuments(**state["guarded"]))
 
 
 _RESTORE: dict[str, Callable[[Any], Part]] = {

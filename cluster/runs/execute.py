@@ -207,7 +207,7 @@ def assemble(
         selector,
         config["sampling"]["negatives"],
         np.random.default_rng(sampling),
-        {name: parts[f"function:{name}"].guarded for name in functions},
+        {name: parts[f"function:{name}"].guarded.total for name in functions},
     )
     return training, sampler
 

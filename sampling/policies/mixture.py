@@ -45,15 +45,19 @@ class Mixture(SamplingPolicy):
             )
         self.edges = np.cumsum(weights / weights.sum())[:-1]
 
+    def edges_at(self, training: RankerTraining) -> NDArray[np.float64]:
+        """The cumulative weights of all functions but the last; a subclass may move them while the ranker learns."""
+        return self.edges
+
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         if self.per != "negative":
             return super().assign(batch, count, training, rng)
         # Systematic sampling: marks one apart over the weights laid end to end, so that a function of weight w gets
         # the whole number below or above w · count, and w · count on average.
         marks = np.arange(count) + rng.random((len(batch), 1))
-        return np.searchsorted(self.edges * count, marks, side="right").astype(np.int64)
+        return np.searchsorted(self.edges_at(training) * count, marks, side="right").astype(np.int64)
 
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         draws = rng.random(1 if self.per == "batch" else len(batch))
-        chosen = np.searchsorted(self.edges, draws, side="right")
+        chosen = np.searchsorted(self.edges_at(training), draws, side="right")
         return np.broadcast_to(chosen, len(batch)).astype(np.int64)

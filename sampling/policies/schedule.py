@@ -11,7 +11,7 @@ from ranking.errors import BadInput
 from sampling.policies.mixture import Mixture
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from ranking.training import RankerTraining
 
 
 class Schedule(Mixture):
@@ -26,7 +26,8 @@ class Schedule(Mixture):
         epochs: how long the schedule takes, from 0 up; parts of an epoch are fine.
         steps: the same in batches, in place of `epochs` where it is not None.
         shape: `linear` moves with every batch, `switch` stays at `start` and changes to `end` at once.
-        per: `batch` draws once for all its queries, `query` for each query by itself.
+        per: `batch` draws once for all its queries, `query` for each query by itself, `negative` shares the negatives
+            of each query out.
 
     Raises:
         BadInput: where an option is out of its range.
@@ -64,7 +65,9 @@ class Schedule(Mixture):
             return self.end
         return self.start + (self.end - self.start) * step / length if self.shape == "linear" else self.start
 
-    def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
+    def edges_at(self, training: RankerTraining) -> NDArray[np.float64]:
         easy = len(self.functions) - 1
-        self.edges = (1 - self.share(training.step, training.steps_per_epoch)) * np.arange(1, easy + 1) / easy
-        return super().choose(batch, training, rng)
+        edges: NDArray[np.float64] = (1 - self.share(training.step, training.steps_per_epoch)) * (
+            np.arange(1, easy + 1) / easy
+        )
+        return edges

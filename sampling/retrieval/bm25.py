@@ -30,11 +30,11 @@ class Bm25Function(Ranked):
         super().__init__(depth)
         self.options = Bm25Options(k1, b, stemming, stop_words)
 
-    def rank(self, sources: Sources) -> RankedLists:
-        queries = np.arange(len(sources.encoded.queries))
-        return sources.bm25(self.options).search(queries, self.depth)[0]
+    def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
+        return sources.bm25(self.options).search(queries, depth)[0]
 
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
     ) -> NDArray[np.float32]:
-        return sources.bm25(self.options).search(queries, 0, documents)[1]
+        scores = sources.bm25(self.options).search(queries, 0, documents)[1]
+        return np.where(scores > 0, scores, -np.inf).astype(np.float32)  # without a common term it finds nothing

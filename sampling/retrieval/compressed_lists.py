@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.ranked_lists import RankedLists
+from ranking.sources import Sources
 from ranking.training import Batch, RankerTraining
 from sampling.filtered import FilteredFunction, RelevantPairs
 from sampling.retrieval.function import RetrievalFunction
@@ -24,6 +25,10 @@ class CompressedLists(Ranked):
     def __init__(self, lists: RankedLists) -> None:
         super().__init__(max(lists.documents.shape[1], 1))
         self.lists, self.counts = lists, lists.counts
+
+    def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
+        found = self.lists.take(queries)
+        return RankedLists(found.documents[:, :depth], found.scores[:, :depth])
 
 
 def compress_lists(

@@ -16,7 +16,7 @@ from ranking.errors import BadInput
 from ranking.index import IndexOptions
 from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
-from sampling.guard import Guard
+from sampling.guard import Guard, GuardedDocuments
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.retrieval.live_index import LocalIndex, NegativeIndex
 from sampling.retrieval.ranked import draw_positions
@@ -110,6 +110,7 @@ class Dense(RetrievalFunction):
         self.refresh, self.index = refresh or Refresh(), index or IndexOptions()
         self.guard = Guard()
         self.guarded = 0
+        self._dropped: dict[int, GuardedDocuments] = {}  # by query, when it was last asked
         self._served: NegativeIndex | None = None
         self._loaded: dict[str, Any] | None = None
 
@@ -133,6 +134,7 @@ class Dense(RetrievalFunction):
         self.training, self.ranker = training, ranker
         self.version = self.age = -1
         self.guarded = 0
+        self._dropped.clear()
         # Without a service of its own, an index that would be built in the background is built while the trainer
         # waits. A lagged one gives the same negatives either way.
         self.service = self._served or LocalIndex(
@@ -140,6 +142,8 @@ class Dense(RetrievalFunction):
         )
         if self._loaded is not None:
             self.guarded = self._loaded["guarded"]
+            record = GuardedDocuments(**self._loaded["dropped"])
+            self._dropped |= record.by_query(np.unique(record.queries))
             self.service.load_state_dict(self._loaded["index"])
             self._loaded = None
         else:
@@ -157,8 +161,12 @@ class Dense(RetrievalFunction):
         lists = self._lists(batch.queries)
         return _candidates(lists, np.broadcast_to(np.arange(count), (len(batch), count)))
 
+    def guarded_documents(self) -> GuardedDocuments:
+        """What the guard dropped when each query was last asked."""
+        return GuardedDocuments.joined(list(self._dropped.values()))
+
     def state_dict(self) -> dict[str, Any]:
-        return {"guarded": self.guarded, "index": self.service.state_dict()}
+        return {"guarded": self.guarded, "dropped": vars(self.guarded_documents()), "index": self.service.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._loaded = dict(state)
@@ -179,12 +187,18 @@ class Dense(RetrievalFunction):
             if self.guard.active:
                 of_positives = self.service.scores(queries, positives, vectors)
                 best = np.where((positives >= 0).any(axis=1), of_positives.max(axis=1, initial=-np.inf), np.inf)
-                kept = unjudged.keep(unjudged.scores <= self.guard.below(best.astype(np.float32))[:, None])
+                best = best.astype(np.float32)
+                allowed = unjudged.scores <= self.guard.below(best)[:, None]
+                kept = unjudged.keep(allowed)
             if not self.guard.active or (kept.counts >= self.depth).all() or width >= min(size, WIDEST * self.depth):
                 break
             width *= 2
         self.version, self.age = answer.version, step - answer.step
-        self.guarded += int(unjudged.counts.sum() - kept.counts.sum())
+        if self.guard.active:
+            dropped = (unjudged.documents >= 0) & ~allowed & (np.cumsum(allowed, axis=1) < self.depth)
+            record = self.guard.record(queries, unjudged, dropped, best, self.depth)
+            self.guarded += record.total
+            self._dropped |= record.by_query(queries)
         return RankedLists(kept.documents[:, : self.depth], kept.scores[:, : self.depth])
 
     def _positives(self, queries: NDArray[np.integer]) -> NDArray[np.int32]:

@@ -54,11 +54,13 @@ class Embedding(Ranked):
         }  # fmt: skip
         self._sources: Sources | None = None
 
-    def rank(self, sources: Sources) -> RankedLists:
-        index, queries = self._vectors(sources)
-        found = [index.search(queries[start : start + CHUNK], self.depth) for start in range(0, len(queries), CHUNK)]
+    def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
+        index, vectors = self._vectors(sources)
+        found = [
+            index.search(vectors[queries[start : start + CHUNK]], depth) for start in range(0, len(queries), CHUNK)
+        ]
         if not found:
-            return RankedLists(np.zeros((0, self.depth), np.int32), np.zeros((0, self.depth), np.float32))
+            return RankedLists(np.zeros((0, depth), np.int32), np.zeros((0, depth), np.float32))
         documents, scores = zip(*found, strict=True)
         return RankedLists(np.concatenate(documents), np.concatenate(scores))
 

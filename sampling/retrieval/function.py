@@ -16,6 +16,7 @@ from ranking.sources import Sources
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
+    from sampling.guard import GuardedDocuments
 
 
 @dataclass(frozen=True)
@@ -43,23 +44,36 @@ class RetrievalFunction(ABC):
     the ranker has `start_run` and `after_update` too.
 
     Args:
+        depth: length of its lists; 0 where it has none.
         guarded: documents that it dropped by itself as probable false negatives, so far.
         version: of what it ranks by, where that changes during a run; −1 where it doesn't.
         age: steps since the weights behind that version were the ranker's, −1 likewise.
     """
 
+    depth: int = 0
     guarded: int = 0
     version: int = -1
     age: int = -1
 
-    def rank(self, sources: Sources) -> RankedLists | None:
-        """Lists of all queries, best first, with what is judged relevant still in them, or None."""
+    def rank(
+        self, sources: Sources, queries: NDArray[np.integer] | None = None, depth: int | None = None
+    ) -> RankedLists | None:
+        """Lists, best first, with what is judged relevant still in them; None where it ranks while rankers train.
+
+        Args:
+            sources: what it ranks with.
+            queries: int [q], whose lists; all when None.
+            depth: length of a list; the function's own when None. A longer list begins with a shorter one.
+        """
         return None
 
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
     ) -> NDArray[np.float32] | None:
-        """Scores of pairs [q, m] on the scale of `rank`, for the guard; None where there is no such scale."""
+        """Scores of pairs [q, m] on the scale of `rank`, for the guard; None where there is no such scale.
+
+        −inf where the document is −1, and where the function does not find it for the query.
+        """
         return None
 
     @abstractmethod
@@ -99,6 +113,10 @@ class RetrievalFunction(ABC):
 
     def after_update(self, training: RankerTraining) -> None:  # noqa: B027
         """Called after each update of the ranker."""
+
+    def guarded_documents(self) -> GuardedDocuments | None:
+        """What it dropped by itself as probable false negatives; None where it drops nothing."""
+        return None
 
     def state_dict(self) -> dict[str, Any]:
         """What it needs to go on after an interrupt; empty where it never changes."""

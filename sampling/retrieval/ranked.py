@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
+from ranking.sources import Sources
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Ranked(RetrievalFunction):
-    """Base of functions whose lists are fixed while rankers train: a subclass writes `rank` alone.
+    """Base of functions whose lists are fixed while rankers train: a subclass writes `search` alone.
 
     Args:
         depth: length of a list.
@@ -30,6 +32,16 @@ class Ranked(RetrievalFunction):
         if depth < 1:
             raise BadInput(f"depth is {depth}", "function", "choose a whole number from 1 up")
         self.depth = depth
+
+    def rank(
+        self, sources: Sources, queries: NDArray[np.integer] | None = None, depth: int | None = None
+    ) -> RankedLists:
+        every = np.arange(len(sources.encoded.queries))
+        return self.search(sources, every if queries is None else queries, self.depth if depth is None else depth)
+
+    @abstractmethod
+    def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
+        """The first `depth` documents of each query, best first; arguments as of `rank`."""
 
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         if lists is None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from ranking.run_files import lists_of_run
@@ -22,9 +25,30 @@ class RunFile(Ranked):
     def __init__(self, path: str | list[str], depth: int = 100) -> None:
         super().__init__(depth)
         self.paths = [path] if isinstance(path, str) else list(path)
+        self._read: tuple[Sources, RankedLists] | None = None
 
-    def rank(self, sources: Sources) -> RankedLists:
-        lists = lists_of_run(self.paths, sources.collection, self.depth)
-        if not len(lists) or not (lists.documents >= 0).any():
-            raise BadInput("ranks no document of this collection for any of its queries", self.paths[0])
-        return lists
+    def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
+        found = self._lists(sources).take(queries)
+        return RankedLists(found.documents[:, :depth], found.scores[:, :depth])
+
+    def own_scores(
+        self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
+    ) -> NDArray[np.float32]:
+        lists = self._lists(sources)
+        size = len(sources.encoded.documents)
+        rows, columns = np.nonzero(lists.documents >= 0)
+        keys = rows * size + lists.documents[rows, columns]
+        order = np.argsort(keys)
+        wanted = np.asarray(queries, np.int64)[:, None] * size + documents
+        places = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
+        there = (keys[places] == wanted) & (documents >= 0)
+        return np.where(there, lists.scores[rows[places], columns[places]], -np.inf).astype(np.float32)
+
+    def _lists(self, sources: Sources) -> RankedLists:
+        """All that the files rank, read once."""
+        if self._read is None or self._read[0] is not sources:
+            lists = lists_of_run(self.paths, sources.collection, None)
+            if not (lists.documents >= 0).any():
+                raise BadInput("ranks no document of this collection for any of its queries", self.paths[0])
+            self._read = (sources, lists)
+        return self._read[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,17 +25,24 @@ class TfIdf(Ranked):
         depth: length of a list.
     """
 
-    def rank(self, sources: Sources) -> RankedLists:
+    def __init__(self, depth: int = 100) -> None:
+        super().__init__(depth)
+        self._index: tuple[Sources, Any] | None = None
+
+    def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         try:
             import faiss
         except ImportError:
             raise BadInput(
                 "faiss is not installed", "function=tfidf", "pip install 'pyrite[cpu]' or 'pyrite[gpu]'"
             ) from None
-        index = faiss.IndexFlatIP(sources.vectors.table.shape[1])
-        index.add(self._means(sources, sources.encoded.documents))
-        of_queries = self._means(sources, sources.encoded.queries)
-        scores, documents = index.search(of_queries, min(self.depth, index.ntotal))
+        if self._index is None or self._index[0] is not sources:
+            index = faiss.IndexFlatIP(sources.vectors.table.shape[1])
+            index.add(self._means(sources, sources.encoded.documents))
+            self._index = (sources, index)
+        index = self._index[1]
+        of_queries = self._means(sources, sources.encoded.queries.take(queries))
+        scores, documents = index.search(of_queries, min(depth, index.ntotal))
         order = np.lexsort((documents, -scores), axis=1)
         ranked = RankedLists(
             np.take_along_axis(documents, order, 1).astype(np.int32), np.take_along_axis(scores, order, 1)

@@ -17,19 +17,31 @@ if TYPE_CHECKING:
 class ErrorReduction(Selector):
     """Expected error reduction (Roy and McCallum 2001; EER in Cohen et al. 2019, section 5.2).
 
-    Takes the candidates with the largest −P·log P, P being the probability of relevance that the
-    training objective reads from the ranker's scores. The paper prints argmax P·log P, which would pick
-    what the ranker is surest about; `form=printed` does that.
+    Takes the candidates with the largest −P·log P, P being the probability that a candidate is relevant. The paper
+    does not say how P comes from a ranker's scores. Where it is a share of a softmax over positive and candidates,
+    nearly all P lie below 1/e, −P·log P rises with the score, and what is picked is what scores highest (Dynamic-λ
+    with λ = 0). As a sigmoid of a pair of documents it says what uncertainty sampling means: the candidates are picked
+    whose order beside the positive is least sure.
+
+    The paper prints argmax P·log P, which would pick what the ranker is surest about; `form=printed` does that.
 
     Args:
         candidates: how many are drawn from the list and scored for each query.
         form: `entropy` (−P·log P, the default) or `printed` (P·log P).
+        probability: `pair`, σ(f(q, d) − f(q, d⁺)) with d⁺ the positive, or `objective`, as the training objective
+            reads the ranker's scores.
+
+    Raises:
+        BadInput: where there is no such form or probability.
     """
 
-    def __init__(self, candidates: int = 8, form: str = "entropy") -> None:
+    def __init__(self, candidates: int = 8, form: str = "entropy", probability: str = "pair") -> None:
         if form not in ("entropy", "printed"):
             raise BadInput(f"no form {form!r}", "selector.form", "choose entropy or printed")
+        if probability not in ("pair", "objective"):
+            raise BadInput(f"no probability {probability!r}", "selector.probability", "choose pair or objective")
         self.candidates, self.sign = candidates, -1.0 if form == "entropy" else 1.0
+        self.probability = probability
 
     def select(
         self,
@@ -40,8 +52,13 @@ class ErrorReduction(Selector):
         rng: np.random.Generator,
     ) -> CandidateBatch:
         candidates = function.sample(batch, max(self.candidates, count), rng)
-        # The positive stands first: a softmax shares out probability among it and the candidates.
         together = np.concatenate([batch.positives[:, None], candidates.documents], axis=1)
-        probability = training.probabilities(batch.queries, together)[:, 1:].astype(np.float64)
-        keys = self.sign * probability * np.log(np.maximum(probability, np.finfo(np.float64).tiny))
+        if self.probability == "pair":
+            scores = training.score(batch.queries, together).astype(np.float64)
+            lead = scores[:, :1] - scores[:, 1:]
+            logs = -np.logaddexp(0, lead)  # log σ(−lead), exact where σ itself is 0; −inf where there is no document
+            keys = np.where(candidates.documents >= 0, self.sign * np.exp(logs) * np.maximum(logs, -1e300), -np.inf)
+        else:
+            probability = training.probabilities(batch.queries, together)[:, 1:].astype(np.float64)
+            keys = self.sign * probability * np.log(np.maximum(probability, np.finfo(np.float64).tiny))
         return pick(candidates, keys, count)

@@ -10,7 +10,7 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists, stack_lists
 from ranking.sources import Sources
-from sampling.guard import Guard, best_positive, negatives_lists
+from sampling.guard import REASONS, Guard, best_positive, negatives_lists
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.random import RandomFunction
 from sampling.retrieval.ranked import Ranked
@@ -28,9 +28,10 @@ SCORES = np.array(
 class Known(Ranked):
     """Ranks by `SCORES`."""
 
-    def rank(self, sources: Sources) -> RankedLists:
-        orders = [np.argsort(-row, kind="stable") for row in SCORES]
-        return stack_lists([(order, row[order]) for order, row in zip(orders, SCORES, strict=True)], self.depth)
+    def search(self, sources: Sources, queries: Any, depth: int) -> RankedLists:
+        rows = SCORES[queries]
+        orders = [np.argsort(-row, kind="stable") for row in rows]
+        return stack_lists([(order, row[order]) for order, row in zip(orders, rows, strict=True)], depth)
 
     def own_scores(self, sources: Sources, queries: Any, documents: Any) -> Any:
         return np.where(documents < 0, -np.inf, SCORES[queries[:, None], documents]).astype(np.float32)
@@ -46,11 +47,12 @@ def listed(guard: Guard, sources: Sources) -> tuple[list[list[int]], int]:
     lists, guarded = negatives_lists(Known(6), sources, guard)
     assert lists is not None
     assert np.array_equal(lists.documents >= 0, np.isfinite(lists.scores))
-    return [[document for document in row if document >= 0] for row in lists.documents.tolist()], guarded
+    return [[document for document in row if document >= 0] for row in lists.documents.tolist()], guarded.total
 
 
 def test_the_limit_comes_from_the_best_relevant_document(sources: Sources) -> None:
-    assert best_positive(Known(6), sources).tolist() == [10, -2, np.inf]  # type: ignore[union-attr]
+    assert best_positive(Known(6), sources, np.arange(3)).tolist() == [10, -2, np.inf]  # type: ignore[union-attr]
+    assert best_positive(Known(6), sources, np.array([1])).tolist() == [-2]  # type: ignore[union-attr]
 
 
 def test_no_guard_drops_the_relevant_alone(sources: Sources) -> None:
@@ -77,7 +79,9 @@ def test_margins(guard: Guard, first: list[int], second: list[int], guarded: int
 
 
 def test_functions_without_lists_are_left_alone(sources: Sources) -> None:
-    assert negatives_lists(RandomFunction(), sources, Guard(absolute=1)) == (None, 0)
+    lists, guarded = negatives_lists(RandomFunction(), sources, Guard(absolute=1))
+    assert lists is None
+    assert guarded.total == len(guarded.queries) == 0
 
 
 @pytest.mark.parametrize("margins", [{"absolute": -1}, {"relative": -0.1}, {"relative": 5}, {"relative": float("nan")}])
@@ -93,9 +97,9 @@ def test_bm25_lists_of_the_tiny_collection(tiny_sources: Sources) -> None:
     guarded, dropped = negatives_lists(function, tiny_sources, Guard(relative=0.8))
     assert whole is not None
     assert guarded is not None
-    assert none == 0
-    assert dropped == whole.counts.sum() - guarded.counts.sum() > 0
-    best = best_positive(function, tiny_sources)
+    assert none.total == 0
+    assert dropped.total == whole.counts.sum() - guarded.counts.sum() > 0
+    best = best_positive(function, tiny_sources, queries)
     assert best is not None
     assert (guarded.scores <= best[:, None] * 0.2 + 1e-6).all()
     relevant = tiny_sources.encoded.judgements.relevant()
@@ -104,3 +108,71 @@ def test_bm25_lists_of_the_tiny_collection(tiny_sources: Sources) -> None:
     for query in queries:
         expected = [d for d in every.documents[query].tolist() if d >= 0 and d not in relevant.of(query)[0]]
         assert [d for d in whole.documents[query].tolist() if d >= 0] == expected
+
+
+def test_lists_are_as_long_as_asked_for(sources: Sources) -> None:
+    """What is left out is made up for from further down, as far as the function ranks anything."""
+    lists, none = negatives_lists(Known(2), sources, Guard())
+    assert lists is not None
+    assert lists.documents.tolist() == [[2, 3], [5, 1], [5, 4]]
+    assert none.total == 0
+    lists, guarded = negatives_lists(Known(2), sources, Guard(absolute=1))
+    assert lists is not None
+    assert lists.documents.tolist() == [[3, 4], [3, 4], [5, 4]]  # limits 9 and −3: the third and fourth of their lists
+    assert lists.scores.tolist() == [[9, 8], [-3, -9], [6, 5]]
+    assert guarded.total == 4
+
+
+def test_what_was_dropped_and_why(sources: Sources) -> None:
+    _, guarded = negatives_lists(Known(6), sources, Guard(absolute=0.5, relative=0.2))
+    told = [
+        (int(query), int(document), float(score), float(best), REASONS[reason])
+        for query, document, score, best, reason in zip(
+            guarded.queries, guarded.documents, guarded.scores, guarded.positives, guarded.reasons, strict=True
+        )
+    ]
+    above, relative = "scores above the positive", "within the relative margin"
+    assert told == [
+        (0, 2, 9.5, 10, relative), (0, 3, 9, 10, relative),
+        (1, 5, 4, -2, above), (1, 1, -1, -2, above), (1, 2, -1.5, -2, above),
+    ]  # fmt: skip
+    assert guarded.total == 5
+    _, guarded = negatives_lists(Known(6), sources, Guard(absolute=0.75))
+    assert [REASONS[reason] for reason in guarded.reasons][:1] == ["within the absolute margin"]
+
+
+def test_of_a_query_no_more_is_written_down_than_its_list_is_long(sources: Sources) -> None:
+    _, guarded = negatives_lists(Known(1), sources, Guard(relative=0.55))
+    assert (guarded.total, len(guarded.queries)) == (7, 2)
+    assert guarded.queries.tolist() == [0, 1]
+
+
+def test_a_function_that_finds_no_relevant_document_drops_nothing(sources: Sources) -> None:
+    class Lost(Known):
+        def own_scores(self, sources: Sources, queries: Any, documents: Any) -> Any:
+            return np.full(documents.shape, -np.inf, np.float32)
+
+    lists, guarded = negatives_lists(Lost(6), sources, Guard(absolute=100))
+    assert lists is not None
+    assert lists.counts.tolist() == [4, 5, 6]
+    assert guarded.total == 0
+
+
+def test_a_positive_outside_the_lists_leaves_something_to_train_on(tiny_sources: Sources) -> None:
+    """Lists of a fixed depth whose documents all score above the positive were emptied by the guard."""
+    whole = Bm25Function(depth=12).rank(tiny_sources)
+    relevant = tiny_sources.encoded.judgements
+    deep = [
+        query
+        for query, row in enumerate(whole.documents.tolist())
+        if row[0] >= 0 and not relevant.are_relevant(np.array([query]), np.array([row[:1]])).any()
+    ]
+    short, _ = negatives_lists(Bm25Function(depth=1), tiny_sources, Guard(relative=0.0))
+    assert short is not None
+    best = best_positive(Bm25Function(), tiny_sources, np.arange(8))
+    assert best is not None
+    for query in deep:
+        ranked = zip(whole.documents[query].tolist(), whole.scores[query].tolist(), strict=True)
+        own = set(relevant.relevant().of(query)[0].tolist())
+        expected = [d for d, score in ranked if d >= 0 and d not in own and score <= best[query]][:1]
+        assert [d for d in short.documents[query].tolist() if d >= 0] == expected

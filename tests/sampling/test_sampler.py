@@ -181,10 +181,10 @@ def test_the_policy_learns_the_functions_and_may_refuse_them() -> None:
 class Everything(Ranked):
     """Lists all documents, the relevant ones too, in an order by chance."""
 
-    def rank(self, sources: Sources) -> Any:
-        rng, size = np.random.default_rng(3), len(sources.encoded.documents)
-        rows = [(rng.permutation(size), -np.arange(size, dtype=float)) for _ in range(len(sources.encoded.queries))]
-        return stack_lists(rows, self.depth)
+    def search(self, sources: Sources, queries: Any, depth: int) -> Any:
+        size = len(sources.encoded.documents)
+        rows = [(np.random.default_rng(query).permutation(size), -np.arange(size, dtype=float)) for query in queries]
+        return stack_lists(rows, depth)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -144,10 +144,12 @@ def test_a_run_file_supplies_and_is_evaluated(base: list[str], tmp_path: Path) -
 
 
 def test_the_guard_drops_and_is_counted(base: list[str]) -> None:
-    config, parts = prepared([*base, "sampling.guard.relative=0.9"])
+    config, parts = prepared([*base, "sampling.guard.relative=0.5"])
     outcome = run(config, parts)
     assert outcome.sampler[0]["guarded"] > 0
-    assert outcome.sampler[0]["missing"] > 0
+    config, parts = prepared([*base, "sampling.guard.relative=1"])
+    with pytest.raises(BadInput, match="no query had a negative in the whole epoch"):
+        run(config, parts)
 
 
 def test_limits_cut_each_split(base: list[str]) -> None:

@@ -95,3 +95,14 @@ def test_options_out_of_range_are_bad_input(options: dict[str, Any], says: str) 
 def test_it_needs_an_easy_and_a_hard_function() -> None:
     with pytest.raises(BadInput, match="chooses among functions"):
         Schedule().set_functions(["bm25"])
+
+
+def test_the_negatives_of_a_query_move_with_the_schedule() -> None:
+    policy = Schedule(epochs=1, per="negative")
+    policy.set_functions(["a", "b", "c"])
+    rng = np.random.default_rng(0)
+    for step in range(12):
+        training: Any = SimpleNamespace(step=step, steps_per_epoch=10)
+        counts = np.array([np.bincount(row, minlength=3) for row in policy.assign(BATCH, 40, training, rng)])
+        hard = min(step / 10, 1) * 40
+        assert counts.tolist() == [[20 - hard / 2, 20 - hard / 2, hard]] * len(BATCH)

@@ -21,7 +21,7 @@ from ranking.rankers.dense import DenseRanker
 from ranking.sources import Sources
 from ranking.texts import Texts
 from ranking.training import RankerTraining
-from sampling.guard import Guard
+from sampling.guard import Guard, GuardedDocuments
 from sampling.policies.fixed import Fixed
 from sampling.policies.mixture import Mixture
 from sampling.retrieval.dense import Dense, Refresh
@@ -160,6 +160,14 @@ def test_neither_relevant_nor_guarded_documents_are_served(
         assert set(candidates.documents[query][candidates.documents[query] >= 0].tolist()) == allowed
     assert 0 < dropped < 8 * 12
     assert function.guarded == dropped
+    record = function.guarded_documents()
+    assert record.total == len(record.documents) == dropped
+    assert not {*zip(record.queries.tolist(), record.documents.tolist(), strict=True)} & {
+        (query, document) for query in queries.tolist() for document in candidates.documents[query].tolist()
+    }
+    assert record.scores == pytest.approx(of_queries[record.queries, record.documents], rel=1e-5)
+    function.top(batch_of(queries), 12, np.random.default_rng(0))
+    assert len(function.guarded_documents().documents) == dropped  # each query's last answer
 
 
 class Spread(Bag):
@@ -246,7 +254,8 @@ def test_a_loaded_state_is_the_service_s_and_nothing_is_published_over_it(
     function = Dense(refresh=Refresh("async"))
     function.attach_index(service)
     function.prepare(training.encoded, None)
-    function.load_state_dict({"guarded": 9, "index": {"mine": 6}})
+    nothing = vars(GuardedDocuments.joined([]))
+    function.load_state_dict({"guarded": 9, "dropped": nothing, "index": {"mine": 6}})
     function.start_run(training)
     assert (service.loaded, service.published, function.guarded) == ({"mine": 6}, [], 9)
     function.start_run(training)  # another training of the same function starts afresh

@@ -74,8 +74,8 @@ def test_the_guard_reads_its_scores(checkpoint: str, tiny_sources: Sources) -> N
     guarded, dropped = negatives_lists(function, tiny_sources, Guard(absolute=0.1))
     assert whole is not None
     assert guarded is not None
-    assert none == 0
-    assert dropped == whole.counts.sum() - guarded.counts.sum() > 0
+    assert none.total == 0
+    assert dropped.total == whole.counts.sum() - guarded.counts.sum() > 0
     relevant = tiny_sources.encoded.judgements.relevant()
     for query in range(8):
         best = function.own_scores(tiny_sources, np.array([query]), relevant.of(query)[0][None]).max()

@@ -123,8 +123,8 @@ def test_error_reduction_takes_the_largest_entropy_term() -> None:
     probability = {document: 1 / (1 + np.exp(-SCORE[document])) for document in LIST}
     by_entropy = sorted(LIST, key=lambda d: probability[d] * np.log(probability[d]))
     assert by_entropy[0] == 10
-    assert select(ErrorReduction(6), 4, 2).documents.tolist() == [by_entropy[:4]] * 2
-    printed = select(ErrorReduction(6, "printed"), 4, 2)
+    assert select(ErrorReduction(6, probability="objective"), 4, 2).documents.tolist() == [by_entropy[:4]] * 2
+    printed = select(ErrorReduction(6, "printed", "objective"), 4, 2)
     assert printed.documents.tolist() == [by_entropy[::-1][:4]] * 2
     assert printed.documents[0, 0] == 14
 
@@ -134,12 +134,30 @@ def test_error_reduction_takes_probabilities_of_0_and_1(monkeypatch: pytest.Monk
     monkeypatch.setattr(
         Stub, "probabilities", lambda self, queries, documents: np.vectorize(lambda d: sure.get(d, 0.0))(documents)
     )
+    assert select(ErrorReduction(6, probability="objective"), 2).documents.tolist() == [[12, 15]]
+
+
+def test_error_reduction_by_pairs_looks_at_the_lead_of_the_positive() -> None:
+    """P = σ(f(d) − f(d⁺)); −P·log P is highest where the candidate scores 0.54 less than the positive."""
+    lead = {document: SCORE[0] - SCORE[document] for document in LIST}
+    probability = {document: 1 / (1 + np.exp(lead[document])) for document in LIST}
+    by_entropy = sorted(LIST, key=lambda d: probability[d] * np.log(probability[d]))
+    assert select(ErrorReduction(6), 4, 2).documents.tolist() == [by_entropy[:4]] * 2
+    assert select(ErrorReduction(6, "printed"), 4, 2).documents.tolist() == [by_entropy[::-1][:4]] * 2
+
+
+def test_error_reduction_by_pairs_takes_leads_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = {0: 0.0, 10: -5000.0, 11: 5000.0, 12: -0.5, 13: -800.0, 14: 900.0, 15: 1.0}
+    monkeypatch.setattr(
+        Stub, "score", lambda self, queries, documents: np.vectorize(scores.get)(documents).astype(np.float32)
+    )
     assert select(ErrorReduction(6), 2).documents.tolist() == [[12, 15]]
 
 
-def test_an_unknown_form_is_bad_input() -> None:
-    with pytest.raises(BadInput, match="'log'"):
-        ErrorReduction(form="log")
+@pytest.mark.parametrize(("option", "value"), [("form", "log"), ("probability", "softmax")])
+def test_an_unknown_word_is_bad_input(option: str, value: str) -> None:
+    with pytest.raises(BadInput, match=f"'{value}'"):
+        ErrorReduction(**{option: value})  # type: ignore[arg-type]
 
 
 def test_pick_puts_what_is_not_there_last_and_keeps_ties_in_order() -> None:
