@@ -1,7 +1,8 @@
 """Every order of judging as plain Python: what the compiled loops are held to, and timed against.
 
 Written from the methods' descriptions, as loops over lists in which one sees that they are right. Only a
-method's options are read from it, never its compiled functions. Random numbers are drawn in the same order, so the
+method's options are read from it, never its compiled functions. A method that is not written down here is run by its own
+formula, not compiled, in the plain loop of its kind: its own test works that formula out by hand. Random numbers are drawn in the same order, so the
 orders must be equal, document for document. Floats are added one after another in the order of the runs, or of judging.
 """
 
@@ -18,7 +19,9 @@ from numpy.typing import NDArray
 from pooling.across_topics import NAME, AcrossTopics
 from pooling.adjudicators.adjudicator import Adjudicator, topic_rng
 from pooling.adjudicators.bandit.bandit import Bandit
+from pooling.adjudicators.bandit.index import ArmIndex, Arms
 from pooling.adjudicators.bandit.play import TIES
+from pooling.adjudicators.compiled import options_of
 from pooling.adjudicators.epsilon_greedy import EpsilonGreedy
 from pooling.adjudicators.fusion import Fusion
 from pooling.adjudicators.hedge import MOST, Hedge
@@ -65,8 +68,10 @@ def plain_order(
         return play(adjudicator, arms, rankings, pool.teams.tolist(), rewards, rng, runs)
     if isinstance(adjudicator, Fusion):
         return fuse(adjudicator, rankings, pool.ranking.shape[1], rewards, rng)
-    assert isinstance(adjudicator, Static)
-    return line_up(adjudicator, rankings)
+    if isinstance(adjudicator, Static):
+        return line_up(adjudicator, pool, rankings)
+    # Of a kind of its own, which brings its plain form along: what `judging_order` gives, in plain Python.
+    return list(adjudicator.plain(pool, rewards, rng, runs))  # type: ignore[attr-defined]
 
 
 def plain_turns(method: AcrossTopics, rewards: list[list[float]], seed: int) -> list[int]:
@@ -85,11 +90,12 @@ def plain_turns(method: AcrossTopics, rewards: list[list[float]], seed: int) -> 
 # Static orders
 
 
-def line_up(static: Static, rankings: Rankings) -> list[int]:
+def line_up(static: Static, pool: TopicPool, rankings: Rankings) -> list[int]:
     pooled = sorted({document for ranking in rankings for document in ranking})
     if isinstance(static, DocID):
         return pooled
-    assert isinstance(static, Rank)
+    if not isinstance(static, Rank):
+        return [int(document) for document in static.order(pool)]
     order: list[int] = []
     for rank in range(max(map(len, rankings))):
         for ranking in rankings:
@@ -246,11 +252,12 @@ def index_of(
         if rng.random() < min(1.0, arm.c * len(arms) / (arm.d * arm.d * (turn + 1))):
             return lambda arm: 0.0
         return lambda arm: arm.wins / arm.plays if arm.plays > 0 else 0.5
+    if not isinstance(arm, UCB1 | UCB1Tuned):
+        return formula_of(arm, arms, turn, remembered, rng)
     logarithm = math.log(remembered) if remembered > 1 else 0.0
     if isinstance(arm, UCB1):
         exploration = arm.exploration
         return lambda arm: upper(arm, lambda mean: math.sqrt(exploration * logarithm / arm.plays))
-    assert isinstance(arm, UCB1Tuned)
 
     def tuned(arm: Arm) -> float:
         def bound(mean: float) -> float:
@@ -261,6 +268,17 @@ def index_of(
         return upper(arm, bound)
 
     return tuned
+
+
+def formula_of(
+    index: ArmIndex, arms: list[Arm], turn: int, remembered: float, rng: np.random.Generator
+) -> Callable[[Arm], float]:
+    """The index's own formula, not compiled, where none was written here: the loop around it is plain all the same."""
+    begin, value = type(index).begin.py_func, type(index).index.py_func
+    known = Arms(*(np.array([getattr(arm, name) for arm in arms]) for name in Arms._fields))
+    now = begin(known, turn, remembered, rng, *options_of(begin, index, 4))
+    named = options_of(value, index, 3)
+    return lambda arm: float(value(arm, now, rng, *named))
 
 
 def upper(arm: Arm, bound: Callable[[float], float]) -> float:
@@ -322,7 +340,10 @@ def terms(
         stakes = (0.5 * np.log(len(ranks) / ranks)).tolist()
         logarithm = float(np.log10(fusion.beta))
         return stakes, stakes, lambda seen, gained: 10.0 ** min(logarithm * (seen - 2.0 * gained), MOST)
-    assert isinstance(fusion, PosteriorFusion)
+    if not isinstance(fusion, PosteriorFusion):  # the method's own formula, where none was written here
+        own, named = type(fusion).weight.py_func, fusion.options().weight_options
+        rank_weights, evidence_weights = fusion.rank_weight(ranks).tolist(), fusion.evidence_weight(ranks).tolist()
+        return rank_weights, evidence_weights, lambda seen, gained: float(own(seen, gained, *named))
     alpha, beta, power = fusion.alpha, fusion.beta, fusion.power
     return (
         (1.0 / (fusion.constant + ranks)).tolist(),

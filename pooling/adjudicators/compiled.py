@@ -31,11 +31,14 @@ def options_of(function: Any, owner: Any, given: int) -> tuple[float, ...]:
     """The options that a compiled function names among its arguments, from the object that has them.
 
     Args:
-        function: compiled.
+        function: compiled, or as it is written.
         owner: has each as an attribute.
         given: how many arguments before them are not options.
     """
-    return tuple(float(getattr(owner, name)) for name in list(signature(function.py_func).parameters)[given:])
+    return tuple(
+        float(getattr(owner, name))
+        for name in list(signature(getattr(function, "py_func", function)).parameters)[given:]
+    )
 
 
 def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:

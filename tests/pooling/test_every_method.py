@@ -1,0 +1,121 @@
+"""What every order of judging promises; new ones are found by their files and classes, and held to it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import pooling.adjudicators
+from benchmarks.plain_pooling import plain_simulation
+from cluster.config.compose import group_options
+from cluster.plan.pool_methods import variants
+from pooling.across_topics import AcrossTopics
+from pooling.adjudicators.adjudicator import Adjudicator
+from pooling.adjudicators.bandit.bandit import Bandit
+from pooling.adjudicators.bandit.index import ArmIndex
+from pooling.campaign import Campaign
+from pooling.judging_order import JudgingOrder
+from pooling.pool import Pool
+from pooling.simulation import Method, simulate
+
+METHODS = group_options()["method"]
+
+
+def method_of(name: str) -> Method:
+    [variant] = variants([name], [], [])
+    return variant.build()
+
+
+@pytest.fixture(scope="module")
+def pool(random_pool: Callable[..., Pool]) -> Pool:
+    return random_pool(np.random.default_rng(12), topics=3)
+
+
+def judgements(order: JudgingOrder) -> list[tuple[int, int]]:
+    """Topic and document of each judgement, one topic after another where each has its own budget."""
+    turns = order.turns
+    if turns is None:
+        turns = np.repeat(np.arange(len(order.documents)), [len(documents) for documents in order.documents])
+    documents = [iter(documents.tolist()) for documents in order.documents]
+    return [(topic, next(documents[topic])) for topic in turns.tolist()]
+
+
+def judged_by(campaign: Campaign, pool: Pool, steps: int = -1) -> list[tuple[int, int]]:
+    judged: list[tuple[int, int]] = []
+    while len(judged) != steps and (asked := campaign.next()) is not None:
+        topic, document = asked
+        campaign.judge(topic, document, int(pool.topics[topic].grades[document]))
+        judged.append(asked)
+    return judged
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_it_judges_in_the_order_of_its_plain_form(name: str, pool: Pool) -> None:
+    method = method_of(name)
+    for seed, order in zip([0, 3], simulate(method, pool, [0, 3]), strict=True):
+        plain = plain_simulation(method, pool, seed)
+        assert [documents.tolist() for documents in order.documents] == [each.tolist() for each in plain.documents]
+        assert (order.turns is None) == (plain.turns is None)
+        if order.turns is not None and plain.turns is not None:
+            assert order.turns.tolist() == plain.turns.tolist()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_it_judges_everything_once_and_alike_with_people_and_after_a_pause(name: str, pool: Pool) -> None:
+    method = method_of(name)
+    [order] = simulate(method, pool, [2])
+    expected = judgements(order)
+    assert len(set(expected)) == len(expected) == pool.size
+    begun = Campaign(pool, method, 2)
+    first = judged_by(begun, pool, 25)
+    resumed = Campaign(pool, method, 9)
+    resumed.load_state_dict(begun.state_dict())
+    assert first + judged_by(resumed, pool) == expected
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_it_hands_out_nothing_twice_to_several_assessors(name: str, pool: Pool) -> None:
+    campaign, rng = Campaign(pool, method_of(name), 1), np.random.default_rng(4)
+    elsewhere = [(topic, 5) for topic in range(len(pool.topics))]
+    for topic, document in elsewhere:
+        campaign.judge(topic, document, 1)
+    out: list[tuple[int, int]] = []
+    handed_out: list[tuple[int, int]] = []
+    while True:
+        while len(out) < 4 and (asked := campaign.next()) is not None:
+            out.append(asked)
+            handed_out.append(asked)
+        if not out:
+            break
+        topic, document = out.pop(int(rng.integers(len(out))))
+        campaign.judge(topic, document, int(pool.topics[topic].grades[document]))
+    assert len(set(handed_out + elsewhere)) == len(handed_out) + len(elsewhere) == pool.size
+
+
+def can_be_chosen(found: object, module: str) -> bool:
+    """Whether it is an order or an index that is written there, with nothing left abstract, and no shared base."""
+    if not inspect.isclass(found) or found.__module__ != module or inspect.isabstract(found):
+        return False
+    return issubclass(found, Adjudicator) or (issubclass(found, ArmIndex) and hasattr(found, "index"))
+
+
+def classes() -> Iterator[type]:
+    for module in pkgutil.walk_packages(pooling.adjudicators.__path__, "pooling.adjudicators."):
+        everything = vars(importlib.import_module(module.name)).values()
+        yield from (found for found in everything if can_be_chosen(found, module.name))
+
+
+@pytest.mark.parametrize("found", classes(), ids=lambda found: found.__name__)
+def test_each_class_can_be_chosen_by_a_file(found: type) -> None:
+    used: set[type] = set()
+    for name in METHODS:
+        method = method_of(name)
+        for part in (method.adjudicator, method.topics) if isinstance(method, AcrossTopics) else (method,):
+            used |= {type(part), type(part.arm)} if isinstance(part, Bandit) else {type(part)}
+    assert found in used, f"give {found.__name__} a file in cluster/conf/method"
+    assert found.__doc__
