@@ -1,9 +1,10 @@
 """Every order of judging as plain Python: what the compiled loops are held to, and timed against.
 
 Written from the methods' descriptions, as loops over lists in which one sees that they are right. Only a
-method's options are read from it, never its compiled functions. A method that is not written down here is run by its own
-formula, not compiled, in the plain loop of its kind: its own test works that formula out by hand. Random numbers are drawn in the same order, so the
-orders must be equal, document for document. Floats are added one after another in the order of the runs, or of judging.
+method's options are read from it, never its compiled functions. A method that is not written down here is run by its
+own formula, not compiled, in the plain loop of its kind: its own test works that formula out by hand. Random numbers
+are drawn in the same order, so the orders must be equal, document for document. Floats are added one after another in
+the order of the runs, or of judging.
 """
 
 from __future__ import annotations
