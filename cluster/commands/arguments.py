@@ -59,6 +59,7 @@ def _study(add: Add, groups: Groups) -> None:
         "  'optimizer.lr=tag(log,interval(1e-4,1e-2))' with samples=N and search=random|optuna\n\n"
         f"of the study:\n  experiment={'|'.join(groups['experiment'])}\n"
         "  seeds=N samples=N search=… baseline='policy=fixed function=bm25 selector=uniform'\n"
+        "  'factors=[KEY,…]'  swept keys by which methods differ; else names, and numbers of at most eight values\n"
         "  out=FOLDER_OR_URI retries=N concurrent=N address=RAY_CLUSTER dashboard=false\n"
         "  track=[mlflow,wandb]  besides TensorBoard\n\n"
         "example:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small",
@@ -130,7 +131,7 @@ def _report(add: Add, groups: Groups) -> None:
         "overrides",
         nargs="*",
         metavar="key=value",
-        help="baseline='policy=… function=… selector=…', or of a pool baseline=METHOD",
+        help="baseline='policy=… function=… selector=…' 'factors=[KEY,…]', or of a pool baseline=METHOD",
     )
 
 

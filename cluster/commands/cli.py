@@ -94,7 +94,8 @@ def _run(chosen: argparse.Namespace) -> int:
         if "pools" in read_config(storage):
             of_pools.report(storage, console, _baseline(chosen.overrides))
         else:
-            report(storage, console, compose(chosen.overrides, "study")["baseline"])
+            told = compose(chosen.overrides, "study")
+            report(storage, console, told["baseline"], told["factors"])
         return 0
     return run_experiment(chosen.verb, chosen.overrides, getattr(chosen, "resume", None), console)
 

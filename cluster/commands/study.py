@@ -17,7 +17,7 @@ from cluster.output.storage import Storage, new_place
 from cluster.plan.point import root_of
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, given_seeds, identity
-from cluster.reports.finalize import check_baseline, report, write_tables
+from cluster.reports.finalize import check_comparison, report, write_tables
 from cluster.runs.agent_file import checkpoint_of, learner_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import check
@@ -35,7 +35,7 @@ class StudyExperiment(Experiment):
     """
 
     verb = "study"
-    may_change = ("retries", "concurrent", "address", "dashboard", "baseline", "track")
+    may_change = ("retries", "concurrent", "address", "dashboard", "baseline", "factors", "track")
 
     def __init__(self, plan: StudyPlan) -> None:
         super().__init__(plan.options, plan.storage)
@@ -86,7 +86,7 @@ class StudyExperiment(Experiment):
         for each in _distinct([*planned, *examples]):
             check(each.config)
         self.collections = {each.name: artifacts.collection(each.config) for each in known}
-        check_baseline(plan.options["baseline"], known, self.collections)
+        check_comparison(plan.options["baseline"], plan.options.get("factors"), known, self.collections)
         done = finished(plan.storage, self.runs)
         total, self.ready = len(self.runs) + proposals.total, len(done) + proposals.finished
         names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in self.collections.values())
@@ -132,7 +132,7 @@ class StudyExperiment(Experiment):
         runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
         collections = {each.name: self.artifacts.collection(each.config) for each in runs}
         failed = write_tables(self.plan.storage, runs, collections, self._errors)
-        report(self.plan.storage, console, self.plan.options["baseline"])
+        report(self.plan.storage, console, self.plan.options["baseline"], self.plan.options.get("factors"))
         return failed
 
 

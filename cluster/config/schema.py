@@ -194,6 +194,7 @@ class Study(Shape):
     search: Literal["random", "optuna"]
     track: dict[str, Part] = {}
     baseline: str | None
+    factors: list[str] | None = None
     out: Annotated[str, Field(min_length=1)] | None
     retries: Annotated[int, Field(ge=0)]
     concurrent: Count | None

@@ -1,9 +1,9 @@
 """Says which method each run of a study is one of, and lists all results as one long table.
 
-A method is a ranker, a policy, a function and a selector, and whatever else was swept over names (an
-objective, say). Rankers from several checkpoints are several rankers. Swept numbers (learning rates, widths) are
-pooled instead: how far a method's results spread over seeds and hyperparameters is what a robustness study asks
-(Cohen et al. 2019, section 6).
+A method is a ranker, a policy, a function and a selector, and the factors of the study: whatever else was swept over
+names (an objective, say) or over a few numbers. Rankers from several checkpoints are several rankers. Numbers that were
+drawn from an interval or have many values are pooled instead: how far a method's results spread over seeds and
+hyperparameters is what a robustness study asks (Cohen et al. 2019, section 6).
 """
 
 from __future__ import annotations
@@ -15,15 +15,21 @@ from pathlib import PurePath
 import polars as pl
 import yaml
 
+from ranking.errors import BadInput
+
 METHOD = ("ranker", "policy", "function", "selector")
 CHECKPOINT = "ranker.checkpoint"
 BM25 = "BM25's own order"  # the method column of the ranking that the candidates came in
 EMBEDDINGS = "embeddings"
 """Where other figures have the origin of their candidates, those of the embeddings have this."""
+AGENTS = ("policy.agent", "selector.agent")
+"""Keys whose values are the seeds that agents were learned with."""
+MOST_VALUES = 8
+"""A number swept over more values than these is no factor unless the user names it."""
 RESERVED = {
     *("collection", "method", "measure", "candidates", "runs", "failed", "mean", "std", "min", "max"),
     *("ci_low", "ci_high", "against", "difference", "effect", "marks", "baseline", "run", "seed", "status"),
-    *("value", "bm25"),
+    *("value", "bm25", "agent", "settings", "diverged", "pairs"),
 }
 
 
@@ -46,18 +52,54 @@ def swept(trials: pl.DataFrame) -> pl.DataFrame:
     return pairs.with_columns(pl.when(number.is_not_null().all().over("key")).then(number).alias("number"))
 
 
-def categorical(trials: pl.DataFrame) -> list[str]:
-    """Swept keys that are part of a method: those whose values are not all numbers, sorted.
+def factors(trials: pl.DataFrame) -> list[str]:
+    """Swept keys that are part of a method, sorted.
 
-    The objective is one wherever a ranker has several, swept or not (each ranker may have its own). Keys of the
-    collection are left out, and the checkpoint: results on different collections are different families, and so are
-    those of different rankers.
+    Those that the user named (`with_factors`), or else all that were swept over names, and numbers of at most
+    `MOST_VALUES` values that were not drawn from an interval. The objective is one wherever a ranker has several, swept
+    or not (each ranker may have its own). Keys of the collection are left out, and the checkpoint: results on different
+    collections are different families, and so are those of different rankers. The seeds of agents are left out, for an
+    agent is a repetition of its method.
     """
-    names = set(swept(trials).filter(pl.col("number").is_null())["key"]) - {"objective"}
+    pairs = swept(trials)
+    if "factors" in trials.columns and trials["factors"].null_count() < len(trials):
+        asked = set(trials["factors"].explode().drop_nulls())
+        return sorted(asked & (set(pairs["key"]) | {"objective"}) - {CHECKPOINT})
+    named = set(pairs.filter(pl.col("number").is_null())["key"])
+    levels = pairs.group_by("key").agg(pl.col("value").n_unique())
+    few = set(levels.filter(pl.col("value") <= MOST_VALUES)["key"])
+    drawn = set(trials["drawn"].explode().drop_nulls()) if "drawn" in trials.columns else set()
+    names = (named | few) - drawn - {"objective", *AGENTS, CHECKPOINT}
     objectives = trials.group_by("ranker").agg(pl.col("objective").drop_nulls().n_unique())["objective"]
     if (objectives > 1).any():
         names.add("objective")
-    return sorted(key for key in names if key.split(".")[0] != "collection" and key != CHECKPOINT)
+    return sorted(key for key in names if key.split(".")[0] != "collection")
+
+
+def with_factors(trials: pl.DataFrame, asked: Sequence[str] | None) -> pl.DataFrame:
+    """The trials, told by which keys their methods differ.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+        asked: swept keys; runs that differ by other swept keys are pooled. None: as `factors` chooses.
+
+    Raises:
+        BadInput: where one of them was not swept.
+    """
+    if asked is None:
+        return trials.drop("factors", strict=False)
+    known = {*swept(trials)["key"], *(["objective"] if trials["objective"].n_unique() > 1 else [])}
+    for key in asked:
+        if key not in known:
+            remedy = f"choose from {', '.join(sorted(known))}" if known else "this study sweeps methods and seeds alone"
+            raise BadInput(f"{key!r} is not swept", "factors", remedy)
+    column = pl.Series("factors", [list(asked)] * len(trials), dtype=pl.List(pl.String))
+    return trials.drop("factors", strict=False).with_columns(column)
+
+
+def diverged(trials: pl.DataFrame) -> pl.DataFrame:
+    """The runs that ended with a result, though their training diverged; an older study doesn't say."""
+    return trials.filter("diverged", status="done") if "diverged" in trials.columns else trials.clear()
 
 
 def is_learned(method: Mapping[str, str]) -> bool:
@@ -75,11 +117,11 @@ def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         run, collection, ranker (of several checkpoints with its name: "cross_encoder (electra)"), policy, function,
-        selector, then a column for each categorical swept key ("-" in a run without it), and method, the short name
+        selector, then a column for each factor ("-" in a run without it), and method, the short name
         in tables and figures: "bm25 · uniform" (policy fixed), "random(random+bm25) · uniform" or "bm25 · uniform ·
         objective=sir_v4 pick=top". Of swept lists of options (policy.learn) it shows what differs among them.
     """
-    keys = categorical(trials)
+    keys = factors(trials)
     frame = trials.select("run", _collection(), pl.col(METHOD).fill_null("-"))
     pairs = swept(trials)
     checkpoints = pairs.filter(key=CHECKPOINT)
@@ -158,26 +200,43 @@ def measurements(trials: pl.DataFrame) -> pl.DataFrame:
     """All results of a study, one row a run, candidate origin and measure.
 
     Returns:
-        The columns of `with_methods`, then seed, status, candidates, measure, value (null in a failed run)
-        and bm25, the figure of BM25's own order of the same candidates (null where there is none).
+        The columns of `with_methods`, then agent (the seed of its learning, "-" without one), settings (a list of
+        {key, value}: what was swept and is no factor), seed, status, diverged, candidates, measure, value (null in a
+        failed run) and bm25, the figure of BM25's own order of the same candidates (null where there is none).
     """
     text, number = pl.String(), pl.Float64()
-    parts = [pl.DataFrame(schema={"run": text, "seed": pl.Int64(), "status": text, "candidates": text,
-                                  "measure": text, "value": number, "bm25": number})]  # fmt: skip
+    parts = [pl.DataFrame(schema={"run": text, "seed": pl.Int64(), "status": text, "diverged": pl.Boolean(),
+                                  "candidates": text, "measure": text, "value": number, "bm25": number})]  # fmt: skip
     done = pl.col("status") == "done"
+    diverged = pl.col("diverged").fill_null(False) if "diverged" in trials.columns else pl.lit(False)
     for candidates, measure in evaluations(trials):
         name = f"{candidates}:{measure}"
         bm25 = pl.col(f"{name}:bm25") if f"{name}:bm25" in trials.columns else pl.lit(None)
         parts.append(
             trials.select(
                 *("run", "seed", "status"),
+                diverged.alias("diverged"),
                 pl.lit(candidates).alias("candidates"),
                 pl.lit(measure).alias("measure"),
                 pl.when(done).then(pl.col(name).cast(pl.Float64)).fill_nan(None).alias("value"),
                 pl.when(done).then(bm25.cast(pl.Float64)).fill_nan(None).alias("bm25"),
             )
         )
-    return with_methods(trials).join(pl.concat(parts), on="run", how="inner", maintain_order="right")
+    methods = with_methods(trials).join(_repetitions(trials), on="run", how="left", maintain_order="left")
+    methods = methods.with_columns(pl.col("agent").fill_null("-"), pl.col("settings").fill_null([]))
+    return methods.join(pl.concat(parts), on="run", how="inner", maintain_order="right")
+
+
+def _repetitions(trials: pl.DataFrame) -> pl.DataFrame:
+    """Of runs that have any: the agent, by the seed of its learning, and the swept settings that are no factors."""
+    pairs = swept(trials).filter(~pl.col("key").is_in(factors(trials)), pl.col("key") != CHECKPOINT)
+    pairs = pairs.filter(~pl.col("key").str.starts_with("collection")).sort("run", "key")
+    by_agent = pl.col("key").is_in(AGENTS)
+    agent = pl.col("value").filter(by_agent).str.join("+")
+    return pairs.group_by("run").agg(
+        pl.when(by_agent.any()).then(agent).alias("agent"),
+        pl.struct("key", "value").filter(~by_agent).alias("settings"),
+    )
 
 
 def _collection() -> pl.Expr:

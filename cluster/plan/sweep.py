@@ -27,12 +27,14 @@ class Planned:
         overrides: Hydra overrides that reproduce it with `pyrite train`.
         swept: key and value of what the study sweeps besides the method.
         config: composed.
+        drawn: the keys among them whose values were drawn from an interval.
     """
 
     name: str
     overrides: tuple[str, ...]
     swept: tuple[tuple[str, str], ...]
     config: dict[str, Any]
+    drawn: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -243,7 +245,9 @@ def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -
     parts = [choices["ranker"], choices["policy"], function_name(config), choices["selector"], f"s{config['seed']}"]
     # Names of files: of any option, also one in a subfolder or many of them.
     method = re.sub(r"[^\w+.-]", "_", "-".join(map(str, parts)))[:100]
-    return Planned(f"{method}-{identity(config)[:10]}", overrides, swept, config)
+    return Planned(
+        f"{method}-{identity(config)[:10]}", overrides, swept, config, tuple(key for key, _ in point.intervals)
+    )
 
 
 def function_name(config: dict[str, Any]) -> str:

@@ -5,15 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from cluster.output.methods import column_of, is_learned
+from cluster.reports.pairing import Run, are_means, differences, units
 from ranking.errors import BadInput
-from ranking.evaluation.significance import effect_size, holm, kolmogorov_smirnov, t_test
+from ranking.evaluation.significance import effect_size, holm, kolmogorov_smirnov, paired_t_test, sign_test, t_test
 
-TESTS = ("difference", "t_p", "t_p_holm", "ks_p", "ks_p_holm", "effect")
+TESTS = (
+    *("difference", "pairs", "paired_p", "paired_p_holm", "sign_p", "sign_p_holm"),
+    *("t_p", "t_p_holm", "ks_p", "ks_p_holm", "effect"),
+)
+"""Columns of a comparison, the test paired by seed first."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +29,20 @@ class Runs:
 
     Args:
         identity: ranker, policy, function, selector, swept names, and method, the short name of all that.
-        values: what the done runs reached, ascending, so that no figure depends on the order of trials.
+        runs: those that are done.
         failed: how many runs failed.
+        diverged: values of the done runs whose training diverged.
     """
 
     identity: Mapping[str, str]
-    values: np.ndarray
-    failed: int
+    runs: Sequence[Run]
+    failed: int = 0
+    diverged: Sequence[float] = ()
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """What the runs reached, ascending, so that no figure depends on the order of trials."""
+        return np.sort(np.array([run.value for run in self.runs], np.float64))
 
     @property
     def method(self) -> str:
@@ -37,6 +51,25 @@ class Runs:
     @property
     def mean(self) -> float:
         return float(self.values.mean()) if len(self.values) else math.nan
+
+
+def runs_of(method: pl.DataFrame, identity: Sequence[str]) -> Runs:
+    """The runs of one method in one place, from its rows of `cluster.output.methods.measurements`.
+
+    Args:
+        identity: the columns that say which method it is.
+    """
+    done = method.drop_nulls("value")
+    runs = [
+        Run(value, seed, agent, {pair["key"]: pair["value"] for pair in settings})
+        for value, seed, agent, settings in done.select("value", "seed", "agent", "settings").iter_rows()
+    ]
+    return Runs(
+        {name: method[0, name] for name in identity},
+        runs,
+        int((method["status"] != "done").sum()),
+        done.filter("diverged")["value"].sort().to_list(),
+    )
 
 
 def best_baselines(family: Sequence[Runs]) -> dict[str, Runs]:
@@ -68,17 +101,40 @@ def compare(family: Sequence[Runs], against: Mapping[str, Runs]) -> dict[str, di
         for runs in family
         if runs.method in against and against[runs.method] is not runs and len(runs.values)
     }
-    pairs = {frozenset((a.method, b.method)): (a.values, b.values) for a, b in opponents.values()}
-    t = [t_test(a, b) for a, b in pairs.values()]
-    ks = [kolmogorov_smirnov(a, b) for a, b in pairs.values()]
-    tested = dict(zip(pairs, zip(t, holm(t), ks, holm(ks), strict=True), strict=True))
+    pairs = {frozenset((a.method, b.method)): (a.runs, b.runs) for a, b in opponents.values()}
+    columns: list[NDArray[np.float64]] = []
+    for test in (_paired, _sign, _student, _distribution):
+        p = np.array([test(a, b) for a, b in pairs.values()])
+        columns += [p, holm(p)]
+    tested = dict(zip(pairs, zip(*columns, strict=True), strict=True))
     rows = {}
     for method, (a, b) in opponents.items():
-        numbers = (a.mean - b.mean, *tested[frozenset((method, b.method))], effect_size(a.values, b.values))
+        found = tested[frozenset((method, b.method))]
+        count = len(differences(a.runs, b.runs))
+        numbers = (a.mean - b.mean, count, *found, effect_size(a.values, b.values))
         rows[method] = {
             name: None if math.isnan(number) else float(number) for name, number in zip(TESTS, numbers, strict=True)
-        }
+        } | {"pairs": count}
     return rows
+
+
+def _paired(a: Sequence[Run], b: Sequence[Run]) -> float:
+    found = differences(a, b)
+    return paired_t_test(found, np.zeros(len(found)))
+
+
+def _sign(a: Sequence[Run], b: Sequence[Run]) -> float:
+    found = differences(a, b)
+    return sign_test(found, np.zeros(len(found)))
+
+
+def _student(a: Sequence[Run], b: Sequence[Run]) -> float:
+    return t_test(units(a), units(b))
+
+
+def _distribution(a: Sequence[Run], b: Sequence[Run]) -> float:
+    """Left out where agents stand for several runs each: means spread less than runs, whatever the methods do."""
+    return math.nan if are_means(a) or are_means(b) else kolmogorov_smirnov(units(a), units(b))
 
 
 def named_baseline(methods: pl.DataFrame, baseline: str) -> tuple[str, set[str]]:

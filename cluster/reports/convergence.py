@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from cluster.output.methods import METHOD, categorical, column_of, evaluations, is_learned, measurements, swept
-from cluster.reports.comparison import TESTS, Runs, compare
+from cluster.output.methods import METHOD, column_of, evaluations, factors, is_learned, measurements
+from cluster.reports.comparison import TESTS, compare, runs_of
 
 PLACE = ("collection", "candidates", "measure", "ranker")
 TEXT, NUMBER, WHOLE = pl.String(), pl.Float64(), pl.Int64()
@@ -22,7 +22,8 @@ AGENTS = {
 }  # fmt: skip
 RATES = {
     **dict.fromkeys((*PLACE, "method"), TEXT), "agents": WHOLE, "better": WHOLE, "rate": NUMBER, "mean": NUMBER,
-    "best": NUMBER, "better_mean": NUMBER, "random": TEXT, "random_mean": NUMBER, **dict.fromkeys(TESTS, NUMBER),
+    "best": NUMBER, "better_mean": NUMBER, "random": TEXT, "random_mean": NUMBER,
+    **dict.fromkeys(TESTS, NUMBER), "pairs": WHOLE,
 }  # fmt: skip
 
 Row = dict[str, object]
@@ -97,9 +98,8 @@ def convergence(trials: pl.DataFrame) -> pl.DataFrame:
 
 def _learned(trials: pl.DataFrame) -> Iterator[Learned]:
     """Every learned method in every place, in the order of the places in the summary."""
-    every = measurements(trials).drop_nulls("value").join(_agent_of(trials), on="run", how="left")
-    every = every.with_columns(pl.col("agent").fill_null("-")).sort("value")  # means must not depend on their order
-    keys = [column_of(key) for key in categorical(trials)]
+    every = measurements(trials).drop_nulls("value").sort("value")  # means must not depend on their order
+    keys = [column_of(key) for key in factors(trials)]
     origins = list(dict.fromkeys(origin for origin, _ in evaluations(trials)))
     places = sorted(evaluations(trials), key=lambda pair: origins.index(pair[0]))
     for collection in every["collection"].unique().sort():
@@ -113,7 +113,7 @@ def _learned(trials: pl.DataFrame) -> Iterator[Learned]:
 def _of_family(place: dict[str, str], family: pl.DataFrame, keys: list[str]) -> Iterator[Learned]:
     methods = list(family.select(*METHOD, *keys, "method").unique().sort("method").iter_rows(named=True))
     runs = {
-        method["method"]: Runs(method, family.filter(method=method["method"])["value"].to_numpy(), 0)
+        method["method"]: runs_of(family.filter(method=method["method"]), (*METHOD, *keys, "method"))
         for method in methods
     }
     learned = [method for method in methods if is_learned(method)]
@@ -148,9 +148,3 @@ def _random(method: Mapping[str, str], methods: list[dict[str, str]], keys: list
 
     random = [other for other in others if other["policy"] == "random"]
     return min(random, key=distance)["method"] if random else None
-
-
-def _agent_of(trials: pl.DataFrame) -> pl.DataFrame:
-    """The agent of each run that says which, by its seed."""
-    named = swept(trials).filter(pl.col("key").is_in(["policy.agent", "selector.agent"]))
-    return named.group_by("run").agg(pl.col("value").sort_by("key").str.join("+").alias("agent"))

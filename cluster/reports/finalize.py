@@ -12,7 +12,7 @@ from rich.markup import escape
 from cluster.output.event_log import EventLog
 from cluster.output.failure_summary import failure_summary, show
 from cluster.output.manifest import CONFIG, read_config
-from cluster.output.methods import METHOD, categorical, column_of, with_methods
+from cluster.output.methods import METHOD, column_of, diverged, factors, with_factors, with_methods
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
 from cluster.plan.sweep import Planned
@@ -27,17 +27,28 @@ from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
 
-def check_baseline(baseline: str | None, runs: Sequence[Planned], collections: dict[str, Collection]) -> None:
-    """See before anything runs that a baseline names one of the study's methods.
+def check_comparison(
+    baseline: str | None,
+    asked: Sequence[str] | None,
+    runs: Sequence[Planned],
+    collections: dict[str, Collection],
+) -> None:
+    """See before anything runs that a baseline names one of the study's methods, and that its factors are swept.
+
+    Args:
+        baseline, asked: the study's `baseline` and `factors`.
+        runs: all of them.
+        collections: by the runs' names.
 
     Raises:
-        BadInput: where it doesn't.
+        BadInput: where they don't, or aren't.
     """
-    if baseline is not None:
+    if baseline is not None or asked is not None:
         rows = [result_tables.trial_row(planned, collections[planned.name], None, None) for planned in runs]
-        trials = result_tables.trials_table(rows)
-        columns = map(column_of, categorical(trials))
-        named_baseline(with_methods(trials).select("method", *METHOD, *columns).unique(), baseline)
+        trials = with_factors(result_tables.trials_table(rows), asked)
+        if baseline is not None:
+            columns = map(column_of, factors(trials))
+            named_baseline(with_methods(trials).select("method", *METHOD, *columns).unique(), baseline)
 
 
 def own_baseline(trials: pl.DataFrame, design: Mapping[str, Any] | None) -> str | None:
@@ -46,7 +57,7 @@ def own_baseline(trials: pl.DataFrame, design: Mapping[str, Any] | None) -> str 
     if named is None:
         return None
     try:
-        named_baseline(with_methods(trials).select("method", *METHOD, *map(column_of, categorical(trials))), named)
+        named_baseline(with_methods(trials).select("method", *METHOD, *map(column_of, factors(trials))), named)
     except BadInput:
         return None
     return named
@@ -92,16 +103,17 @@ def write_tables(
     return len(rows) - len(queries)
 
 
-def report(storage: Storage, console: Console, baseline: str | None = None) -> None:
+def report(storage: Storage, console: Console, baseline: str | None = None, asked: Sequence[str] | None = None) -> None:
     """Make summary, figures and report.html from a study's tables, and print the table.
 
     Args:
         storage: the study's folder.
         console: shows the table.
         baseline: a method to test the others against besides the best one; None takes the study's.
+        asked: the swept keys by which its methods differ; None takes the study's.
 
     Raises:
-        BadInput: where the folder holds no finished study, or the baseline is none of its methods.
+        BadInput: where the folder holds no finished study, the baseline is none of its methods, or a key not swept.
     """
     from cluster.reports.study_report import render
     from cluster.reports.terminal_table import table
@@ -112,8 +124,9 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
         failures = trials["error"].drop_nulls().to_list()
         console.print(f"[red]no run came to its end[/]: {escape(failures[0] if failures else 'nothing ran')}")
         return
-    asked = baseline or config.get("study", {}).get("baseline")
-    summary = summarise(trials, asked or own_baseline(trials, config.get("design")))
+    own = config.get("study", {})
+    trials = with_factors(trials, own.get("factors") if asked is None else asked)
+    summary = summarise(trials, baseline or own.get("baseline") or own_baseline(trials, config.get("design")))
     storage.write("summary.csv", summary.write_csv().encode())
     written = (storage.read(CONFIG) or b"").decode()
     rates = convergence(trials)
@@ -129,6 +142,10 @@ def report(storage: Storage, console: Console, baseline: str | None = None) -> N
     failed = trials.filter(pl.col("status") == "failed")
     for name, error in failed.select("run", "error").rows():
         console.print(f"[red]failed[/] {escape(f'{name}: {error}')}")
+    for name, epochs in diverged(trials).select("run", "epochs").rows():
+        console.print(
+            f"[yellow]diverged[/] {escape(name)} in epoch {epochs}: measured with its best weights from before"
+        )
     show(lost, console)
     where = storage.shown("report.html")
     console.print(f"report: {escape(where)}", soft_wrap=True)

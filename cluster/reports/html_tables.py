@@ -10,7 +10,7 @@ import polars as pl
 from cluster.output.methods import EMBEDDINGS
 from cluster.reports.comparison import TESTS
 from cluster.reports.page import Markup, markup, table, tag
-from cluster.reports.terminal_table import figure
+from cluster.reports.terminal_table import figure, mishaps
 
 Row = dict[str, Any]
 
@@ -56,7 +56,10 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Markup:
 def all_figures(summary: pl.DataFrame, measure: str) -> Markup:
     """Lay out all columns of the summary for one measure."""
     tests = [("", "against")] + ([("baseline_", "baseline")] if "baseline" in summary.columns else [])
-    head = ["method", "candidates", "runs", "failed", "mean", "std", "min", "max", "95% interval"]
+    counts, numbers = ("runs", "failed", "diverged"), ("mean", "std", "min", "max")
+    robust = ("trained_mean", "trained_std", "all_mean", "all_std")
+    head = ["method", "candidates", *counts, *numbers, "95% interval"]
+    head += ["mean without diverged", "std", "mean with failed as 0", "std"]
     for _, name in tests:
         head += [name, *(f"{test.replace('_holm', ' (Holm)').replace('_p', ' p')}" for test in TESTS)]
     rows: list[list[object] | Markup] = []
@@ -64,8 +67,8 @@ def all_figures(summary: pl.DataFrame, measure: str) -> Markup:
         rows.append(markup(title))
         for row in section.iter_rows(named=True):
             interval = f"{figure(row['ci_low'])} to {figure(row['ci_high'])}" if row["ci_low"] is not None else None
-            cells: list[object] = [row["method"], row["candidates"], row["runs"], row["failed"]]
-            cells += [figure(row[name]) for name in ("mean", "std", "min", "max")] + [interval]
+            cells: list[object] = [row["method"], row["candidates"], *(row[name] for name in counts)]
+            cells += [figure(row[name]) for name in numbers] + [interval] + [figure(row[name]) for name in robust]
             for prefix, name in tests:
                 cells.append(row[name])
                 cells += [_tested(test, row[prefix + test]) for test in TESTS]
@@ -76,6 +79,7 @@ def all_figures(summary: pl.DataFrame, measure: str) -> Markup:
 def convergence_rates(rates: pl.DataFrame, measure: str) -> Markup:
     """Lay out how many agents of each learned method beat the random policy, and what their rankers reach."""
     rows: list[list[object] | Markup] = []
+    shown = ("difference", "pairs", "paired_p_holm", "t_p_holm", "ks_p_holm")
     here = rates.filter(measure=measure)
     several = here["collection"].n_unique() > 1
     for (collection, ranker), section in here.partition_by(
@@ -87,9 +91,9 @@ def convergence_rates(rates: pl.DataFrame, measure: str) -> Markup:
             share = f"{row['rate']:.0%} ({row['better']} of {row['agents']})" if row["rate"] is not None else None
             cells: list[object] = [Markup(f"{markup(row['method'])}{against}"), row["candidates"], row["agents"], share]
             cells += [figure(row[name]) for name in ("mean", "best", "better_mean", "random_mean")]
-            rows.append([*cells, *(_tested(test, row[test]) for test in ("difference", "t_p_holm", "ks_p_holm"))])
+            rows.append([*cells, *(_tested(test, row[test]) for test in shown)])
     head = ["method", "candidates", "agents", "better than random", "mean", "best agent", "better agents"]
-    return table([*head, "random", "difference", "t p (Holm)", "ks p (Holm)"], rows, left=2)
+    return table([*head, "random", "difference", "pairs", "paired p (Holm)", "t p (Holm)", "ks p (Holm)"], rows, left=2)
 
 
 def probability(p: float | None) -> str | None:
@@ -124,12 +128,12 @@ def _origins(summary: pl.DataFrame, measure: str) -> list[str]:
 
 
 def _runs(rows: list[Row]) -> str:
-    counts = "/".join(map(str, sorted({row["runs"] for row in rows})))
-    failed = max(row["failed"] for row in rows)
-    return f"{counts} ({failed} failed)" if failed else counts
+    return "/".join(map(str, sorted({row["runs"] for row in rows}))) + mishaps(rows)
 
 
 def _tested(test: str, value: float | None) -> str | None:
     if value is None or "_p" in test:
         return probability(value)
+    if test == "pairs":
+        return str(value)
     return f"{value:+.2f}" if test == "effect" else f"{value:+.4f}"

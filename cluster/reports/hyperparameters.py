@@ -7,7 +7,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cluster.output.methods import CHECKPOINT, swept
+from cluster.output.methods import CHECKPOINT, factors, swept, with_factors
 from cluster.reports.canvas import INK, Look, Panels, grid, legend, name_axes, section_titles
 
 LEVELS = 6  # a number swept over so few values has its axis marked at them, and its means joined
@@ -19,6 +19,9 @@ def hyperparameters(trials: pl.DataFrame, measure: str) -> Figure | None:
     Numbers stand on their scale, logarithmic where they span more than a factor of 20; names stand side by
     side with a box over all methods, in which each method has its place from left to right.
     """
+    numbers = set(swept(trials).drop_nulls("number")["key"])
+    # A line joins the values of a number: runs that differ by it alone are of one method here.
+    trials = with_factors(trials, [key for key in factors(trials) if key not in numbers])
     panels = Panels(trials, measure)
     pairs = swept(trials).join(panels.runs.select("run").unique(), on="run")
     values = pairs.group_by("key").agg(pl.col("value").n_unique())

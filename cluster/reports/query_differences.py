@@ -17,7 +17,9 @@ TIE = 1e-9
 def differences(trials: pl.DataFrame, queries: pl.DataFrame, summary: pl.DataFrame, measure: str) -> pl.DataFrame:
     """Compare the two best methods of each ranker and origin on the same queries.
 
-    A query's figure is first averaged over a method's runs, so that seeds do not count as queries.
+    A query's figure is first averaged over a method's runs, so that seeds do not count as queries. Which two are the
+    best is seen from the same queries, so the difference is more than others would show, and p too small: a
+    description, no test of a question asked beforehand.
 
     Args:
         queries: the frame of `queries.parquet`.

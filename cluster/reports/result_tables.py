@@ -22,7 +22,7 @@ SCHEMA: dict[str, Any] = {
     "collection": pl.String, "fingerprint": pl.String, "epochs": pl.Int64, "best_epoch": pl.Int64,
     "steps": pl.Int64, "seconds": pl.Float64, "curve_loss": pl.List(pl.Float64),
     "curve_validation": pl.List(pl.Float64), "curve_dev_loss": pl.List(pl.Float64),
-    "validation_measure": pl.String, "swept": SWEPT,
+    "validation_measure": pl.String, "swept": SWEPT, "drawn": pl.List(pl.String), "diverged": pl.Boolean,
 }  # fmt: skip
 """Columns of trials.parquet before those of the measures."""
 
@@ -56,6 +56,8 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
         "curve_dev_loss": mean_curve([curve for curve in outcome_.dev_losses if curve]),
         "validation_measure": config["validation"]["measure"],
         "swept": [{"key": key, "value": value} for key, value in planned.swept],
+        "drawn": list(planned.drawn),
+        "diverged": None if outcome is None else outcome.diverged,
     }
     for origin in outcome_.values:
         for measure, values in outcome_.values[origin].items():

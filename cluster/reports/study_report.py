@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 from matplotlib.figure import Figure
 
-from cluster.output.methods import EMBEDDINGS, evaluations, with_methods
+from cluster.output.methods import EMBEDDINGS, diverged, evaluations, with_methods
 from cluster.reports.canvas import png, svg
 from cluster.reports.convergence import agents, convergence
 from cluster.reports.embedding_map import embedding_map, where_queries_lie
@@ -90,14 +90,14 @@ def render(
         body += _per_query(compared, measures[0], shown.get("queries", Markup("")))
     else:
         body.append(tag("p", "No run has ended well."))
-    body += [*_failures(trials), *losses(lost), *_commands(trials), tag("h2", "Configuration")]
+    body += [*_failures(trials), *_diverged(trials), *losses(lost), *_commands(trials), tag("h2", "Configuration")]
     body.append(fold("config.yaml", tag("pre", config)))
     return Report(page(title, body), files)
 
 
 def _what_was_run(trials: pl.DataFrame, command: str) -> Iterator[Markup]:
     done = trials.filter(pl.col("status") == "done")
-    failed = len(trials) - len(done)
+    failed, lost = len(trials) - len(done), len(diverged(trials))
     known = trials.select("collection", "fingerprint").drop_nulls().unique().sort("collection", "fingerprint")
     methods, rankers = (with_methods(trials)[name].unique().sort() for name in ("method", "ranker"))
     origins = dict.fromkeys(origin for origin, _ in evaluations(trials))
@@ -105,7 +105,7 @@ def _what_was_run(trials: pl.DataFrame, command: str) -> Iterator[Markup]:
     facts = {
         "collection": "; ".join(f"{name}, fingerprint {fingerprint}" for name, fingerprint in known.iter_rows()),
         "compared": f"{len(methods)} methods with {' and '.join(rankers)}, {trials['seed'].n_unique()} seeds",
-        "runs": f"{len(done)} done" + (f", {failed} failed" if failed else ""),
+        "runs": f"{len(done)} done" + (f", {failed} failed" if failed else "") + (f", {lost} diverged" if lost else ""),
         "training": f"{minutes / 60:.1f} hours" if minutes >= 60 else f"{minutes:.1f} minutes",
         "evaluated on": " and ".join(o for o in origins if o != EMBEDDINGS) + " candidates",
     }
@@ -131,15 +131,22 @@ def _how_to_read() -> Iterator[Markup]:
     yield tag("h3", "How to read this")
     for text in (
         "Each figure is the mean over a method's runs ± their sample standard deviation. A method is a policy, "
-        "a retrieval function and a selector (and any other setting swept by name); its runs differ by their "
-        "seed and by swept numbers. The column “runs” says how many there are. Bold is the best mean of a ranker.",
-        "* and † say that a method differs from the best baseline, by Student's two-tailed t-test and by the "
-        "two-sample Kolmogorov-Smirnov test, with p < .05. The best baseline is the highest mean among the other "
-        "methods that are not learned, of the same ranker and over the same candidates; the best baseline "
-        "itself is compared with the runner-up. A mark says different, not better: the means say which way.",
+        "a retrieval function and a selector, and any other setting swept over names or a few numbers; its runs differ "
+        "by their seed and by numbers that were drawn or have many values. The column “runs” says how many there are. "
+        "Bold is the best mean of a ranker.",
+        "*, ‡ and † say that a method differs from the best baseline with p < .05. The best baseline is the highest "
+        "mean among the other methods that are not learned, of the same ranker and over the same candidates; the best "
+        "baseline itself is compared with the runner-up. A mark says different, not better: the means say which way.",
+        "* is the test to go by: a t-test of the differences between runs of the same seed, for a seed sets the first "
+        "weights and the order of the examples of all methods alike. ‡ is Student's two-tailed t-test and † the "
+        "two-sample Kolmogorov-Smirnov test, which take all runs as independent. Of a method with several learned "
+        "agents the agent is the unit: its runs share its luck, so that its mean over seeds counts as one value.",
         "p values are adjusted by Holm's method for all comparisons of one ranker, origin and measure. Three runs "
         "a method cannot reach p < .05 by the Kolmogorov-Smirnov test at all, and four only without any overlap "
-        "and before the adjustment; a missing mark is then no evidence of sameness.",
+        "and before the adjustment; a missing mark is then no evidence of sameness. Of the sign test, which all "
+        "figures show, the same holds up to five runs.",
+        "A run that diverged, its loss no longer a number, is measured with its best weights from before and counted "
+        "in the mean; all figures also have the mean without such runs, and the mean in which failed runs count as 0.",
         "Intervals are 95% percentile bootstrap intervals of the mean. BM25's own order is the ranking that "
         "BM25 gives the same candidates of the same queries.",
     ):
@@ -162,8 +169,9 @@ def _convergence(trials: pl.DataFrame, measure: str) -> Iterator[Markup]:
         "p",
         "The convergence rate is the share of agents whose rankers reach a higher mean than those of the random "
         "policy (Cohen et al. 2019, table 2). All agents meet the same seeds, so with few of them they stand above "
-        "that mean or below it together, whether or not they learned anything: the tests, which compare all runs of "
-        "all agents with the random policy's, say how much that is worth.",
+        "that mean or below it together, whether or not they learned anything. The agent is the unit of the tests: the "
+        "paired one asks whether agents differ from the random policy's runs of the same seeds by more than from one "
+        "another.",
     )
     yield convergence_rates(rates, measure)
     rows = [
@@ -244,7 +252,10 @@ def _per_query(compared: pl.DataFrame, measure: str, figure: Markup) -> Iterator
         for row in compared.drop_nulls("difference").iter_rows(named=True)
     ]
     head = ["ranker", "candidates", "the two best", "difference", "wins / ties / losses", "p", "p (Holm)"]
-    caption = f"{measure} a query, averaged over runs; paired t-test over queries"
+    caption = (
+        f"{measure} a query, averaged over runs; paired t-test over queries. The two were chosen after the fact, as "
+        "the highest means of these same queries: another study would show less of a difference, and p is too small."
+    )
     yield table(head, rows, left=3, caption=caption)
     yield figure
 
@@ -257,6 +268,17 @@ def _failures(trials: pl.DataFrame) -> Iterator[Markup]:
             yield tag("h3", run)
             yield tag("pre", f"pyrite train {overrides}")
             yield tag("pre", error or "no error was recorded")
+
+
+def _diverged(trials: pl.DataFrame) -> Iterator[Markup]:
+    rows = diverged(trials).select("run", "overrides", "best_epoch", "epochs").rows()
+    if rows:
+        yield tag("h2", "Runs that diverged")
+        yield tag(
+            "p", "Their loss or scores were no numbers any more; what is shown is of the best weights from before."
+        )
+        lines = [[run, tag("code", f"pyrite train {overrides}"), *epochs] for run, overrides, *epochs in rows]
+        yield table(["run", "command", "best epoch", "diverged in epoch"], lines, left=2)
 
 
 def _commands(trials: pl.DataFrame) -> Iterator[Markup]:

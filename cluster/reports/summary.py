@@ -2,24 +2,29 @@
 
 Cohen et al. 2019 (sections 5.4 and 6) report a sampling policy by the mean and deviation of many runs, never by its
 best one, and mark it where it differs from the best baseline by Student's t-test or, since consistency is
-the point, by the Kolmogorov-Smirnov test. A study makes many comparisons, so p values here are also adjusted
-by Holm's method, and only the adjusted ones make marks.
+the point, by the Kolmogorov-Smirnov test. Both take all runs as independent, which runs of the same seeds are not, so
+the test that leads here is paired by seed. A study makes many comparisons, so p values are also adjusted by Holm's
+method, and only the adjusted ones make marks.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from zlib import crc32
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from cluster.output.methods import BM25, METHOD, categorical, column_of, evaluations, measurements
-from cluster.reports.comparison import TESTS, Runs, best_baselines, compare, named_baseline
+from cluster.output.methods import BM25, METHOD, column_of, evaluations, factors, measurements
+from cluster.reports.comparison import TESTS, Runs, best_baselines, compare, named_baseline, runs_of
+from cluster.reports.pairing import Run
 from ranking.evaluation.significance import bootstrap_interval
 
 LEVEL = 0.05
+MARKS = (("*", "paired"), ("‡", "t"), ("†", "ks"))
 
 Row = dict[str, object]
 
@@ -45,7 +50,7 @@ def summarise(trials: pl.DataFrame, baseline: str | None = None, seed: int = 0) 
         BadInput: `baseline` does not name exactly one method.
     """
     every = measurements(trials)
-    keys = [column_of(key) for key in categorical(trials)]
+    keys = [column_of(key) for key in factors(trials)]
     named, rankers = "", set[str]()
     if baseline is not None:
         named, rankers = named_baseline(every.select("method", *METHOD, *keys).unique(), baseline)
@@ -73,9 +78,9 @@ def summarise(trials: pl.DataFrame, baseline: str | None = None, seed: int = 0) 
 
 
 def marks(row: Mapping[str, object], prefix: str = "") -> str:
-    """The marks of Cohen et al. 2019: "*" where the t-test finds a difference, "†" where the KS test does."""
-    t, ks = row.get(f"{prefix}t_p_holm"), row.get(f"{prefix}ks_p_holm")
-    return "".join(mark for mark, p in (("*", t), ("†", ks)) if isinstance(p, float) and p < LEVEL)
+    """What differs: "*" by the t-test paired by seed, "‡" by Student's, "†" by the Kolmogorov-Smirnov test."""
+    found = ((mark, row.get(f"{prefix}{test}_p_holm")) for mark, test in MARKS)
+    return "".join(mark for mark, p in found if isinstance(p, float) and p < LEVEL)
 
 
 def _places(trials: pl.DataFrame, every: pl.DataFrame) -> list[tuple[str, str, str]]:
@@ -87,30 +92,33 @@ def _places(trials: pl.DataFrame, every: pl.DataFrame) -> list[tuple[str, str, s
 
 def _family(results: pl.DataFrame, keys: list[str]) -> list[Runs]:
     """The methods of one ranker in one place, the highest mean first, those without any run last."""
-    family = [
-        Runs(
-            {name: method[0, name] for name in (*METHOD, *keys, "method")},
-            method["value"].drop_nulls().sort().to_numpy(),
-            int((method["status"] != "done").sum()),
-        )
-        for method in results.partition_by("method")
-    ]
+    family = [runs_of(method, (*METHOD, *keys, "method")) for method in results.partition_by("method")]
     return sorted(family, key=lambda runs: (-runs.mean if len(runs.values) else math.inf, runs.method))
 
 
 def _spread(runs: Runs, generator: np.random.Generator) -> Row:
     values = runs.values
     low, high = bootstrap_interval(values, generator)
+    steady = list((Counter(values.tolist()) - Counter(runs.diverged)).elements())
+    every = np.concatenate([values, np.zeros(runs.failed)])
     return {
         "runs": len(values),
         "failed": runs.failed,
+        "diverged": len(runs.diverged),
         "mean": runs.mean if len(values) else None,
         "std": float(values.std(ddof=1)) if len(values) > 1 else None,
         "min": float(values[0]) if len(values) else None,
         "max": float(values[-1]) if len(values) else None,
         "ci_low": None if math.isnan(low) else low,
         "ci_high": None if math.isnan(high) else high,
+        **dict(zip(("trained_mean", "trained_std"), _mean_and_std(np.sort(steady)), strict=True)),
+        **dict(zip(("all_mean", "all_std"), _mean_and_std(np.sort(every)), strict=True)),
     }
+
+
+def _mean_and_std(values: NDArray[np.float64]) -> tuple[float | None, float | None]:
+    mean = float(values.mean()) if len(values) else None
+    return mean, float(values.std(ddof=1)) if len(values) > 1 else None
 
 
 def _comparison(
@@ -133,7 +141,7 @@ def _own_order(figures: pl.Series, keys: list[str]) -> list[Row]:
     if np.ptp(values) <= 1e-12:
         values = values[:1]
     identity = {"ranker": "bm25", **dict.fromkeys((*METHOD[1:], *keys), "-"), "method": BM25}
-    spread = _spread(Runs(identity, values, 0), np.random.default_rng(0))
+    spread = _spread(Runs(identity, [Run(value) for value in values]), np.random.default_rng(0))
     return [{**identity, **spread, "ci_low": None, "ci_high": None, "marks": ""}]
 
 
@@ -146,9 +154,11 @@ def _schema(keys: list[str], baseline: bool) -> dict[str, pl.DataType]:
     text, number = pl.String(), pl.Float64()
     schema: dict[str, pl.DataType] = dict.fromkeys(("collection", *METHOD, *keys, "method"), text)
     schema |= dict.fromkeys(("measure", "candidates"), text)
-    schema |= dict.fromkeys(("runs", "failed"), pl.Int64())
+    schema |= dict.fromkeys(("runs", "failed", "diverged"), pl.Int64())
     schema |= dict.fromkeys(("mean", "std", "min", "max", "ci_low", "ci_high"), number)
-    schema |= {"against": text, **dict.fromkeys(TESTS, number), "marks": text}
+    schema |= dict.fromkeys(("trained_mean", "trained_std", "all_mean", "all_std"), number)
+    tests = {**dict.fromkeys(TESTS, number), "pairs": pl.Int64()}
+    schema |= {"against": text, **tests, "marks": text}
     if baseline:
-        schema |= {"baseline": text, **{f"baseline_{name}": number for name in TESTS}}
+        schema |= {"baseline": text, **{f"baseline_{name}": kind for name, kind in tests.items()}}
     return schema

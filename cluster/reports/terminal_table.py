@@ -5,6 +5,7 @@ The winner depends on where the candidates come from, so no table shows one orig
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
@@ -13,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-READING = "* t-test, † KS test: differs from the best baseline (p < .05, Holm)"
+READING = "differs from the best baseline (p < .05, Holm): * t-test paired by seed, ‡ Student's, † KS"
 
 
 def measures_of(summary: pl.DataFrame) -> list[str]:
@@ -81,6 +82,11 @@ def _cell(row: dict[str, Any] | None, best: float | None) -> Text:
 
 def _runs(cells: dict[str, dict[str, Any]]) -> str:
     runs = sorted({row["runs"] for row in cells.values()})
-    failed = max(row["failed"] for row in cells.values())
-    count = "/".join(map(str, runs))
-    return f"{count} ({failed} failed)" if failed else count
+    return "/".join(map(str, runs)) + mishaps(cells.values())
+
+
+def mishaps(rows: Iterable[dict[str, Any]]) -> str:
+    """What went wrong with the runs of a method: " (1 failed, 2 diverged)", or nothing."""
+    failed, diverged = (max(counts) for counts in zip(*((row["failed"], row["diverged"]) for row in rows), strict=True))
+    told = ", ".join(f"{count} {name}" for count, name in ((failed, "failed"), (diverged, "diverged")) if count)
+    return f" ({told})" if told else ""

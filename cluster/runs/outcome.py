@@ -48,6 +48,14 @@ class Outcome:
     embeddings: dict[str, NDArray[Any]] = field(default_factory=dict)
     weights: dict[str, Any] | None = None
 
+    @property
+    def diverged(self) -> bool:
+        """Whether the training of any fold's last ranker ended in a loss or a score that is not a number.
+
+        Its best weights from before are what was measured, or where it never had any, the first ones.
+        """
+        return any(value != value for curve in self.validations for value in curve)
+
     def means(self) -> dict[str, float]:
         """Each measure's mean over the queries, by origin and measure: `bm25/AP@10`."""
         return {

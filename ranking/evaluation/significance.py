@@ -1,7 +1,8 @@
 """Tests whether two samples of runs differ, and bounds the mean of one.
 
 Cohen et al. 2019 (section 5.4) judge a sampling policy by the two-tailed t-test and, because they ask for
-consistency over seeds and hyperparameters and not only for the mean, by the Kolmogorov-Smirnov test.
+consistency over seeds and hyperparameters and not only for the mean, by the Kolmogorov-Smirnov test. Both take the
+samples as independent; where runs share their seeds, the paired tests see more.
 
 A test that cannot be made (fewer than two values, or no spread to measure the difference by) gives NaN,
 never a warning: in a sweep some cell always has one run, or a method that fails alike every time.
@@ -41,6 +42,19 @@ def paired_t_test(a: Sample, b: Sample) -> float:
     if len(difference) < 2 or _constant(difference, scale=max(np.abs(a).max(), np.abs(b).max())):
         return NAN
     return float(stats.ttest_1samp(difference, 0.0).pvalue)
+
+
+def sign_test(a: Sample, b: Sample) -> float:
+    """p of the two-tailed sign test that of paired values either is the greater equally often.
+
+    Pairs without a difference do not count. Five pairs cannot reach p < .05 (the least is .0625), six can. NaN with
+    fewer than two pairs that differ.
+    """
+    difference = np.asarray(a, np.float64) - np.asarray(b, np.float64)
+    above, below = int((difference > 0).sum()), int((difference < 0).sum())
+    if above + below < 2:
+        return NAN
+    return float(stats.binomtest(above, above + below).pvalue)
 
 
 def kolmogorov_smirnov(a: Sample, b: Sample) -> float:

@@ -117,6 +117,13 @@ def test_numbers_put_into_a_composed_point_are_what_composing_gives(base: list[s
         assert run.config["training"]["max_epochs"] == run.config["training"]["patience"]
 
 
+def test_a_run_says_which_of_its_values_were_drawn(base: list[str]) -> None:
+    point = points([], [], [*base, "training.patience=1,2", "optimizer.lr=interval(0.1,0.2)"])[0]
+    planned = plan(point, point.at([0.5]), [0])[0]
+    assert planned.drawn == ("optimizer.lr",)
+    assert dict(planned.swept).keys() == {"training.patience", "optimizer.lr"}
+
+
 def test_names_are_names_of_files() -> None:
     overrides = [f"+function.{'long' * 9}{number}=${{function.bm25}}" for number in range(9)]
     (run,) = plan(points([], [], overrides)[0], [], [0])

@@ -39,11 +39,21 @@ def test_rates_by_hand(written_trials: Any) -> None:
     assert diff["better_mean"] == pytest.approx((0.10 + 0.40 + 0.50) / 3)
     assert (diff["random"], diff["random_mean"]) == ("random(random+bm25) · uniform", pytest.approx(0.20))
     assert diff["difference"] == pytest.approx(diff["mean"] - 0.20)
-    own = [0.10, 0.40, 0.10, 0.29, 0.50]
-    assert diff["t_p"] == pytest.approx(stats.ttest_ind(own, [0.1, 0.3]).pvalue)
-    assert diff["ks_p"] == pytest.approx(stats.ks_2samp(own, [0.1, 0.3]).pvalue)
+    assert diff["t_p"] == pytest.approx(stats.ttest_ind([0.25, 0.195, 0.50], [0.1, 0.3]).pvalue)  # of agents
+    assert diff["ks_p"] is None
+    assert (diff["pairs"], diff["paired_p"]) == (0, None)  # no seeds in common
     assert diff["t_p_holm"] == pytest.approx(min(1, 2 * diff["t_p"]))  # two comparisons: this has the least p
     assert (raw["agents"], raw["better"], raw["rate"], raw["better_mean"]) == (1, 0, 0.0, None)
+
+
+def test_agents_are_held_against_the_random_policy_of_their_seeds(written_trials: Any) -> None:
+    seeds = [seed for _ in range(4) for seed in (0, 1)]
+    runs = [("policy=random", 0.1), ("policy=random", 0.4)]
+    runs += [*learned(DIFF, 0, 0.2, 0.5), *learned(DIFF, 1, 0.1, 0.6), *learned(DIFF, 2, 0.5, 0.6)]  # .1, .1, .3 more
+    found = convergence(written_trials(runs).with_columns(seed=pl.Series(seeds))).row(0, named=True)
+    assert (found["pairs"], found["agents"], found["rate"]) == (3, 3, 1.0)
+    assert found["paired_p"] == pytest.approx(stats.ttest_1samp([0.1, 0.1, 0.3], 0).pvalue)
+    assert found["sign_p"] == pytest.approx(2 / 8)
 
 
 def test_agents_by_hand(written_trials: Any) -> None:

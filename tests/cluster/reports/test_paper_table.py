@@ -203,7 +203,7 @@ def test_marks_are_against_the_experiments_baseline(written_trials: Any) -> None
     paper = SIR | {"measures": {"MRR@100": "AP@100"}, "methods": {"V3": "objective=sir_v3", "V4": "objective=sir_v4"}}
     html = "".join(beside(Published.model_validate(paper), trials, summary, convergence(trials)))
     assert "say what differs from bm25 · uniform · objective=sir_v0" in html
-    assert [row[2] for row in cells(html)[2:5]] == [".4020 ± .0016 *†", ".4021 ± .0016 *†", ".2020 ± .0016"]
+    assert [row[2] for row in cells(html)[2:5]] == [".4020 ± .0016 ‡†", ".4021 ± .0016 ‡†", ".2020 ± .0016"]
 
 
 def test_a_baseline_that_was_left_out_is_none(written_trials: Any) -> None:

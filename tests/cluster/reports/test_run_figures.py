@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 
 from cluster.reports.canvas import COLOURS, INK, looks, png, svg
 from cluster.reports.hyperparameters import hyperparameters
-from cluster.reports.query_differences import differences, histogram
 from cluster.reports.run_figures import curves, density, runs
 from cluster.reports.summary import summarise
 
@@ -89,49 +88,6 @@ def test_hyperparameters_on_their_scales(made_up_study: Any) -> None:
 def test_nothing_swept_has_no_figure(made_up_study: Any) -> None:
     assert hyperparameters(made_up_study()[0], MEASURE) is None
     assert hyperparameters(made_up_study(swept=[("rate", ["1e-3"])])[0], MEASURE) is None
-
-
-def test_differences_by_hand() -> None:
-    trials = pl.DataFrame(
-        {
-            "run": ["a0", "a1", "b0"],
-            "seed": [0, 1, 0],
-            "selector": ["uniform", "uniform", "top"],
-            "swept": [[], [], []],
-            "bm25:RR": [0.7, 0.6, 0.5],
-        }
-    ).with_columns(
-        ranker=pl.lit("ff"),
-        policy=pl.lit("fixed"),
-        function=pl.lit("bm25"),
-        objective=pl.lit("softmax"),
-        status=pl.lit("done"),
-        collection=pl.lit("c"),
-        fingerprint=pl.lit("f"),
-    )
-    queries = pl.DataFrame(
-        {
-            "run": ["a0", "a0", "a0", "a1", "a1", "a1", "b0", "b0", "b0", "b0"],
-            "query": ["1", "2", "3", "1", "2", "3", "1", "2", "3", "4"],
-            "origin": "bm25",
-            "RR": [1.0, 0.5, 0.2, 0.5, 0.5, 0.2, 0.25, 0.5, 0.6, 1.0],
-        }
-    )
-    found = differences(trials, queries, summarise(trials), "RR").row(0, named=True)
-    assert (found["first"], found["second"]) == ("bm25 · uniform", "bm25 · top")
-    assert found["differences"] == pytest.approx([0.5, 0.0, -0.4])
-    assert (found["wins"], found["ties"], found["losses"]) == (1, 1, 1)
-    assert found["difference"] == pytest.approx(0.1 / 3)
-    assert found["p"] == pytest.approx(found["p_holm"])
-
-
-def test_no_differences_without_two_methods_or_queries(made_up_study: Any) -> None:
-    trials, queries = made_up_study(methods=[("fixed", "bm25", "uniform", 0.3)])
-    compared = differences(trials, queries, summarise(trials), MEASURE)
-    assert compared.is_empty()
-    assert histogram(compared, MEASURE) is None
-    trials, _ = made_up_study()
-    assert differences(trials, pl.DataFrame(), summarise(trials), MEASURE).is_empty()
 
 
 def test_same_figure_same_bytes(made_up_study: Any) -> None:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from scipy import stats
 
-from cluster.output.methods import BM25, with_methods
-from cluster.reports.comparison import Runs, best_baselines, compare
+from cluster.output.methods import BM25, with_factors, with_methods
 from cluster.reports.summary import summarise
 from cluster.reports.terminal_table import figure, table
 
@@ -79,11 +78,42 @@ def test_holm_counts_the_two_best_as_one_comparison(made_up_study: Any) -> None:
 def test_marks_follow_the_adjusted_p(made_up_study: Any) -> None:
     summary = summarise(made_up_study(seeds=6)[0])
     for found in summary.filter(pl.col("ranker") != "bm25").iter_rows(named=True):
-        assert ("*" in found["marks"]) == (found["t_p_holm"] < 0.05)
-        assert ("†" in found["marks"]) == (found["ks_p_holm"] < 0.05)
-    assert row(summary, "random · uniform")["marks"] == "*†"
+        for mark, test in (("*", "paired"), ("‡", "t"), ("†", "ks")):
+            assert (mark in found["marks"]) == (found[f"{test}_p_holm"] < 0.05)
+    assert row(summary, "random · uniform")["marks"] == "*‡†"
     # With three runs no Kolmogorov-Smirnov test can find anything.
     assert not summarise(made_up_study(seeds=3)[0])["marks"].str.contains("†").any()
+
+
+def test_runs_are_paired_by_their_seed(made_up_study: Any) -> None:
+    trials, _ = made_up_study(seeds=4)
+    summary = summarise(trials)
+    found = row(summary, "bm25 · dynamic")
+    values, best = of(trials, "fixed", "bm25", "dynamic"), of(trials, "fixed", "bm25", "uniform")
+    assert found["pairs"] == 4
+    assert found["paired_p"] == pytest.approx(stats.ttest_rel(values, best).pvalue)
+    assert found["paired_p"] != pytest.approx(found["t_p"])
+    others = pl.when(pl.col("selector") == "dynamic").then(pl.col("seed") + 2).otherwise("seed")
+    assert row(summarise(trials.with_columns(seed=others)), "bm25 · dynamic")["pairs"] == 2
+
+
+def test_diverged_runs_are_counted_and_left_out_beside(made_up_study: Any) -> None:
+    trials, _ = made_up_study(failed=1)
+    lost = (pl.col("selector") == "dynamic") & (pl.col("seed") < 2)
+    found = row(summarise(trials.with_columns(diverged=lost)), "bm25 · dynamic")
+    values = of(trials, "fixed", "bm25", "dynamic")
+    assert (found["runs"], found["failed"], found["diverged"]) == (4, 0, 2)
+    assert found["mean"] == pytest.approx(values.mean())
+    assert found["trained_mean"] == pytest.approx(values[2:].mean())
+    assert found["trained_std"] == pytest.approx(values[2:].std(ddof=1))
+    hurt = row(summarise(trials), "random · uniform")
+    known = of(trials, "fixed", "random", "uniform")
+    assert (hurt["runs"], hurt["failed"], hurt["diverged"]) == (3, 1, 0)
+    assert hurt["trained_mean"] == hurt["mean"] == pytest.approx(known.mean())
+    assert hurt["all_mean"] == pytest.approx(known.sum() / 4)
+    assert hurt["all_std"] == pytest.approx(np.std([*known, 0], ddof=1))
+    none = row(summarise(trials.with_columns(diverged=pl.lit(True))), "random · uniform")
+    assert (none["diverged"], none["trained_mean"], none["trained_std"]) == (3, None, None)
 
 
 def test_bm25s_own_order_is_one_value(made_up_study: Any) -> None:
@@ -126,13 +156,17 @@ def test_other_methods_do_not_move_an_interval(made_up_study: Any) -> None:
     assert row(summarise(trials), "bm25 · dynamic")["ci_low"] == row(summarise(fewer), "bm25 · dynamic")["ci_low"]
 
 
-def test_swept_names_make_methods_and_numbers_are_pooled(made_up_study: Any) -> None:
+def test_swept_names_and_few_numbers_make_methods(made_up_study: Any) -> None:
     swept = [("training.rate", ["1e-3", "0.01"]), ("objective", ["softmax", "hinge"])]
-    summary = summarise(made_up_study(swept=swept)[0])
-    assert summary.columns[5:7] == ["objective", "method"]
-    assert "training.rate" not in summary.columns
-    assert row(summary, "bm25 · uniform · objective=hinge")["runs"] == 2
+    trials = made_up_study(swept=swept)[0]
+    summary = summarise(trials)
+    assert summary.columns[5:8] == ["objective", "training.rate", "method"]
+    assert row(summary, "bm25 · uniform · objective=hinge · training.rate=0.01")["runs"] == 2
     assert set(summary["objective"]) == {"softmax", "hinge", "-"}
+    pooled = summarise(with_factors(trials, ["objective"]))
+    assert "training.rate" not in pooled.columns
+    assert row(pooled, "bm25 · uniform · objective=hinge")["runs"] == 2
+    assert row(summarise(with_factors(trials, [])), "bm25 · uniform")["runs"] == 4
 
 
 def test_a_swept_key_never_hides_a_column(made_up_study: Any) -> None:
@@ -196,19 +230,6 @@ def test_a_baseline_of_one_ranker(made_up_study: Any) -> None:
     compared = summary.filter(pl.col("baseline").is_not_null())
     assert set(compared["ranker"]) == {"feed_forward"}
     assert "bm25 · uniform" not in set(compared["method"])
-
-
-def test_comparison_by_hand() -> None:
-    def runs(name: str, policy: str, values: list[float]) -> Runs:
-        return Runs({"method": name, "policy": policy}, np.array(values), 0)
-
-    a, b = runs("a", "fixed", [1.0, 2.0, 3.0]), runs("b", "learned", [4.0, 5.0, 6.0])
-    assert best_baselines([a, b]) == {"b": a}
-    tests = compare([a, b], best_baselines([a, b]))
-    assert tests["b"] == pytest.approx(
-        {"difference": 3, "t_p": 0.021312, "t_p_holm": 0.021312, "ks_p": 0.1, "ks_p_holm": 0.1, "effect": 3},
-        abs=1e-6,
-    )
 
 
 def test_summary_survives_csv(made_up_study: Any) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from cluster.output.storage import Storage
 from cluster.plan.sweep import plan, points
-from cluster.reports.finalize import check_baseline
+from cluster.reports.finalize import check_comparison
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import Progress
 from cluster.runs.outcome import Outcome, mean_best, read_outcome
@@ -58,7 +58,7 @@ def test_a_baseline_is_checked_before_anything_runs(base: list[str]) -> None:
     runs = [run for point in points([], [], [*base, "selector=uniform,top"]) for run in plan(point, [], [0])]
     collection = Artifacts().collection(runs[0].config)
     collections = {run.name: collection for run in runs}
-    check_baseline(None, runs, collections)
-    check_baseline("selector=top", runs, collections)
+    check_comparison(None, None, runs, collections)
+    check_comparison("selector=top", None, runs, collections)
     with pytest.raises(BadInput, match="selector=uniform"):
-        check_baseline("selector=dynamic", runs, collections)
+        check_comparison("selector=dynamic", None, runs, collections)

@@ -14,6 +14,7 @@ from ranking.evaluation.significance import (
     holm,
     kolmogorov_smirnov,
     paired_t_test,
+    sign_test,
     t_test,
 )
 
@@ -37,6 +38,14 @@ def test_t_by_hand() -> None:
 def test_paired_t_by_hand() -> None:
     # Differences 1, 2, 3: t = 2 / (1/sqrt 3) = 3.464 with 2 degrees: p = 1 - t/sqrt(t² + 2).
     assert paired_t_test([2.0, 4.0, 6.0], [1.0, 2.0, 3.0]) == pytest.approx(1 - np.sqrt(12 / 14))
+
+
+def test_sign_by_hand() -> None:
+    # Of four pairs three are won and one is lost: 1 - P(two of each) = 1 - 6/16.
+    assert sign_test([1, 2, 3, 4, 9], [0, 1, 2, 5, 9]) == pytest.approx(10 / 16)
+    assert sign_test([1, 2, 3, 4, 5], [0, 0, 0, 0, 0]) == pytest.approx(2 / 32)
+    assert sign_test([0] * 6, [1] * 6) == pytest.approx(2 / 64)
+    assert np.isnan(sign_test([1, 2, 3], [1, 2, 4]))  # one pair differs
 
 
 def test_kolmogorov_smirnov_by_hand() -> None:
@@ -69,7 +78,7 @@ def test_holm_keeps_the_order_and_only_raises(p: list[float]) -> None:
     assert all(np.diff(adjusted[order]) >= 0)
 
 
-@pytest.mark.parametrize("test", [*TESTS, paired_t_test])
+@pytest.mark.parametrize("test", [*TESTS, paired_t_test, sign_test])
 def test_one_value_gives_nan(test: Callable[..., float]) -> None:
     assert np.isnan(test([0.1], [0.2]))
     assert np.isnan(test([], []))

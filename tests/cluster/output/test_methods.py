@@ -1,0 +1,73 @@
+"""Which keys tell methods apart; how methods are named is tested in `tests/cluster/reports/test_summary.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from cluster.output.methods import factors, measurements, with_factors
+from ranking.errors import BadInput
+
+
+def study(swept: dict[str, list[str]], drawn: tuple[str, ...] = ()) -> pl.DataFrame:
+    """As many runs as the longest list has values."""
+    count = max(map(len, swept.values()), default=1)
+    rows: list[dict[str, Any]] = [
+        {
+            "run": str(number),
+            "ranker": "ff",
+            "policy": "fixed",
+            "function": "bm25",
+            "selector": "top",
+            "objective": "softmax",
+            "collection": "c",
+            "fingerprint": "f",
+            "seed": 0,
+            "status": "done",
+            "bm25:RR": 0.1 * number,
+            "swept": [{"key": key, "value": values[number % len(values)]} for key, values in swept.items()],
+            "drawn": list(drawn),
+        }
+        for number in range(count)
+    ]
+    pairs = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
+    return pl.DataFrame(rows, schema_overrides={"swept": pairs, "drawn": pl.List(pl.String)})
+
+
+def test_names_and_few_numbers_are_factors() -> None:
+    eight, nine = list("12345678"), list("123456789")
+    assert factors(study({"training.patience": eight, "width": nine, "pooling": ["max", "mean"]})) == [
+        *("pooling", "training.patience"),
+    ]
+    assert factors(study({"pooling": [f"kind{number}" for number in nine]})) == ["pooling"]
+
+
+def test_draws_agents_collections_and_checkpoints_are_none() -> None:
+    kept = {"policy.agent": ["0", "1"], "selector.agent": ["0", "1"], "collection.fold": ["1", "2"]}
+    assert factors(study({**kept, "ranker.checkpoint": ["1", "2"]})) == []
+    assert factors(study({"rate": ["0.1", "0.2"]}, drawn=("rate",))) == []
+    assert factors(study({"rate": ["0.1", "0.2"]}).drop("drawn")) == ["rate"]
+
+
+def test_the_user_names_the_factors() -> None:
+    trials = study({"rate": list("123456789"), "width": ["1", "2"]}, drawn=("rate",))
+    assert factors(with_factors(trials, ["rate"])) == ["rate"]
+    assert factors(with_factors(trials, [])) == []
+    assert factors(with_factors(with_factors(trials, []), None)) == ["width"]
+    assert measurements(with_factors(trials, ["rate"]))["method"].n_unique() == 9
+    with pytest.raises(BadInput, match=r"'depth' is not swept.*rate, width"):
+        with_factors(trials, ["depth"])
+    with pytest.raises(BadInput, match="sweeps methods and seeds alone"):
+        with_factors(study({}), ["depth"])
+
+
+def test_what_repeats_a_method_is_said_of_its_runs() -> None:
+    trials = study({"policy.agent": ["3", "4"], "rate": ["0.1", "0.2"], "width": ["1", "2"]}, drawn=("rate",))
+    found = measurements(trials).select("method", "agent", "settings").rows()
+    assert found == [
+        ("bm25 · top · width=1", "3", [{"key": "rate", "value": "0.1"}]),
+        ("bm25 · top · width=2", "4", [{"key": "rate", "value": "0.2"}]),
+    ]
+    assert measurements(study({})).select("agent", "settings", "diverged").rows() == [("-", [], False)]
