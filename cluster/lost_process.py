@@ -6,6 +6,8 @@ from ray import exceptions
 
 MAX_FAILURES_WITHOUT_PROGRESS = 5
 """Losses in a row that work survives without coming any further: after that it is itself to blame."""
+LOW_MEMORY = ("node running low on memory", "OutOfMemoryError")
+"""Ray's words."""
 LOST = (
     exceptions.RayActorError,
     exceptions.WorkerCrashedError,
@@ -23,3 +25,15 @@ def is_loss(error: BaseException) -> bool:
     while isinstance(error, exceptions.RayTaskError) and isinstance(error.cause, BaseException):
         error = error.cause
     return isinstance(error, LOST)
+
+
+def killed_for_memory(error: BaseException) -> bool:
+    """Whether Ray's memory monitor has ended a process.
+
+    Where that met the start of the process, the error is like those of any other end, and says so in its text alone.
+    """
+    while isinstance(error, exceptions.RayTaskError) and isinstance(error.cause, BaseException):
+        error = error.cause
+    if isinstance(error, exceptions.OutOfMemoryError):
+        return True
+    return isinstance(error, exceptions.RayActorError) and any(sign in str(error) for sign in LOW_MEMORY)

@@ -65,6 +65,7 @@ class Resources(Shape):
 
     cpu: Count
     gpu: Annotated[float, Field(ge=0)]
+    memory: Annotated[float, Field(gt=0)] | None
     workers: Count
     least: Count | None
     placement: Literal["pack", "spread"]

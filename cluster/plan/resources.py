@@ -7,6 +7,7 @@ from typing import Any
 
 from ranking.errors import BadInput
 
+GB = 1e9
 WAITING = float(1 << 28)
 """Bytes that a trial's own process is counted with while its workers train."""
 
@@ -28,7 +29,8 @@ def bundle(asked: Mapping[str, Any]) -> dict[str, float]:
     Args:
         asked: `resources` of the run.
     """
-    return {"CPU": asked["cpu"], "GPU": asked["gpu"], **(asked["custom"] or {})}
+    memory = {"memory": asked["memory"] * GB} if asked["memory"] else {}
+    return {"CPU": asked["cpu"], "GPU": asked["gpu"], **memory, **(asked["custom"] or {})}
 
 
 def own_bundle(asked: Mapping[str, Any]) -> dict[str, float]:
@@ -63,7 +65,8 @@ def check_demand(asked: Mapping[str, Any], there: Mapping[str, float]) -> None:
     for name, wanted in demand(asked).items():
         if wanted > there.get(name, 0):
             remedy = None if asked["workers"] == 1 else "choose fewer resources.workers"
-            what = f"a run asks for {wanted:g} and this machine has {there.get(name, 0):g}"
+            unit = GB if name == "memory" else 1
+            what = f"a run asks for {wanted / unit:g} and this machine has {there.get(name, 0) / unit:g}"
             where = f"custom.{name}" if name in (asked["custom"] or {}) else name.lower()
             raise BadInput(what, f"resources.{where}", remedy)
 

@@ -133,7 +133,7 @@ def learn_agents(
         trials.append(run | {"overrides": shlex.join(request.overrides)})
     measure = next(iter(requests.values())).config["validation"]["measure"]
     with LiveTable(console, len(requests), 0, measure, "episode") as live:
-        body = trial_body("StudyAgent", _learn, _resources, shared=shared)
+        body = trial_body("StudyAgent", _learn, _resources, options["retries"], shared=shared)
         errors = run_trials(body, KnownRuns(trials), storage, options, live, tracking)
     if errors:
         name, error = next(iter(errors.items()))

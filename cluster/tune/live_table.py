@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ray.tune import Callback
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn
@@ -15,6 +15,7 @@ from rich.text import Text
 
 SHOWN = 8
 """Running trials that are shown at once."""
+PROGRESS = ("epoch", "max_epochs", "validation")
 
 
 @dataclass
@@ -27,7 +28,7 @@ class Watched:
     curve: list[float] = field(default_factory=list)
 
 
-class LiveTable(Callback):
+class LiveTable:
     """Progress, best and worst so far, and the time left. Quiet where the console is not a terminal.
 
     Args:
@@ -53,10 +54,6 @@ class LiveTable(Callback):
         )
         self._task = self._bar.add_task("", total=total, completed=done)
         self._live = Live(get_renderable=self.render, console=console, refresh_per_second=2, transient=True)
-
-    def __reduce__(self) -> tuple[type[Callback], tuple[()]]:
-        # Tune pickles its callbacks to restore an experiment; a screen is not part of one.
-        return (Callback, ())
 
     def __enter__(self) -> LiveTable:
         if self.console.is_terminal:
@@ -105,29 +102,25 @@ class LiveTable(Callback):
         waiting = max(self.total - self.done - running, 0)
         return {"waiting": waiting, "running": running, "done": ended, "failed": self.failed}
 
-    # What Tune tells.
+    def start(self, name: str) -> None:
+        """A run starts, for the first time or again."""
+        self.running[name] = Watched()
 
-    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        self.retried += trial.config["run"]["name"] in self.running
-        self.running[trial.config["run"]["name"]] = Watched()
+    def progress(self, name: str, report: Mapping[str, Any]) -> None:
+        """A run has come so far: `epoch`, `max_epochs` and `validation`."""
+        watched = self.running.setdefault(name, Watched())
+        watched.epoch, watched.max_epochs, watched.validation = (report[key] for key in PROGRESS)
+        watched.curve.append(watched.validation)
 
-    def on_trial_result(
-        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
-    ) -> None:
-        watched = self.running.setdefault(trial.config["run"]["name"], Watched())
-        if "epoch" in result:
-            watched.epoch, watched.max_epochs = result["epoch"], result["max_epochs"]
-            watched.validation = result["validation"]
-            watched.curve.append(result["validation"])
-
-    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        name = trial.config["run"]["name"]
+    def end(self, name: str, best: float) -> None:
+        """A run has its result."""
         self.running.pop(name, None)
-        self.finished[name] = (trial.last_result or {}).get("best", 0.0)
+        self.finished[name] = best
         self.done += 1
 
-    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        self.running.pop(trial.config["run"]["name"], None)
+    def fail(self, name: str) -> None:
+        """A run has failed for good."""
+        self.running.pop(name, None)
         self.failed += 1
         self.done += 1
 

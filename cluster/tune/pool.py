@@ -77,7 +77,7 @@ def run_on_tune(
         raise BadInput(f"a method asks for {cpu} cores, and this machine has fewer", "cpu")
     used = {trial.pool for trial in trials}
     shared = {name: ray.put(pool) for name, pool in pools.items() if name in used}
-    body = trial_body("PoolRun", trainable, {"cpu": cpu}, shared=shared, storage=study.storage)
+    body = trial_body("PoolRun", trainable, {"cpu": cpu}, study.config["retries"], shared=shared, storage=study.storage)
     runs = KnownRuns([vars(trial) | {"parameters": {"pool": trial.pool, "method": trial.label}} for trial in trials])
     with LiveTable(console, len(trials) + ready, ready, "area", "seed") as table:
         return run_trials(body, runs, study.storage, study.config, table, tracking)

@@ -6,40 +6,43 @@ import itertools
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ray import tune
-from ray.tune import FailureConfig, RunConfig, TuneConfig
+from ray.tune import Callback, FailureConfig, RunConfig, TuneConfig
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.trainable.function_trainable import wrap_function
 
-from cluster.output.storage import FULL, Storage, Unwritable, unwritable
+from cluster.output.storage import FULL, Storage, unwritable
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.telemetry.training_metrics import study_of
+from cluster.tune.attempts import attempt
+from cluster.tune.callback import StopUnwritable, TrialCallback
 from cluster.tune.capacity import Capacity, CapacityLimiter
 from cluster.tune.failures import FaultTolerantScheduler
 from cluster.tune.live_table import LiveTable
-from cluster.tune.oom_backoff import Failures, Pressure, UnendedRuns, causes, killed_for_memory
-from cluster.tune.tracked_trials import TrackedTrials
-from cluster.tune.trial_log import TrialLog
-from cluster.tune.trial_states import TrialStates
 
 _NUMBERS = itertools.count()
 PENDING = "200"
 """Trials that wait for room at once: what an autoscaler sees. Tune itself would let a searcher's wait one by one."""
 
 
-def trial_body(name: str, body: Callable[..., None], resources: Any, **shared: Any) -> Any:
+def trial_body(name: str, body: Callable[..., None], resources: Any, retries: int, **shared: Any) -> Any:
     """What a trial does, as an actor that people recognise by its name in Ray's dashboard.
 
     Args:
         name: of the actor's class, where Tune's own is `ImplicitFunc` for all.
         body: takes the trial's configuration, and what is shared.
         resources: of a trial, or what tells them by its configuration.
+        retries: of a trial that raises an error.
         shared: by all trials.
     """
-    made = wrap_function(tune.with_resources(tune.with_parameters(body, **shared), resources), name)
+
+    def trial(config: dict[str, Any], **shared: Any) -> None:
+        attempt(lambda: body(config, **shared), retries, tune.report)
+
+    made = wrap_function(tune.with_resources(tune.with_parameters(trial, **shared), resources), name)
     made.__name__ = made.__qualname__ = name
     return made
 
@@ -56,7 +59,7 @@ def run_trials(
     """Run trials until each has ended.
 
     Args:
-        trainable: what a trial does, with its resources.
+        trainable: `trial_body`.
         search: proposes trials; each has `run`, a mapping with a `name`.
         storage: the study's folder, in which Tune keeps its own.
         options: `concurrent` and `retries` of the study.
@@ -66,6 +69,9 @@ def run_trials(
 
     Returns:
         The error of each trial that failed for good, by its name.
+
+    Raises:
+        Unwritable: where the output can't be written: nothing further could be kept.
     """
     # Tune's own files of each result (CSV, JSON) cost more than a short epoch, and ours say more; its
     # handler of Ctrl-C would end the process instead of letting us say how to go on.
@@ -73,49 +79,12 @@ def run_trials(
     os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", PENDING)
-    os.environ["TUNE_PRINT_ALL_TRIAL_ERRORS"] = (
-        "0"  # bad input has no traceback; `RetryableTrial` logs those of the others
-    )
+    os.environ["TUNE_DISABLE_STRICT_METRIC_CHECKING"] = "1"  # one that failed has no `best`
+    os.environ["TUNE_PRINT_ALL_TRIAL_ERRORS"] = "0"  # the callback and `RetryableTrial` log them
     # Its own state, which we never go on from: where that can't be written, neither can ours, and that is said.
     logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
-    runs = UnendedRuns(search)
-    pressure = Pressure(runs, options, table, tracking.events if tracking else None)
-    while True:
-        try:
-            limited = options | {"concurrent": pressure.limit}
-            _round(trainable, runs, storage, limited, table, tracking, capacity, pressure)
-            return pressure.errors
-        except Exception as error:
-            found = list(causes(error))
-            _refuse_unwritable(found, storage)
-            if not any(map(killed_for_memory, found)):
-                raise
-        pressure.relieve()
-
-
-def _refuse_unwritable(errors: Sequence[BaseException], storage: Storage) -> None:
-    """A disk that is full is the user's to mend, whether a trial has met it or Tune with its own files."""
-    for error in errors:
-        if isinstance(error, Unwritable):
-            raise error from None
-        if isinstance(error, OSError) and error.errno in FULL:
-            raise unwritable(error, error.filename or storage.place, "choose another out=") from None
-
-
-def _round(
-    trainable: Any,
-    search: Searcher,
-    storage: Storage,
-    options: dict[str, Any],
-    table: LiveTable,
-    tracking: Tracking | None,
-    capacity: Capacity,
-    pressure: Pressure,
-) -> None:
-    """Run trials until each has ended, or memory is short."""
-    callbacks = [table, TrialStates(table, study_of(storage.place)), Failures(pressure.errors)]
-    if tracking is not None:
-        callbacks += [TrialLog(tracking.events, table.unit), TrackedTrials(tracking)]
+    told = TrialCallback(table, study_of(storage.place), tracking)
+    callbacks: list[Callback] = [told]
     limiter = ConcurrencyLimiter(search, options["concurrent"] or sys.maxsize)
     if not options["concurrent"]:
         callbacks.append(CapacityLimiter(limiter, capacity))
@@ -135,7 +104,23 @@ def _round(
             storage_path=storage.path("").rstrip("/") if storage.local else storage.place,
             failure_config=FailureConfig(max_failures=options["retries"]),
             callbacks=callbacks,
+            stop=StopUnwritable(told),
             verbose=0,
         ),
     )
-    tuner.fit()
+    try:
+        tuner.fit()
+    except Exception as error:
+        _refuse_full_disk(error, storage)
+        raise
+    if told.unwritable is not None:
+        raise told.unwritable
+    return told.errors
+
+
+def _refuse_full_disk(error: BaseException | None, storage: Storage) -> None:
+    """A disk that is full is the user's to mend, also where Tune meets it with its own files."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise unwritable(error, error.filename or storage.place, "choose another out=") from None
+        error = error.__cause__ or error.__context__

@@ -123,7 +123,9 @@ def run_on_tune(
     errors: dict[str, str] = {}
     with LiveTable(console, total, ready, measure) as table:
         for search in batches:
-            body = trial_body("StudyRun", trainable, _resources, shared=shared, storage=study.storage)
+            body = trial_body(
+                "StudyRun", trainable, _resources, study.options["retries"], shared=shared, storage=study.storage
+            )
             errors |= run_trials(body, search, study.storage, study.options, table, tracking, capacity)
     return errors
 

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 
 import cluster.output.lock
 from cluster.object_store import bytes_of, check_store, largest_and_all, wanted_store
@@ -403,49 +402,3 @@ def test_a_local_ray_makes_room_if_there_is_memory(monkeypatch: pytest.MonkeyPat
     assert wanted_store(0) is wanted_store(200) is None  # what Ray takes by itself is enough
     assert wanted_store(400) == 500
     assert wanted_store(500) is None  # there is no room: `check_store` says so
-
-
-def killing(trial: dict[str, Any], place: str, room: int) -> None:
-    """A trial that is killed as by the memory monitor while more than `room` run."""
-    import ray
-    from ray import tune
-
-    mine = Path(place) / trial["run"]["name"]
-    mine.touch()
-    try:
-        for epoch in (1, 2, 3):
-            time.sleep(0.3)
-            if len(os.listdir(place)) > room:
-                raise ray.exceptions.OutOfMemoryError("the node running low on memory")
-            tune.report({"epoch": epoch, "max_epochs": 3, "validation": 0.0, "best": 0.0})
-    finally:
-        mine.unlink()
-
-
-@pytest.mark.parametrize(("room", "count"), [(1, 2), (0, 1)])
-def test_trials_killed_for_memory_run_again_fewer_at_a_time(
-    ray_session: None, tmp_path: Path, room: int, count: int
-) -> None:
-    from ray import tune
-
-    from cluster.tune.known_runs import KnownRuns
-    from cluster.tune.live_table import LiveTable
-    from cluster.tune.runner import run_trials
-
-    (tmp_path / "running").mkdir()
-    console = Console(record=True, width=200)
-    runs = KnownRuns([{"name": f"run{number}"} for number in range(count)])
-    given = tune.with_parameters(killing, place=str(tmp_path / "running"), room=room)
-    options = {"concurrent": count, "retries": 0}
-    with LiveTable(console, count, 0, "x") as table:
-        body = tune.with_resources(given, {"cpu": 1})
-        errors = run_trials(body, runs, Storage(str(tmp_path / "out")), options, table)
-    said = console.export_text()
-    if room:
-        assert "memory is short with 2 trials at once; from now on 1 at a time" in said
-        assert not errors
-        assert table.states == {"waiting": 0, "running": 0, "done": 2, "failed": 0}
-        assert table.retried == 2
-    else:  # alone, and killed all the same
-        assert "killed by Ray's memory monitor although it ran alone" in errors["run0"]
-        assert table.states == {"waiting": 0, "running": 0, "done": 0, "failed": 1}

@@ -34,16 +34,14 @@ def test_losses_and_what_was_repeated() -> None:
     ]
 
 
-def test_of_a_learning_and_of_memory() -> None:
+def test_of_a_learning() -> None:
     events = [
         {"event": "lost", "says": "RankerHost was lost at episode 8; going on from the last state"},
         {"event": "episodes lost", "count": 2},
-        {"event": "memory short", "line": "fewer at a time"},
     ]
     assert failure_summary(events) == [
         "RankerHost was lost at episode 8; going on from the last state.",
         "2 episodes were cut short with the host of their ranker, and left out.",
-        "fewer at a time",
     ]
 
 

@@ -181,8 +181,8 @@ def test_what_was_done_before_an_interrupt_is_not_counted_again_and_stages_are(t
 
 
 def test_a_study_tells_its_trials_by_state(base: list[str], ray_session: None, told: Told, tmp_path: Path) -> None:
+    from cluster.tune.callback import TrialCallback
     from cluster.tune.live_table import LiveTable
-    from cluster.tune.trial_states import TrialStates
 
     given = ["policy=fixed", "function=bm25", "selector=uniform", "seeds=2"]
     assert command("study", *base, *given, f"out={tmp_path / 'states'}") == 0
@@ -191,7 +191,7 @@ def test_a_study_tells_its_trials_by_state(base: list[str], ray_session: None, t
     assert {tags["state"]: value for tags, value in states} == {"waiting": 0, "running": 0, "done": 2, "failed": 0}
     table = LiveTable(Console(file=io.StringIO()), total=5, done=1, measure="AP")
     table.retried = 2
-    metrics = TrialStates(table, "s", every=1e9)
+    metrics = TrialCallback(table, "s", every=1e9)
     told.clear()
     for step in range(100):
         metrics.on_step_end(step, [])

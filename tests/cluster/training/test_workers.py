@@ -112,7 +112,15 @@ def test_options_of_workers_that_make_no_sense() -> None:
         check_workers(ASKED | {"workers": 3, "least": 4})
 
 
-ASKED = {"cpu": 2, "gpu": 0.5, "workers": 1, "least": None, "placement": "pack", "custom": None}
+ASKED = {
+    "cpu": 2,
+    "gpu": 0.5,
+    "memory": None,
+    "workers": 1,
+    "least": None,
+    "placement": "pack",
+    "custom": None,
+}
 
 
 def test_what_runs_take() -> None:
@@ -130,3 +138,6 @@ def test_what_runs_take() -> None:
         check_demand(four, {"CPU": 7, "GPU": 2})
     with pytest.raises(BadInput, match=r"resources.gpu: a run asks for 0.5 and this machine has 0$"):
         check_demand(ASKED, {"CPU": 7})
+    assert own_bundle(ASKED | {"memory": 1.5}) == {"CPU": 2, "GPU": 0.5, "memory": 1.5e9}
+    with pytest.raises(BadInput, match=r"resources.memory: a run asks for 6 and this machine has 4; choose fewer"):
+        check_demand(four | {"memory": 1.5}, {"CPU": 8, "GPU": 2, "memory": 4e9})

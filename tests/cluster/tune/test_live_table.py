@@ -2,17 +2,12 @@ from __future__ import annotations
 
 import io
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from cluster.tune.live_table import LiveTable, span, spark
-
-
-def trial(name: str, best: float = 0.0) -> Any:
-    return SimpleNamespace(config={"run": {"name": name}}, last_result={"best": best})
 
 
 def told(epoch: int, validation: float) -> dict[str, Any]:
@@ -24,11 +19,11 @@ def test_a_frame_fits_and_says_what_matters(width: int) -> None:
     console = Console(file=io.StringIO(), width=width, force_terminal=False)
     table = LiveTable(console, total=5, done=1, measure="AP@100")
     for name in ("good", "bad", "diverged", "waiting"):
-        table.on_trial_start(0, [], trial(name))
+        table.start(name)
     for epoch, value in enumerate((0.1, 0.2, math.nan), 1):
-        table.on_trial_result(0, [], trial("diverged"), told(epoch, value))
-    table.on_trial_complete(0, [], trial("good", 0.5))
-    table.on_trial_complete(0, [], trial("bad", 0.25))
+        table.progress("diverged", told(epoch, value))
+    table.end("good", 0.5)
+    table.end("bad", 0.25)
     console.print(table.render())
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     lines = shown.splitlines()
@@ -39,13 +34,15 @@ def test_a_frame_fits_and_says_what_matters(width: int) -> None:
     assert "nan" not in next(line for line in lines if line.startswith("waiting"))
 
 
-def test_a_run_tried_again_and_one_that_failed_are_counted() -> None:
+def test_a_run_that_failed_is_counted() -> None:
     table = LiveTable(Console(file=io.StringIO()), total=2, done=0, measure="AP")
-    table.on_trial_start(0, [], trial("a"))
-    table.on_trial_start(0, [], trial("a"))
-    table.on_trial_error(0, [], trial("a"))
+    table.start("a")
+    table.retried += 1
+    table.start("a")
+    table.fail("a")
     assert "1 failed" in table.outlook()
     assert "1 tried again" in table.outlook()
+    assert table.states == {"waiting": 1, "running": 0, "done": 0, "failed": 1}
 
 
 def test_spans_and_sparks() -> None:

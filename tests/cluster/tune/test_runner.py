@@ -10,19 +10,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 from ray import cloudpickle, tune
+from ray.air.execution._internal import RayActorManager
+from ray.tune.execution import tune_controller
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from rich.console import Console
 
+from cluster import lost_process
 from cluster.config.compose import compose
-from cluster.output.storage import Storage
+from cluster.output.event_log import EventLog
+from cluster.output.storage import Storage, Unwritable
+from cluster.telemetry.tracking.tracking import tracked, trackers
 from cluster.tune import failures
 from cluster.tune.capacity import CapacityLimiter
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
-from cluster.tune.runner import run_trials
+from cluster.tune.runner import run_trials, trial_body
+from ranking.errors import BadInput
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+FULL = Unwritable("the disk is full", "out/x", "make room")
 
 
 def trial(config: dict[str, Any]) -> None:
@@ -33,14 +43,16 @@ def trial(config: dict[str, Any]) -> None:
     if tried < run["killed"]:
         os.kill(os.getpid(), signal.SIGKILL)
     if tried < run["killed"] + run["raises"]:
-        raise ValueError("by itself")
+        raise {"": ValueError("by itself"), "input": BadInput("is bad"), "full": FULL}[run.get("kind", "")]
     tune.report({"best": 1.0})
 
 
-def errors_of(folder: Path, runs: list[dict[str, Any]], retries: int) -> tuple[dict[str, str], LiveTable]:
+def errors_of(
+    folder: Path, runs: list[dict[str, Any]], retries: int, concurrent: int | None = None
+) -> tuple[dict[str, str], LiveTable]:
     runs = [run | {"folder": str(folder)} for run in runs]
-    body = tune.with_resources(trial, {"cpu": 0.1})
-    options = {"concurrent": None, "retries": retries}
+    body = trial_body("Trial", trial, {"cpu": 0.1}, retries)
+    options = {"concurrent": concurrent, "retries": retries}
     with LiveTable(Console(quiet=True), len(runs), 0, "AP@10") as table:
         return run_trials(body, KnownRuns(runs), Storage(str(folder / "out")), options, table), table
 
@@ -55,7 +67,81 @@ def test_only_errors_that_a_run_raises_count_against_its_retries(ray_session: No
     assert errors == {"failing": "ValueError: by itself"}
     assert len(list(tmp_path.glob("failing-*"))) == 2
     assert len(list(tmp_path.glob("both-*"))) == 4
-    assert (table.done, table.failed) == (3, 1)
+    assert (table.done, table.failed, table.retried) == (3, 1, 6)
+
+
+def test_bad_input_is_not_tried_again(ray_session: None, tmp_path: Path) -> None:
+    errors, table = errors_of(tmp_path, [{"name": "bad", "killed": 1, "raises": 9, "kind": "input"}], 3)
+    assert errors == {"bad": "is bad"}
+    assert len(list(tmp_path.glob("bad-*"))) == 2
+    assert table.retried == 1
+
+
+def test_what_cannot_be_written_ends_all_trials(ray_session: None, tmp_path: Path) -> None:
+    runs = [{"name": f"run{number}", "killed": 0, "raises": 9, "kind": "full"} for number in range(5)]
+    with pytest.raises(Unwritable, match=r"out/x: the disk is full; make room"):
+        errors_of(tmp_path, runs, 3, concurrent=1)
+    assert [file.name for file in tmp_path.glob("run*")] == ["run0-0"]
+
+
+def killed_for_memory(config: dict[str, Any]) -> None:
+    """Is killed as by the memory monitor as long as it runs on fewer than so many cores."""
+    run, taken = config["run"], ray.get_runtime_context().get_assigned_resources()["CPU"]
+    tune.report({"epoch": 1, "max_epochs": 2, "validation": 0.0, "best": 0.0})
+    with open(f"{run['folder']}/{run['name']}", "a") as file:
+        file.write(f"{taken:g} ")
+    if taken < run["wants"]:
+        raise ray.exceptions.OutOfMemoryError("Task was killed due to the node running low on memory.")
+
+
+def test_a_trial_killed_for_memory_takes_more_of_a_machine_and_leaves_the_others_alone(
+    ray_session: None, tmp_path: Path
+) -> None:
+    cores = int(ray.cluster_resources()["CPU"])
+    wants = {"light": 0, "heavy": 1, "fatal": cores + 1}
+    runs = [{"name": name, "wants": wanted, "folder": str(tmp_path)} for name, wanted in wants.items()]
+    storage, console = Storage(str(tmp_path / "out")), Console(quiet=True)
+    body = trial_body("Trial", killed_for_memory, {"cpu": 0.5}, 0)
+    with (
+        tracked(trackers({}), storage, console, "study", False) as tracking,
+        LiveTable(console, len(runs), 0, "AP") as table,
+    ):
+        errors = run_trials(body, KnownRuns(runs), storage, {"concurrent": None, "retries": 0}, table, tracking)
+    assert list(errors) == ["fatal"]
+    assert "killed by Ray's memory monitor although it had a machine for itself; give it" in errors["fatal"]
+    assert (tmp_path / "light").read_text() == "0.5 "
+    assert (tmp_path / "heavy").read_text() == "0.5 1 "
+    assert (tmp_path / "fatal").read_text().split()[-1] == f"{cores}"
+    lost = [event for event in EventLog.read(storage) if event["event"] == "run lost" and event["run"] == "heavy"]
+    assert [event["reason"] for event in lost] == ["killed by Ray's memory monitor"]
+
+
+def test_what_is_reserved_doubles_up_to_the_largest_machine_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    machines = [{"CPU": 4, "GPU": 2, "memory": 32e9}, {"CPU": 16, "memory": 64e9}, {"memory": 99e9}]
+    monkeypatch.setattr(ray, "nodes", lambda: [{"Alive": True, "Resources": each} for each in machines])
+
+    def larger(**own: float) -> dict[str, float] | None:
+        found = failures.more_of_a_machine(tune.PlacementGroupFactory([own, {"CPU": 1}], strategy="SPREAD"))
+        assert found is None or (found.bundles[1] == {"CPU": 1} and found.strategy == "SPREAD")
+        return found and found.bundles[0]
+
+    assert larger(CPU=3) == {"CPU": 6}
+    assert larger(CPU=12) == {"CPU": 16}
+    assert larger(CPU=16) is None
+    assert larger(CPU=1, GPU=0.75) == {"CPU": 2, "GPU": 1}
+    assert larger(CPU=1, memory=20e9) == {"CPU": 1, "memory": 40e9}
+    assert larger(CPU=1, GPU=1, memory=32e9) is None
+
+
+def test_a_kill_for_memory_is_a_loss_to_tune_whatever_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Exception] = []
+    monkeypatch.setattr(RayActorManager, "_actor_task_failed", lambda self, task, error: heard.append(error))
+    manager = object.__new__(failures.ActorManager)
+    for error in (ray.exceptions.OutOfMemoryError("full"), ray.exceptions.RayActorError(), ValueError("x")):
+        manager._actor_task_failed(None, error)
+    assert [type(error).__name__ for error in heard] == ["RayActorError", "RayActorError", "ValueError"]
+    assert [lost_process.killed_for_memory(error) for error in heard] == [True, False, False]
+    assert tune_controller.RayActorManager is failures.ActorManager
 
 
 def test_a_run_that_is_lost_again_and_again_is_given_up(
