@@ -21,6 +21,7 @@ from cluster.reports.finalize import check_comparison, report, write_tables
 from cluster.runs.agent_file import checkpoint_of, learner_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import check
+from cluster.runs.guarded import write_guarded
 from cluster.runs.results import finished
 from cluster.telemetry.tracking.tracking import Tracking, as_overrides
 from ranking.collections.collection import Collection
@@ -132,6 +133,7 @@ class StudyExperiment(Experiment):
         runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
         collections = {each.name: self.artifacts.collection(each.config) for each in runs}
         failed = write_tables(self.plan.storage, runs, collections, self._errors)
+        write_guarded(self.plan.storage, runs, self.artifacts)
         report(self.plan.storage, console, self.plan.options["baseline"], self.plan.options.get("factors"))
         return failed
 

@@ -26,6 +26,7 @@ from cluster.reports.finalize import write_tables
 from cluster.runs.agent_file import learner_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import Progress, check
+from cluster.runs.guarded import write_guarded
 from cluster.runs.outcome import Outcome, mean_best
 from cluster.runs.results import execute_run, runner
 from cluster.telemetry.tracking.tracker import Run
@@ -83,7 +84,7 @@ class TrainExperiment(Experiment):
         if self.storage is not None:
             _refuse_others(self.storage, planned)
         console.print(f"[bold]{planned.name}[/]")
-        artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
+        self.artifacts = artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
         self.collection = collection = artifacts.collection(planned.config)
         self.parts, self.keys = artifacts.parts(planned.config), artifacts.keys(planned.config)
         console.print(f"collection {collection.name} ({collection.fingerprint})")
@@ -148,6 +149,7 @@ class TrainExperiment(Experiment):
     def finalize(self, console: Console) -> int:
         if self.storage is not None:
             write_tables(self.storage, [self.planned], {self.planned.name: self.collection}, {})
+            write_guarded(self.storage, [self.planned], self.artifacts)
         console.print(_figures(self.planned, self.outcome))
         console.print(_sampling(self.outcome))
         if self.storage is not None:

@@ -255,6 +255,10 @@ def _measure(
     outcome.steps += staged.steps + training.step
     outcome.sampler += [{"fold": fold, **row} for row in staged.report()]
     outcome.traces.append(staged.sampler.traced())
+    for name, function in staged.sampler.functions.items():
+        record = function.guarded_documents()
+        if record is not None and len(record.documents):
+            outcome.guarded.append({"fold": fold, "function": name, **vars(record)})
     if config["weights"]:
         outcome.weights = kept_weights(training.ranker)
     queries, encoded = parts["base"].splits[fold].test, read_encoded(parts)

@@ -26,6 +26,8 @@ class Outcome:
         bm25: the same of BM25's own order of the same candidates.
         sampler: a row a fold, stage and function (`StagedTraining.report`).
         traces: a fold's `Sampler.traced`, of its last ranker.
+        guarded: what functions that rank while rankers train dropped as probable false negatives, one a fold and
+            function (`sampling.guard.GuardedDocuments`).
         clusters: how embeddings agree with categories (`ranking.evaluation.clusters`), a list of each figure by fold.
         embeddings: some test queries of the last fold (`queries`, int64) and their vectors (`vectors`, float32).
         weights: the ranker's best weights, of the last fold, where asked for: by name or, of a pretrained ranker, the
@@ -44,6 +46,7 @@ class Outcome:
     bm25: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
     sampler: list[dict[str, Any]] = field(default_factory=list)
     traces: list[dict[str, NDArray[Any]]] = field(default_factory=list)
+    guarded: list[dict[str, Any]] = field(default_factory=list)
     clusters: dict[str, list[float]] = field(default_factory=dict)
     embeddings: dict[str, NDArray[Any]] = field(default_factory=dict)
     weights: dict[str, Any] | None = None
