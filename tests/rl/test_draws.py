@@ -1,4 +1,4 @@
-"""Tests of `rl.draws`; `inverse_cdf` also in `test_learned_policy` and `test_document_actions`."""
+"""Tests of `rl.draws`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rl.draws import draw_action
+from rl.draws import draw_action, inverse_cdf
 
 
 def rows_of(choices: int) -> st.SearchStrategy[list[list[float]]]:
@@ -51,3 +51,32 @@ def test_picks_are_drawn_apart_and_their_chances_multiply(rows: list[list[float]
 def test_what_is_nearly_certain_is_drawn() -> None:
     for decision in range(20):
         assert draw_action(np.array([[0.0, 800.0, -800.0]], np.float32), 0, 0, decision)[0].tolist() == [1]
+
+
+@given(
+    st.lists(st.lists(st.floats(-30, 30), min_size=3, max_size=3), min_size=1, max_size=4),
+    st.lists(st.floats(0, 1, exclude_max=True), min_size=2, max_size=2),
+)
+def test_places_are_drawn_as_one_action_is(logits: list[list[float]], uniform: list[float]) -> None:
+    rows = np.array(logits)
+    places = inverse_cdf(rows, np.tile(uniform, (len(rows), 1)))
+    for row, own in zip(rows, places, strict=True):
+        for chance, place in zip(uniform, own, strict=True):
+            edges = np.cumsum(np.exp(row - row.max()) / np.exp(row - row.max()).sum())
+            if np.abs(edges - chance).min() > 1e-12:  # but for draws that rounding decides
+                assert place == np.searchsorted(edges, chance, side="right")
+
+
+@given(st.lists(st.floats(-20, 20), min_size=2, max_size=5), st.floats(0, 1, exclude_max=True))
+def test_draws_follow_the_softmax(logits: list[float], chance: float) -> None:
+    chosen = int(inverse_cdf(np.array([logits]), np.array([[chance]]))[0, 0])
+    edges = np.cumsum(np.exp(np.array(logits) - max(logits)))
+    edges /= edges[-1]
+    assert chosen == 0 or edges[chosen - 1] <= chance + 1e-12
+    assert chance < edges[chosen] + 1e-12
+
+
+def test_draws_by_hand() -> None:
+    logits = np.log([[0.2, 0.5, 0.3]])
+    drawn = inverse_cdf(logits, np.array([[0.0, 0.19, 0.21, 0.69, 0.71, 0.999]]))
+    assert drawn.tolist() == [[0, 0, 1, 1, 2, 2]]

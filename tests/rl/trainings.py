@@ -17,9 +17,11 @@ from ranking.sources import Sources
 from ranking.training import RankerTraining
 from rl.compression import compress
 from rl.environment import DictatedPolicy, FunctionActions, SamplingEnvironment
+from rl.networks import PolicyNetwork
 from rl.rewards import Diff, Reward, ValidationSampleOptions
 from rl.similarity import similarity_table
 from rl.state import StateOptions, StateTables
+from rl.trained import TrainedAgent
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.function import RetrievalFunction
@@ -95,3 +97,14 @@ def environment_of(
         gamma,
         decision_every,
     )
+
+
+def agent_of(sources: Sources, decision_every: int | str = 1, seed: int = 0) -> TrainedAgent:
+    """An agent that has learned nothing, and is not uniform."""
+    """An agent with weights by chance, large enough to have opinions."""
+    tables = state_tables_of(sources)
+    network = PolicyNetwork(tables.space, 2, torch.Generator().manual_seed(seed), last=3.0)
+    return TrainedAgent(
+        ["bm25", "random"], tables.options, decision_every, tables.pairs, tables.compressed.dimension,
+        network.description(), network.state_dict(), None, {},
+    )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -162,16 +163,22 @@ def test_what_a_lost_runner_held_is_repeated(
     victim = "LockstepRunner"
 
     def kill() -> None:
-        while not (tmp_path / STATE).exists():
-            time.sleep(0.01)
-        next(each for each in psutil.Process().children(recursive=True) if victim in " ".join(each.cmdline())).kill()
+        deadline = time.monotonic() + 120
+        while not (tmp_path / STATE).exists() and not ended.wait(0.05):
+            assert time.monotonic() < deadline, "no state was saved"
+        processes = psutil.Process().children(recursive=True)
+        next(each for each in processes if victim in " ".join(each.cmdline())).kill()
 
     shared = config | {"episodes": 12, "workers": 2, "save_every": 0.2}
     attempt = attempts(shared, Artifacts().parts(config), Storage(str(tmp_path)), {})
-    killer = threading.Thread(target=kill)
-    killer.start()
-    episodes = through_losses(attempt, lambda progress: None, said.append)
-    killer.join()
+    ended = threading.Event()
+    with ThreadPoolExecutor() as killer:
+        killing = killer.submit(kill)
+        try:
+            episodes = through_losses(attempt, lambda progress: None, said.append)
+        finally:
+            ended.set()  # whether or not it came so far that a state was saved
+    killing.result()  # raises what the thread raised
     assert len(said) == 1, "it ended before anything could be killed"
     assert victim in said[0]
     assert "going on from the last state" in said[0]

@@ -1,112 +1,24 @@
-"""The updates of actor-critic and REINFORCE, against equations 9–11 by hand."""
+"""Tests of `rl.agents.policy_gradient`: what actor-critic and REINFORCE share."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pytest
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
+from gymnasium.spaces import MultiDiscrete
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from ray.rllib.env.single_agent_episode import SingleAgentEpisode
-from torch import Tensor
 
-from cluster.config.compose import build, option
-from rl.agents.actor_critic import ActorCritic, ActorCriticLearner
-from rl.agents.policy_gradient import ENDS, PolicyGradientConfig, PolicyGradientLearner, _running_rms, transitions
-from rl.agents.reinforce import ReinforceLearner
-from rl.rllib.module import PolicyModule
-
-SPACE = Dict({"model": Box(-1.0, 1.0, (2,), np.float32)})
-GAMMA, ACTOR_LR, CRITIC_LR = 0.9, 0.3, 0.2
-
-
-def learner_of(kind: type[PolicyGradientLearner], actions: Any = None, **options: Any) -> Any:
-    """A learner with plain gradient steps."""
-    actions, config = actions or Discrete(3), PolicyGradientConfig()
-    config.actor_lr, config.critic_lr, config.optimizer, config.normalize = ACTOR_LR, CRITIC_LR, "sgd", False
-    for name, value in options.items():
-        setattr(config, name, value)
-    config.environment(observation_space=SPACE, action_space=actions).training(gamma=GAMMA).debugging(seed=0)
-    options = {"seed": 1, "hidden": 4, "last": 1.0}
-    learner = kind(config=config, module_spec=RLModuleSpec(PolicyModule, SPACE, actions, model_config=options))
-    learner.build()
-    return learner
-
-
-def episode_of(length: int, terminated: bool, truncated: bool = False, seed: int = 0, picks: int = 0) -> Any:
-    rng = np.random.default_rng(seed)
-    shape = (length, picks) if picks else length
-    return SingleAgentEpisode(
-        observations=[{"model": row} for row in rng.uniform(-1, 1, (length + 1, 2)).astype(np.float32)],
-        observation_space=SPACE,
-        actions=list(rng.integers(0, 3, shape)),
-        rewards=rng.normal(size=length).tolist(),
-        terminated=terminated,
-        truncated=truncated,
-        len_lookback_buffer=0,
-    ).to_numpy()
-
-
-def stepped(learner: Any, episodes: list[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor], Any]:
-    """Weights before and after an update, and the module as it was before."""
-    module = learner.module[DEFAULT_MODULE_ID]
-    before = {name: value.detach().clone() for name, value in module.named_parameters()}
-    learner.update(batch=transitions(episodes))
-    after = {name: value.detach().clone() for name, value in module.named_parameters()}
-    with torch.no_grad():
-        for name, value in module.named_parameters():
-            value.copy_(before[name])
-    return before, after, module
-
-
-def observation(episode: Any, step: int) -> dict[str, Tensor]:
-    return {"model": torch.from_numpy(episode.get_observations(step)["model"])[None]}
-
-
-def gradient(value: Tensor, module: Any) -> dict[str, Tensor]:
-    module.zero_grad()
-    value.backward()
-    return {name: p.grad.clone() for name, p in module.named_parameters() if p.grad is not None}
-
-
-@pytest.mark.parametrize(("terminated", "truncated"), [(True, False), (False, True), (False, False)])
-def test_one_step_follows_equations_9_to_11(terminated: bool, truncated: bool) -> None:
-    episode = episode_of(1, terminated, truncated)
-    before, after, module = stepped(learner_of(ActorCriticLearner), [episode])
-    state, following = observation(episode, 0), observation(episode, 1)
-    value = module.critic(state).squeeze()
-    expected_next = 0.0 if terminated else module.critic(following).item()  # cut off is not over
-    delta = float(episode.get_rewards(0)) + GAMMA * expected_next - value.item()
-    moved = gradient(value, module)
-    log_chance = torch.log_softmax(module.actor(state), 1)[0, int(episode.get_actions(0))]
-    moved |= {name: part for name, part in gradient(log_chance, module).items() if name.startswith("actor")}
-    assert len(moved) == len(before)
-    for name, direction in moved.items():
-        rate = ACTOR_LR if name.startswith("actor") else CRITIC_LR
-        assert torch.allclose(after[name], before[name] + rate * delta * direction, atol=1e-6), name
-        assert direction.abs().max() > 0
-
-
-def test_the_agent_as_printed_follows_equations_9_to_11_and_nothing_else() -> None:
-    printed: ActorCritic = build(option("agent", "as_printed"))
-    assert printed.options["quota"] == {"steps": 1}
-    options = {name: value for name, value in printed.options.items() if name != "quota"}
-    episode = episode_of(1, False)
-    before, after, module = stepped(learner_of(ActorCriticLearner, **options | {"actor_lr": 0.5}), [episode])
-    state, following = observation(episode, 0), observation(episode, 1)
-    value = module.critic(state).squeeze()
-    delta = float(episode.get_rewards(0)) + GAMMA * module.critic(following).item() - value.item()
-    log_chance = torch.log_softmax(module.actor(state), 1)[0, int(episode.get_actions(0))]
-    for name, direction in gradient(log_chance, module).items():
-        if name.startswith("actor"):
-            assert torch.allclose(after[name], before[name] + 0.5 * delta * direction, atol=1e-6), name
-    for name, direction in gradient(module.critic(state).squeeze(), module).items():
-        expected = before[name] + printed.options["critic_lr"] * delta * direction
-        assert torch.allclose(after[name], expected, atol=1e-6), name
+from rl.agents.actor_critic import ActorCriticLearner
+from rl.agents.policy_gradient import ENDS, _running_rms, transitions
+from tests.rl.agents.learners import (
+    ACTOR_LR,
+    GAMMA,
+    episode_of,
+    gradient,
+    learner_of,
+    observation,
+    stepped,
+)
 
 
 def test_copies_that_step_together_are_averaged() -> None:
@@ -161,32 +73,6 @@ def test_several_picks_are_one_action() -> None:
     picks = episode.get_actions(0)
     for name, direction in gradient(first[picks[0]] + second[picks[1]], module).items():
         assert torch.allclose(after[name], before[name] + ACTOR_LR * delta * direction, atol=1e-6)
-
-
-def test_returns_are_worked_out_backwards() -> None:
-    learner = learner_of(ReinforceLearner)
-    batch = {
-        Columns.REWARDS: torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0]),
-        ENDS: torch.tensor([False, False, True, False, True]),
-    }
-    # The first episode terminated, the second was cut off where the critic said 10.
-    returns = learner.targets(batch, torch.tensor([5.0, 5.0, 0.0, 5.0, 10.0]))
-    expected = [1 + 0.9 * (2 + 0.9 * 4), 2 + 0.9 * 4, 4, 8 + 0.9 * (16 + 0.9 * 10), 16 + 0.9 * 10]
-    assert torch.allclose(returns, torch.tensor(expected))
-
-
-def test_reinforce_weighs_each_step_by_its_return_above_the_baseline() -> None:
-    episode = episode_of(3, True)
-    before, after, module = stepped(learner_of(ReinforceLearner), [episode])
-    rewards = [float(episode.get_rewards(step)) for step in range(3)]
-    returns = [sum(GAMMA**later * rewards[step + later] for later in range(3 - step)) for step in range(3)]
-    total = torch.zeros(())
-    for step in range(3):
-        state = observation(episode, step)
-        advantage = returns[step] - module.critic(state).item()
-        total = total + advantage * torch.log_softmax(module.actor(state), 1)[0, int(episode.get_actions(step))]
-    for name, direction in gradient(total / 3, module).items():
-        assert torch.allclose(after[name], before[name] + ACTOR_LR * direction, atol=1e-6)
 
 
 def test_transitions_keep_order_and_ends() -> None:

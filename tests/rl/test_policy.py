@@ -1,37 +1,22 @@
-"""The learned policy at work."""
+"""Tests of `rl.policy`: a frozen agent chooses the functions of a run."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
 from ranking.sources import Sources
 from ranking.training import RankerTraining
-from rl.draws import inverse_cdf, logits_of
-from rl.networks import PolicyNetwork
+from rl.draws import logits_of
 from rl.policy import LearnedPolicy
 from rl.state import State
 from rl.trained import TrainedAgent
 from sampling.sampler import Sampler
-from tests.rl.trainings import starts, state_tables_of
-
-
-def agent_of(sources: Sources, decision_every: int | str = 1, seed: int = 0) -> TrainedAgent:
-    """An agent with weights by chance, large enough to have opinions."""
-    tables = state_tables_of(sources)
-    network = PolicyNetwork(tables.space, 2, torch.Generator().manual_seed(seed), last=3.0)
-    return TrainedAgent(
-        ["bm25", "random"], tables.options, decision_every, tables.pairs, tables.compressed.dimension,
-        network.description(), network.state_dict(), None, {},
-    )  # fmt: skip
+from tests.rl.trainings import agent_of, starts, state_tables_of
 
 
 def run_of(sources: Sources, agent: TrainedAgent, greedy: bool = False) -> tuple[RankerTraining, Sampler, list[int]]:
@@ -128,44 +113,3 @@ def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources: Sources) -> No
     second.fit(other)
     assert before + behind == chosen
     assert all(a.equal(b) for a, b in zip(weights_of(training), weights_of(second), strict=True))
-
-
-def test_an_agent_survives_its_file(tiny_sources: Sources) -> None:
-    agent = agent_of(tiny_sources, decision_every="epoch")
-    again = TrainedAgent.from_bytes(agent.to_bytes(), "agent.safetensors")
-    assert again.functions == agent.functions
-    assert again.state == agent.state
-    assert again.decision_every == "epoch"
-    observation = {name: torch.rand(1, *part.shape) for name, part in state_tables_of(tiny_sources).space.items()}
-    assert again.actor()(observation).equal(agent.actor()(observation))
-
-
-def test_what_is_no_agent_is_refused() -> None:
-    with pytest.raises(BadInput, match="not a learned agent"):
-        TrainedAgent.from_bytes(to_bytes({"agent": "another"}), "file")
-    with pytest.raises(BadInput, match="not a whole checkpoint"):
-        TrainedAgent.from_bytes(b"pickle", "file")
-    with pytest.raises(BadInput, match=r"policy\.agent"):
-        LearnedPolicy(agent=-1)
-
-
-@given(st.lists(st.floats(-20, 20), min_size=2, max_size=5), st.floats(0, 1, exclude_max=True))
-def test_draws_follow_the_softmax(logits: list[float], chance: float) -> None:
-    chosen = int(inverse_cdf(np.array([logits]), np.array([[chance]]))[0, 0])
-    edges = np.cumsum(np.exp(np.array(logits) - max(logits)))
-    edges /= edges[-1]
-    assert chosen == 0 or edges[chosen - 1] <= chance + 1e-12
-    assert chance < edges[chosen] + 1e-12
-
-
-def test_draws_by_hand() -> None:
-    logits = np.log([[0.2, 0.5, 0.3]])
-    drawn = inverse_cdf(logits, np.array([[0.0, 0.19, 0.21, 0.69, 0.71, 0.999]]))
-    assert drawn.tolist() == [[0, 0, 1, 1, 2, 2]]
-
-
-def test_an_agent_of_version_0_1_is_read(tiny_sources: Sources) -> None:
-    agent = agent_of(tiny_sources, decision_every=3)
-    old = {("hold" if name == "decision_every" else name): value for name, value in vars(agent).items()}
-    content = to_bytes({"agent": "pyrite-agent-1", **old, "state": asdict(agent.state)})
-    assert TrainedAgent.from_bytes(content, "agent.safetensors").decision_every == 3

@@ -1,0 +1,82 @@
+"""Tests of `rl.agents.agent`: agents learn what there is to learn, and refuse what they can't be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.toys import EarlyLate, maker, policy_value, shares_of_first
+from ranking.errors import BadInput
+from rl.agents.actor_critic import ActorCritic
+from rl.agents.agent import Agent
+from rl.agents.ppo import PPO
+from rl.agents.reinforce import Reinforce
+from rl.networks import described
+from tests.rl.agents.toys import SMALL, equal, play
+
+
+def test_another_seed_gives_other_weights_and_actions(start: Any) -> None:
+    one, other = start(SMALL["actor_critic"](), seed=0), start(SMALL["actor_critic"](), seed=1)
+    assert [row["actions"] for row in play(one, 20)] != [row["actions"] for row in play(other, 20)]
+    assert not equal(one.state()["weights"], other.state()["weights"])
+
+
+@pytest.mark.parametrize(
+    ("agent", "updates"),
+    [
+        (ActorCritic(actor_lr=0.003, critic_lr=0.003), 500),
+        (PPO(lr=0.005, fragment=40, epochs=8), 12),
+        (Reinforce(actor_lr=0.005, critic_lr=0.01), 80),
+    ],
+)
+def test_it_learns_which_function_is_better_when(agent: Agent, updates: int, start: Any) -> None:
+    trainer = start(agent, copies=8)
+    policy = described(trainer.network, trainer.policy_weights())
+    assert abs(policy_value(policy) - 0.5) < 0.02
+    play(trainer, updates)
+    assert policy_value(described(trainer.network, trainer.policy_weights())) > 0.8
+
+
+def test_where_nothing_matters_it_claims_nothing(start: Any) -> None:
+    trainer = start(ActorCritic(), copies=8, matter=False)
+    play(trainer, 300)
+    shares = shares_of_first(described(trainer.network, trainer.policy_weights()))
+    assert 0.2 < shares.mean() < 0.8
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"copies": 5, "workers": 2}, "5 copies can't be shared out equally among 2 runners"),
+        ({"copies": 0}, "0 copies"),
+        ({"gamma": 1.1}, "γ is 1.1"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(options: dict[str, Any], says: str) -> None:
+    environment = EarlyLate()
+    with pytest.raises(BadInput, match=says):
+        ActorCritic().build(maker(0), environment.observation_space, environment.action_space, **options)
+
+
+@pytest.mark.parametrize(
+    ("agent", "options", "says"),
+    [
+        (ActorCritic, {"actor_lr": 0.0}, "agent.actor_lr: actor_lr is 0.0"),
+        (ActorCritic, {"critic_lr": -1.0}, "critic_lr"),
+        (ActorCritic, {"entropy": -0.1}, "entropy"),
+        (ActorCritic, {"fragment": 0}, "fragment"),
+        (ActorCritic, {"optimizer": "lion"}, "optimizer"),
+        (ActorCritic, {"hidden": 0}, "hidden"),
+        (Reinforce, {"episodes": 0}, "episodes"),
+        (Reinforce, {"critic_lr": float("nan")}, "critic_lr"),
+        (PPO, {"lr": 0.0}, "lr"),
+        (PPO, {"minibatch": 0}, "minibatch"),
+        (PPO, {"lam": 1.5}, "lam"),
+        (PPO, {"episodes": 0}, "episodes"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(agent: type[Agent], options: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        agent(**options)

@@ -1,0 +1,58 @@
+"""Tests of `rl.agents.trainer`: updates, states and what is gone on with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.errors import BadInput
+from rl.agents.actor_critic import ActorCritic
+from rl.agents.trainer import AgentTrainer
+from tests.rl.agents.toys import SMALL, equal, play
+
+
+@pytest.mark.parametrize(("name", "workers"), [("actor_critic", 2), ("ppo", 2), ("ppo_episodes", 0), ("reinforce", 0)])
+def test_neither_runners_nor_interrupts_change_what_is_learned(name: str, workers: int, start: Any) -> None:
+    updates = {"reinforce": 2, "ppo": 3, "ppo_episodes": 2}.get(name, 27)  # in mid-episode for two of them
+    whole = start(SMALL[name]())
+    before = play(whole, updates)
+    middle = to_bytes(whole.state())
+    after = play(whole, updates)
+    assert whole.counters["episodes"] == len(before + after) > 0
+    other, fresh = start(SMALL[name](), workers=workers), start(SMALL[name]())
+
+    def ends_alike(trainer: AgentTrainer) -> bool:
+        rows = play(trainer, updates)
+        return rows == after and equal(trainer.state(), whole.state()) and trainer.counters == whole.counters
+
+    assert play(other, updates) == before
+    theirs = to_bytes(other.state())
+    assert equal(from_bytes(theirs), from_bytes(middle))
+    assert ends_alike(other), "with other runners"
+    fresh.restore(from_bytes(theirs))
+    assert ends_alike(fresh), "begun by other runners"
+    other.restore(from_bytes(middle))
+    assert ends_alike(other), "begun in this process"
+
+
+def test_counters_and_summaries(start: Any) -> None:
+    trainer = start(ActorCritic(hidden=5, fragment=5))
+    rows = play(trainer, 4)
+    assert trainer.counters == {"updates": 4, "decisions": 80, "episodes": 4, "lost": 0}
+    assert [(row["copy"], row["episode"], row["length"]) for row in rows] == [(copy, 0, 20) for copy in range(4)]
+    for row in rows:
+        right = np.mean([action == (time >= 10) for time, action in enumerate(row["actions"])])
+        assert row["summary"] == {"right": right}
+
+
+def test_the_state_of_another_agent_is_refused(start: Any) -> None:
+    state = from_bytes(to_bytes(start(SMALL["actor_critic"]()).state()))
+    with pytest.raises(BadInput, match="holds another agent"):
+        start(ActorCritic(hidden=21)).restore(state)
+    with pytest.raises(BadInput, match="holds another agent"):
+        start(SMALL["ppo"]()).restore(state)
+    with pytest.raises(BadInput, match="with 4 copies, not 2"):
+        start(SMALL["actor_critic"](), copies=2).restore(state)

@@ -1,0 +1,41 @@
+"""Tests of `rl.trained`: the file of a learned agent."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+import torch
+
+from ranking.checkpoint import to_bytes
+from ranking.errors import BadInput
+from ranking.sources import Sources
+from rl.policy import LearnedPolicy
+from rl.trained import TrainedAgent
+from tests.rl.trainings import agent_of, state_tables_of
+
+
+def test_an_agent_survives_its_file(tiny_sources: Sources) -> None:
+    agent = agent_of(tiny_sources, decision_every="epoch")
+    again = TrainedAgent.from_bytes(agent.to_bytes(), "agent.safetensors")
+    assert again.functions == agent.functions
+    assert again.state == agent.state
+    assert again.decision_every == "epoch"
+    observation = {name: torch.rand(1, *part.shape) for name, part in state_tables_of(tiny_sources).space.items()}
+    assert again.actor()(observation).equal(agent.actor()(observation))
+
+
+def test_what_is_no_agent_is_refused() -> None:
+    with pytest.raises(BadInput, match="not a learned agent"):
+        TrainedAgent.from_bytes(to_bytes({"agent": "another"}), "file")
+    with pytest.raises(BadInput, match="not a whole checkpoint"):
+        TrainedAgent.from_bytes(b"pickle", "file")
+    with pytest.raises(BadInput, match=r"policy\.agent"):
+        LearnedPolicy(agent=-1)
+
+
+def test_an_agent_of_version_0_1_is_read(tiny_sources: Sources) -> None:
+    agent = agent_of(tiny_sources, decision_every=3)
+    old = {("hold" if name == "decision_every" else name): value for name, value in vars(agent).items()}
+    content = to_bytes({"agent": "pyrite-agent-1", **old, "state": asdict(agent.state)})
+    assert TrainedAgent.from_bytes(content, "agent.safetensors").decision_every == 3
