@@ -27,11 +27,11 @@ def digests(texts: Texts, rows: NDArray[np.integer], reach: int | None = None) -
     _digest(texts.tokens, texts.offsets, np.asarray(rows, np.int64), most, found)
     if texts.labels is not None:
         for label in texts.labels[rows].T.astype(np.uint64):
-            found = _mix(found ^ (label + np.uint64(0x9E3779B97F4A7C15)))
+            found = mix(found ^ (label + np.uint64(0x9E3779B97F4A7C15)))
     return found
 
 
-def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Spread each number over all 64 bits (SplitMix64; Steele et al. 2014)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
+from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective
 from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
@@ -48,6 +49,7 @@ def _alike(one: RankerTraining, other: RankerTraining) -> bool:
         type(one.ranker) is type(other.ranker)
         and _shapes(one.ranker) == _shapes(other.ranker)
         and type(one.objective) is type(other.objective)
+        and type(one.objective).rank is Objective.rank  # one that looks prepared lists up reads arrays of its own
         and vars(one.objective) == vars(other.objective)
         and type(one.optimizer) is type(other.optimizer)
         and len(one.top) == len(other.top)
@@ -93,9 +95,11 @@ class _Minibatch(nn.Module):
         super().__init__()
         self.ranker, self.objective = ranker, objective
 
-    def forward(self, queries: Tensor, documents: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, queries: Tensor, documents: Tensor, *shown: Tensor) -> tuple[Tensor, Tensor]:
         scores = self.ranker.score_padded(queries, documents)
-        return self.objective.loss(scores, present), scores
+        present, asked, numbers, gains, source_scores = shown
+        block = Block(present, asked, numbers, lambda: gains, lambda: source_scores)
+        return self.objective.loss(scores, block), scores
 
 
 def _round(
@@ -111,9 +115,15 @@ def _round(
     device = first.ranker.device
     queries = _padded(first.encoded.queries, asked, device)
     documents = _padded(first.encoded.documents, np.maximum(shown, 0), device)
-    present = torch.from_numpy(shown >= 0).to(device)
+    block = Block.of(first.encoded, asked.ravel(), shown.reshape(-1, shown.shape[-1]), None, device)
+    assert block.queries is not None
+    assert block.documents is not None
+    seen_of_blocks = (block.present, block.queries, block.documents, block.gains, block.source_scores)
+    blocks = [each.unflatten(0, asked.shape) for each in seen_of_blocks]
 
-    losses, scores, gradients = _differentiate(trainings, queries, documents, present)
+    for training in trainings:
+        training.optimization.begin(training.step)
+    losses, scores, gradients = _differentiate(trainings, queries, documents, blocks)
     norms = {name: gradient.flatten(1).norm(dim=1) for name, gradient in gradients.items()}
     top = {id(parameter) for parameter in first.top}
     of_top = [norms[name] for name, parameter in first.ranker.named_parameters() if id(parameter) in top]
@@ -134,7 +144,7 @@ def _round(
 
 
 def _differentiate(
-    trainings: list[RankerTraining], queries: Tensor, documents: Tensor, present: Tensor
+    trainings: list[RankerTraining], queries: Tensor, documents: Tensor, blocks: list[Tensor]
 ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Losses [rankers], scores [rankers, b, 1 + n], and by parameter the gradients [rankers, …] of the losses."""
     minibatches = [_Minibatch(training.ranker, training.objective) for training in trainings]
@@ -143,7 +153,7 @@ def _differentiate(
     def losses_and_scores(*inputs: Any) -> tuple[Tensor, Tensor]:
         return functional_call(minibatches[0], inputs[:2], inputs[2:])
 
-    losses, scores = vmap(losses_and_scores)(weights, buffers, queries, documents, present)
+    losses, scores = vmap(losses_and_scores)(weights, buffers, queries, documents, *blocks)
     learned = {name.removeprefix("ranker."): stack for name, stack in weights.items() if stack.requires_grad}
     # A ranker's loss depends on its own weights alone: the gradient of the sum is each one's gradient.
     found = torch.autograd.grad(losses.sum(), list(learned.values()), allow_unused=True)

@@ -33,6 +33,7 @@ class Sampler:
         count: negatives for each query.
         rng: every random draw comes from it.
         guarded: documents that the guard dropped from each function's lists, for the report.
+        source_scores: float32 [b, count], the functions' own scores of the last negatives; nan where they have none.
     """
 
     policy: SamplingPolicy
@@ -46,6 +47,7 @@ class Sampler:
         self.policy.set_functions(list(self.functions))
         self.stats = {name: FunctionStats() for name in self.functions}
         self.trace = Trace()
+        self.source_scores = np.zeros((0, 0), np.float32)
         self._assigned: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self._last: tuple[Batch, RankerTraining] | None = None
         self._selections: list[tuple[NDArray[np.intp], NDArray[np.intp], Batch, CandidateBatch]] = []
@@ -67,6 +69,7 @@ class Sampler:
         assigned = self._assigned = self.policy.assign(batch, self.count, training, self.rng)
         self._last, self._selections = (batch, training), []
         negatives = np.full((len(batch), self.count), -1, np.int32)
+        self.source_scores = np.full(negatives.shape, np.nan, np.float32)
         for index, (name, function) in enumerate(self.functions.items()):
             stats, counts = self.stats[name], (assigned == index).sum(1)
             stats.batches += bool(counts.any())
@@ -79,6 +82,7 @@ class Sampler:
                 check_selected(selected, part, offered, int(count), type(self.selector).__name__, name)
                 columns = first + np.arange(count)
                 negatives[rows[:, None], columns[:, : selected.documents.shape[1]]] = selected.documents
+                self.source_scores[rows[:, None], columns[:, : selected.documents.shape[1]]] = selected.scores
                 self._selections.append((rows, columns, part, selected))
                 stats.fallback += offered.fallback(selected.documents)
                 stats.wanted += len(rows) * int(count)

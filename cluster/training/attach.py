@@ -13,7 +13,7 @@ from sampling.sampler import Sampler
 def attach_workers(training: RankerTraining, sampler: Sampler) -> None:
     """Join this process's training to those of the other workers of its process group."""
     training.gradient_sync = AllReduce()
-    training.validation = SharedEvaluation(training.validation)
+    training.evaluations = {origin: SharedEvaluation(evaluation) for origin, evaluation in training.evaluations.items()}
     for function in sampler.functions.values():
         if isinstance(function, Dense) and function._served is not None:
             function.attach_index(SharedIndex(function._served))

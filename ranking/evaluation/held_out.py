@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from ranking.encoding import EncodedCollection
+from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
@@ -32,5 +33,5 @@ class HeldOut:
     def loss(self, ranker: Ranker, objective: Objective) -> float:
         """The objective's loss over all of them."""
         scores = score_candidates(ranker, self.encoded, self.queries, self.documents)
-        present = self.documents >= 0
-        return float(objective.loss(torch.from_numpy(np.where(present, scores, 0)), torch.from_numpy(present)))
+        block = Block.of(self.encoded, self.queries, self.documents)
+        return float(objective.loss(torch.from_numpy(np.where(self.documents >= 0, scores, 0)), block))

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ranking.errors import BadInput
+from ranking.objectives.block import Block
 from ranking.objectives.softmax import SoftmaxLikelihood
 
 
@@ -27,9 +28,9 @@ class ListNet(SoftmaxLikelihood):
             raise BadInput(f"label is {label}", "objective.label", "choose a number above 0")
         self.label = label
 
-    def loss(self, scores: Tensor, present: Tensor) -> Tensor:
+    def loss(self, scores: Tensor, block: Block) -> Tensor:
         labels = torch.zeros_like(scores)
         labels[:, 0] = self.label
-        wanted = torch.softmax(labels.masked_fill(~present, -torch.inf), 1)
-        found = torch.log_softmax(scores.masked_fill(~present, -torch.inf), 1).masked_fill(~present, 0)
+        wanted = torch.softmax(labels.masked_fill(~block.present, -torch.inf), 1)
+        found = torch.log_softmax(scores.masked_fill(~block.present, -torch.inf), 1).masked_fill(~block.present, 0)
         return -(wanted * found).sum(1).mean()

@@ -9,6 +9,11 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from ranking.encoding import EncodedCollection
+from ranking.objectives.block import Block
+from ranking.ranked_lists import RankedLists
+from ranking.sources import Sources
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -40,27 +45,47 @@ class Scorer(Protocol):
 class Objective(ABC):
     """What a ranker is trained to minimise, given the scores of a positive and its negatives.
 
-    Everywhere, column 0 of `scores` [b, 1 + n] is the positive, the others are negatives, and `present`
-    [b, 1 + n] is False where a query fell short of negatives.
+    Everywhere, column 0 of `scores` [b, 1 + n] is the positive, the others are negatives. `loss` is all that most
+    objectives write, and what updates (alone or stacked), dev losses and curricula ask for.
+
+    One that reads what is made ahead of time, a teacher's scores say, lives in two places as a retrieval function
+    does: `rank` does the work that needs text, once for all runs, and `prepare` takes what it gave.
     """
 
     @abstractmethod
-    def loss(self, scores: Tensor, present: Tensor) -> Tensor:
-        """The mean over the batch. Scalar."""
+    def loss(self, scores: Tensor, block: Block) -> Tensor:
+        """The mean over the batch. Scalar.
 
-    def of_passes(self, score: Scorer, present: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        Args:
+            scores: [b, 1 + n], of the ranker; any number where the block has no document.
+            block: what was scored.
+        """
+
+    def rank(self, sources: Sources) -> RankedLists | None:
+        """Documents and scores for all queries, e.g. of a teacher; None where the objective needs none."""
+        return None
+
+    def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:  # noqa: B027
+        """Prepare for a run.
+
+        Args:
+            encoded: the collection.
+            lists: what `rank` gave.
+        """
+
+    def of_passes(self, score: Scorer, block: Block, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """The loss where the objective says what is scored: everything once, unless a subclass asks for more.
 
         Args:
             score: of the batch's documents.
-            present: as of `loss`.
+            block: as of `loss`.
             generator: all its chance.
 
         Returns:
             The loss, and the scores of the first pass [b, 1 + n].
         """
         scores = score()
-        return self.loss(scores, present), scores
+        return self.loss(scores, block), scores
 
     def stages(self) -> list[Stage]:
         """The rankers that are trained in turn: one, unless a subclass says otherwise."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective, mean_over_present
 
 
@@ -18,8 +19,8 @@ class Pairwise(Objective):
     def cost(self, difference: Tensor) -> Tensor:
         """Cost of each difference."""
 
-    def loss(self, scores: Tensor, present: Tensor) -> Tensor:
-        return mean_over_present(self.cost(scores[:, :1] - scores[:, 1:]), present[:, 1:])
+    def loss(self, scores: Tensor, block: Block) -> Tensor:
+        return mean_over_present(self.cost(scores[:, :1] - scores[:, 1:]), block.present[:, 1:])
 
     def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
         """σ(s − s(positive)): how probably the document beats the positive (Burges et al. 2005, equation 3)."""

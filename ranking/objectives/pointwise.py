@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective, mean_over_present
 
 
@@ -15,9 +16,9 @@ class PointwiseCrossEntropy(Objective):
     Positives and negatives weigh the same altogether, however many negatives there are.
     """
 
-    def loss(self, scores: Tensor, present: Tensor) -> Tensor:
+    def loss(self, scores: Tensor, block: Block) -> Tensor:
         positives = F.softplus(-scores[:, 0]).mean()
-        return (positives + mean_over_present(F.softplus(scores[:, 1:]), present[:, 1:])) / 2
+        return (positives + mean_over_present(F.softplus(scores[:, 1:]), block.present[:, 1:])) / 2
 
     def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
         return torch.sigmoid(scores)

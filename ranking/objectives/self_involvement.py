@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ranking.errors import BadInput
+from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective, Scorer, Stage
 
 PICKS = ("top", "random")
@@ -19,8 +20,8 @@ class BlockLoss(Objective):
     −log P⁰ − Σ_j log(1 − P^j), where P is the softmax of the block's scores.
     """
 
-    def loss(self, scores: Tensor, present: Tensor) -> Tensor:
-        return block_loss(scores, present).mean()
+    def loss(self, scores: Tensor, block: Block) -> Tensor:
+        return block_loss(scores, block.present).mean()
 
     def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
         return torch.softmax(scores.masked_fill(~present, -torch.inf), 1)
@@ -88,10 +89,10 @@ class JointSIR(Compressing):
             raise BadInput(f"passes is {passes!r}", "objective.passes", "choose one or level")
         self.passes = passes
 
-    def of_passes(self, score: Scorer, present: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def of_passes(self, score: Scorer, block: Block, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         first = score()
         columns = torch.arange(first.shape[1], device=first.device).expand_as(first)
-        blocks = [(first, present, columns)]
+        blocks = [(first, block.present, columns)]
         for level, (size, pick) in enumerate(zip(self.levels, self.picks, strict=True), start=1):
             scores, there, columns = blocks[-1]
             kept = survivors(scores.detach(), there, size, pick, generator)
@@ -104,10 +105,10 @@ class JointSIR(Compressing):
         """The loss of scores, presence and columns of each level, [b, its size] each."""
         return sum_losses([block_loss(scores, there) for scores, there, _ in (blocks[0], blocks[-1])])
 
-    def loss(self, scores: Tensor, present: Tensor) -> Tensor:
+    def loss(self, scores: Tensor, block: Block) -> Tensor:
         """With scores that are the same at each level. A pick at random draws the same documents at each call."""
         return self.of_passes(lambda level=0, columns=None: scores if columns is None else scores.gather(1, columns),
-                              present, torch.Generator().manual_seed(0))[0]  # fmt: skip
+                              block, torch.Generator().manual_seed(0))[0]  # fmt: skip
 
 
 class ConditionalSIR(JointSIR):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
@@ -77,7 +76,7 @@ class Curriculum(SamplingPolicy):
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> None:
-        gain = step.loss - loss_now(batch, negatives, training)
+        gain = step.loss - training.loss_now(batch, negatives)
         if np.isfinite(gain):  # otherwise the training has diverged and ends
             self.learn(self.rescaled(gain))
             self._keep(gain, rng)
@@ -119,10 +118,3 @@ class Curriculum(SamplingPolicy):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.weights, self.gains = np.array(state["weights"]), np.array(state["gains"])
         self.chosen, self.updates = state["chosen"], state["updates"]
-
-
-def loss_now(batch: Batch, negatives: NDArray[np.int32], training: RankerTraining) -> float:
-    """The objective's loss of a batch with the ranker as it is."""
-    shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
-    scores = np.where(shown < 0, 0, training.score(batch.queries, shown)).astype(np.float32)
-    return float(training.objective.loss(torch.from_numpy(scores), torch.from_numpy(shown >= 0)))

@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ranking.errors import BadInput
+from ranking.optimization import gradient_norm
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
-from ranking.training import gradient_norm
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector, pick
 

@@ -314,17 +314,17 @@ def test_float16_skips_a_step_that_overflows_and_goes_on(
 ) -> None:
     texts = encoded(read_as, made_up())
     training = in_training(ranker(made_up(), precision="float16"), texts, tiny_sources)
-    assert training.scaler.is_enabled()
-    training.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**120)
+    assert training.optimization.scaler.is_enabled()
+    training.optimization.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**120)
     before = weights(training.ranker)
     steps(training, 1)
     assert_equal(before, weights(training.ranker))
-    assert training.scaler.get_scale() == 2.0**119
+    assert training.optimization.scaler.get_scale() == 2.0**119
     assert not training.diverged
-    training.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**4)
+    training.optimization.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**4)
     steps(training, 1)
     assert differs(before, weights(training.ranker))
-    assert training.scaler.state_dict() == training.state_dict()["scaler"]
+    assert training.optimization.scaler.state_dict() == training.state_dict()["optimization"]["scaler"]
 
 
 def test_it_learns(made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources) -> None:

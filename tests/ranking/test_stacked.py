@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import RandomCandidates
+from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective
 from ranking.objectives.pairwise import PairwiseHinge, RankNet
 from ranking.objectives.pointwise import PointwiseCrossEntropy
@@ -165,8 +166,8 @@ def test_every_objective_stacks(tiny_sources: Sources, objective: Objective) -> 
 class Root(Objective):
     """√Σ scores² of what is present: finite where all scores are 0, and its slope is not."""
 
-    def loss(self, scores: Tensor, present: Tensor) -> Tensor:
-        return scores.masked_fill(~present, 0).pow(2).sum().sqrt()
+    def loss(self, scores: Tensor, block: Block) -> Tensor:
+        return scores.masked_fill(~block.present, 0).pow(2).sum().sqrt()
 
     def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
         raise NotImplementedError

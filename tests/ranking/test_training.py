@@ -14,6 +14,7 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import RandomCandidates
+from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective
 from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.rankers.feed_forward import FeedForward
@@ -176,7 +177,7 @@ class Exploding(Objective):
     def __init__(self, after: int, by: str) -> None:
         self.left, self.by = after, by
 
-    def loss(self, scores: Tensor, present: Tensor) -> Tensor:
+    def loss(self, scores: Tensor, block: Block) -> Tensor:
         self.left -= 1
         if self.left >= 0:
             return scores.mean()
@@ -235,7 +236,7 @@ def test_the_gradient_norm_is_that_of_the_top_layers(tiny_sources: Sources, rank
     scores = twin.ranker(
         twin.encoded.queries.take(batch.queries), twin.encoded.documents.take(np.maximum(shown, 0).ravel())
     )
-    twin.objective.loss(scores, torch.from_numpy(shown >= 0)).backward()
+    twin.objective.loss(scores, Block(torch.from_numpy(shown >= 0))).backward()
     gradients = [parameter.grad.flatten() for layer in twin.ranker.layers()[-2:] for parameter in layer.parameters()]
     step = run.update(batch, negatives)
     assert step.gradient_norm == pytest.approx(float(torch.cat(gradients).norm()), rel=1e-5)

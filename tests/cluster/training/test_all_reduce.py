@@ -78,7 +78,7 @@ def trained(sources: Sources, candidates: Candidates, accumulate: int, together:
     )
     if together:
         training.gradient_sync = AllReduce()
-        training.validation = SharedEvaluation(training.validation)
+        training.evaluations = {"": SharedEvaluation(training.validation)}
     source = Drawn(len(sources.encoded.documents))
     shown: list[Any] = []
     for _ in range(STEPS):

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from ranking.errors import BadInput
+from ranking.objectives.block import Block
 from ranking.objectives.listnet import ListNet
 from ranking.objectives.softmax import SoftmaxLikelihood
 
@@ -25,13 +26,13 @@ def by_hand(scores: list[float], label: float) -> float:
 @pytest.mark.parametrize("label", [0.3, 1.0, 4.0])
 def test_it_is_the_cross_entropy_of_the_two_softmaxes(label: float) -> None:
     wanted = (by_hand([2.0, 0.0, 1.0], label) + by_hand([0.5, 1.5, -3.0], label)) / 2
-    assert ListNet(label).loss(SCORES, WHOLE).item() == pytest.approx(wanted, rel=1e-12)
+    assert ListNet(label).loss(SCORES, Block(WHOLE)).item() == pytest.approx(wanted, rel=1e-12)
 
 
 def test_absent_documents_are_in_neither_softmax_and_have_no_gradient() -> None:
     scores = SCORES.clone().requires_grad_()
     present = torch.tensor([[True, True, False], [True, True, True]])
-    loss = ListNet().loss(scores, present)
+    loss = ListNet().loss(scores, Block(present))
     loss.backward()
     wanted = (by_hand([2.0, 0.0], 1) + by_hand([0.5, 1.5, -3.0], 1)) / 2
     assert loss.item() == pytest.approx(wanted, rel=1e-12)
@@ -41,12 +42,14 @@ def test_absent_documents_are_in_neither_softmax_and_have_no_gradient() -> None:
 
 
 def test_a_large_label_leaves_the_positive_alone() -> None:
-    assert torch.allclose(ListNet(60.0).loss(SCORES, WHOLE), SoftmaxLikelihood().loss(SCORES, WHOLE), atol=1e-12)
+    assert torch.allclose(
+        ListNet(60.0).loss(SCORES, Block(WHOLE)), SoftmaxLikelihood().loss(SCORES, Block(WHOLE)), atol=1e-12
+    )
 
 
 def test_the_minimum_has_scores_like_the_labels() -> None:
     scores = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64, requires_grad=True)
-    ListNet().loss(scores, WHOLE[:1]).backward()
+    ListNet().loss(scores, Block(WHOLE[:1])).backward()
     assert scores.grad is not None
     assert scores.grad.abs().max() < 1e-12
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective
 from ranking.objectives.pairwise import PairwiseHinge, RankNet
 from ranking.objectives.pointwise import PointwiseCrossEntropy
@@ -25,24 +26,26 @@ def sigmoid(value: float) -> float:
 def test_softmax_by_hand() -> None:
     first = -math.log(math.e / (math.e + math.exp(0.5) + math.exp(2)))
     second = -math.log(1 / (1 + math.exp(-1)))
-    assert float(SoftmaxLikelihood().loss(SCORES, PRESENT)) == pytest.approx((first + second) / 2, rel=1e-12)
+    assert float(SoftmaxLikelihood().loss(SCORES, Block(PRESENT))) == pytest.approx((first + second) / 2, rel=1e-12)
 
 
 def test_hinge_by_hand() -> None:
     # Differences 0.5, −1 and 1 of the three pairs that are there: costs 0.5, 2 and 0.
-    assert float(PairwiseHinge().loss(SCORES, PRESENT)) == pytest.approx(2.5 / 3, rel=1e-12)
-    assert float(PairwiseHinge(2).loss(SCORES, PRESENT)) == pytest.approx((1.5 + 3 + 1) / 3, rel=1e-12)
+    assert float(PairwiseHinge().loss(SCORES, Block(PRESENT))) == pytest.approx(2.5 / 3, rel=1e-12)
+    assert float(PairwiseHinge(2).loss(SCORES, Block(PRESENT))) == pytest.approx((1.5 + 3 + 1) / 3, rel=1e-12)
 
 
 def test_ranknet_by_hand() -> None:
     expected = sum(math.log(1 + math.exp(-difference)) for difference in (0.5, -1, 1)) / 3
-    assert float(RankNet().loss(SCORES, PRESENT)) == pytest.approx(expected, rel=1e-12)
+    assert float(RankNet().loss(SCORES, Block(PRESENT))) == pytest.approx(expected, rel=1e-12)
 
 
 def test_pointwise_by_hand() -> None:
     positives = -(math.log(sigmoid(1)) + math.log(sigmoid(0))) / 2
     negatives = -sum(math.log(1 - sigmoid(score)) for score in (0.5, 2, -1)) / 3
-    assert float(PointwiseCrossEntropy().loss(SCORES, PRESENT)) == pytest.approx((positives + negatives) / 2, rel=1e-12)
+    assert float(PointwiseCrossEntropy().loss(SCORES, Block(PRESENT))) == pytest.approx(
+        (positives + negatives) / 2, rel=1e-12
+    )
 
 
 def test_probabilities_by_hand() -> None:
@@ -64,12 +67,12 @@ def test_gradients(objective: Objective) -> None:
     scores = torch.randn(4, 5, generator=generator, dtype=torch.float64, requires_grad=True)
     present = torch.rand(4, 5, generator=generator) < 0.6
     present[:, 0] = True
-    assert torch.autograd.gradcheck(lambda given: objective.loss(given, present), (scores,))
+    assert torch.autograd.gradcheck(lambda given: objective.loss(given, Block(present)), (scores,))
 
 
 def gradient(objective: Objective, scores: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
     scores = scores.clone().requires_grad_()
-    loss = objective.loss(scores, present)
+    loss = objective.loss(scores, Block(present))
     loss.backward()
     assert scores.grad is not None
     return loss.detach(), scores.grad

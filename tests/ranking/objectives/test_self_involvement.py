@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
+from ranking.objectives.block import Block
 from ranking.objectives.objective import Stage
 from ranking.objectives.self_involvement import (
     BlockLoss,
@@ -75,7 +76,7 @@ def test_a_block_by_hand() -> None:
     # P = (1/2, 1/4, 1/4): −log ½ − 2·log ¾.
     scores = tensor([math.log(2), 0, 0])
     expected = math.log(2) - 2 * math.log(0.75)
-    assert BlockLoss().loss(scores, all_of(scores)).item() == pytest.approx(expected, rel=1e-6)
+    assert BlockLoss().loss(scores, Block(all_of(scores))).item() == pytest.approx(expected, rel=1e-6)
 
 
 scores_of = st.lists(
@@ -87,11 +88,13 @@ scores_of = st.lists(
 def test_v0_v3_and_v4_are_their_equations(values: list[float]) -> None:
     scores, exact = tensor(values), np.array(values)
     there = all_of(scores)
-    assert BlockLoss().loss(scores, there).item() == pytest.approx(plain_block(exact), rel=1e-4, abs=1e-5)
+    assert BlockLoss().loss(scores, Block(there)).item() == pytest.approx(plain_block(exact), rel=1e-4, abs=1e-5)
     for levels in ([5, 3], [6, 4, 2], [4]):
-        assert JointSIR(levels).loss(scores, there).item() == pytest.approx(plain_v3(exact, levels), rel=1e-4, abs=1e-5)
+        assert JointSIR(levels).loss(scores, Block(there)).item() == pytest.approx(
+            plain_v3(exact, levels), rel=1e-4, abs=1e-5
+        )
         for condition in ("softmax", "product"):
-            found = ConditionalSIR(levels, condition=condition).loss(scores, there).item()
+            found = ConditionalSIR(levels, condition=condition).loss(scores, Block(there)).item()
             assert found == pytest.approx(plain_v4(exact, levels, condition), rel=1e-4, abs=1e-5)
 
 
@@ -100,7 +103,7 @@ def test_v0_v3_and_v4_are_their_equations(values: list[float]) -> None:
                                        ConditionalSIR([3, 2], condition="product")])  # fmt: skip
 def test_extreme_scores_give_finite_losses_and_gradients(objective: BlockLoss, values: list[float]) -> None:
     scores = tensor(values).requires_grad_()
-    loss = objective.loss(scores, all_of(scores))
+    loss = objective.loss(scores, Block(all_of(scores)))
     loss.backward()
     assert torch.isfinite(loss)
     assert scores.grad is not None
@@ -119,13 +122,15 @@ def test_absent_negatives_count_for_nothing() -> None:
     scores = tensor([0.3, 1.0, -0.5, 9.0], [0.1, 0.2, 0.3, 0.4])
     present = torch.tensor([[True, True, True, False], [True, True, True, True]])
     for objective in (BlockLoss(), JointSIR([3, 2]), ConditionalSIR([3, 2])):
-        alone = [objective.loss(scores[:1, :3], present[:1, :3]), objective.loss(scores[1:], present[1:])]
-        assert objective.loss(scores, present).item() == pytest.approx(torch.stack(alone).mean().item(), rel=1e-6)
+        alone = [objective.loss(scores[:1, :3], Block(present[:1, :3])), objective.loss(scores[1:], Block(present[1:]))]
+        assert objective.loss(scores, Block(present)).item() == pytest.approx(
+            torch.stack(alone).mean().item(), rel=1e-6
+        )
 
 
 def test_a_block_without_negatives_costs_nothing() -> None:
     scores = tensor([2.0, 1.0, 0.0]).requires_grad_()
-    loss = JointSIR([2]).loss(scores, torch.tensor([[True, False, False]]))
+    loss = JointSIR([2]).loss(scores, Block(torch.tensor([[True, False, False]])))
     loss.backward()
     assert loss.item() == 0
     assert scores.grad is not None
@@ -169,7 +174,7 @@ def test_one_pass_is_the_loop_where_nothing_is_dropped(kind: type[JointSIR]) -> 
     found = []
     for passes in ("one", "level"):
         scorer = Passes(scores)
-        loss, first = kind([6, 3], passes=passes).of_passes(scorer, all_of(scores), torch.Generator())
+        loss, first = kind([6, 3], passes=passes).of_passes(scorer, Block(all_of(scores)), torch.Generator())
         assert first is not None
         (gradient,) = torch.autograd.grad(loss, scores)
         found.append((loss.item(), gradient))
@@ -180,7 +185,7 @@ def test_one_pass_is_the_loop_where_nothing_is_dropped(kind: type[JointSIR]) -> 
 
 def test_each_level_is_scored_by_itself_where_asked() -> None:
     scorer = Passes(tensor([0.0, 5, 4, 3, 2, 1]), noise=1.0)
-    JointSIR([4, 2], passes="level").of_passes(scorer, torch.ones(1, 6, dtype=torch.bool), torch.Generator())
+    JointSIR([4, 2], passes="level").of_passes(scorer, Block(torch.ones(1, 6, dtype=torch.bool)), torch.Generator())
     assert scorer.asked == [(0, None), (1, [0, 1, 2, 3]), (2, [0, 1])]
 
 
@@ -190,7 +195,7 @@ def test_picks_at_random_differ_and_repeat() -> None:
 
     def loss(seed: int) -> float:
         generator = torch.Generator().manual_seed(seed)
-        return objective.of_passes(Passes(scores), all_of(scores), generator)[0].item()
+        return objective.of_passes(Passes(scores), Block(all_of(scores)), generator)[0].item()
 
     assert loss(1) == loss(1)
     assert len({loss(seed) for seed in range(5)}) == 5

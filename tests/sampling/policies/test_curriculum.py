@@ -17,14 +17,11 @@ from ranking.objectives.pairwise import PairwiseHinge, RankNet
 from ranking.objectives.pointwise import PointwiseCrossEntropy
 from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.training import Batch, RankerTraining, UpdateResult
-from sampling.policies.curriculum import Curriculum, loss_now
+from sampling.policies.curriculum import Curriculum
 
 BATCH = Batch(np.zeros(2, np.int64), np.zeros(2, np.int32))
 NOTHING = np.full((2, 1), -1, np.int32)
-FREE: Any = SimpleNamespace(
-    score=lambda queries, documents: np.zeros(documents.shape, np.float32),
-    objective=SimpleNamespace(loss=lambda scores, present: 0.0),
-)
+FREE: Any = SimpleNamespace(loss_now=lambda batch, negatives: 0.0)
 """A training that costs nothing after an update, so that a step's loss is its gain."""
 
 
@@ -84,9 +81,9 @@ def test_the_loss_after_the_update_is_the_objectives(
     training.objective = objective
     batch = training.next_batch()
     negatives = np.array([[10, 11, -1], [-1, -1, -1]], np.int32)
-    before = loss_now(batch, negatives, training)
+    before = training.loss_now(batch, negatives)
     assert before == pytest.approx(training.update(batch, negatives).loss, rel=1e-5)
-    assert loss_now(batch, negatives, training) < before
+    assert training.loss_now(batch, negatives) < before
 
 
 def test_the_gain_of_a_batch_pays_the_function_that_was_chosen(tiny_training: Callable[..., RankerTraining]) -> None:
@@ -98,7 +95,7 @@ def test_the_gain_of_a_batch_pays_the_function_that_was_chosen(tiny_training: Ca
     batch, negatives = training.next_batch(), np.array([[10, 11], [10, 11]], np.int32)
     step = training.update(batch, negatives)
     policy.observe(batch, negatives, step, training, rng)
-    assert policy.gains[-1] == step.loss - loss_now(batch, negatives, training) > 0
+    assert policy.gains[-1] == step.loss - training.loss_now(batch, negatives) > 0
     by_hand = begun()
     by_hand.updates, by_hand.chosen = 2, 1
     by_hand.learn(1.0)

@@ -1,0 +1,80 @@
+"""Stops a training that gets no better, and keeps the weights that validated best by each origin of candidates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+
+class EarlyStopping:
+    """Remembers validations and the best weights.
+
+    Args:
+        origins: whose candidates are validated with; the first one leads: its values are those that are reported.
+        patience: validations without a better value, by any origin, after which it is time to stop.
+    """
+
+    def __init__(self, origins: Sequence[str], patience: int) -> None:
+        self.patience = patience
+        self.values: dict[str, list[float]] = {origin: [] for origin in origins}
+        self.best_epochs = dict.fromkeys(origins, 0)
+        self._best_checks = dict.fromkeys(origins, 0)
+        self._weights: dict[str, dict[str, Tensor]] = {}
+
+    @property
+    def leading(self) -> str:
+        """The origin that leads."""
+        return next(iter(self.values))
+
+    @property
+    def waited(self) -> bool:
+        """Whether no origin has seen a better value for long enough."""
+        checks = len(self.values[self.leading])
+        return checks > 0 and all(checks - best >= self.patience for best in self._best_checks.values())
+
+    def note(self, values: Mapping[str, float], epoch: int, model: nn.Module) -> None:
+        """Take the values of a validation, and the weights where they are better than any before.
+
+        Args:
+            values: by origin; nan where the training has diverged.
+            epoch: the epoch in which they were measured, from 1.
+            model: what was measured.
+        """
+        weights: dict[str, Tensor] | None = None
+        for origin, value in values.items():
+            before = self.values[origin]
+            if not math.isnan(value) and value > max(before, default=-math.inf):
+                if weights is None:  # one copy for all origins that it is the best by
+                    weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+                self._weights[origin] = weights
+                self.best_epochs[origin], self._best_checks[origin] = epoch, len(before) + 1
+            before.append(value)
+
+    def best_weights(self, origin: str | None = None) -> dict[str, Tensor] | None:
+        """The best weights by an origin, or by the one that leads where it is not validated with; None if none yet."""
+        return self._weights.get(origin if origin in self.values else self.leading)  # type: ignore[arg-type]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Values, and where the best were; weights that several origins share are kept once."""
+        kept: list[dict[str, Tensor]] = []
+        places = {}
+        for origin, weights in self._weights.items():
+            place = next((place for place, other in enumerate(kept) if other is weights), len(kept))
+            kept += [weights] if place == len(kept) else []
+            places[origin] = place
+        return {
+            "values": {origin: list(values) for origin, values in self.values.items()},
+            "best_epochs": dict(self.best_epochs),
+            "best_checks": dict(self._best_checks),
+            "places": places,
+            "weights": kept,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state_dict`."""
+        self.values = {origin: list(values) for origin, values in state["values"].items()}
+        self.best_epochs, self._best_checks = dict(state["best_epochs"]), dict(state["best_checks"])
+        self._weights = {origin: state["weights"][place] for origin, place in state["places"].items()}

@@ -1,0 +1,1 @@
+"""Defines learning-rate schedules, one class each."""
