@@ -55,7 +55,7 @@ class EarlyStopping:
 
     def best_weights(self, origin: str | None = None) -> dict[str, Tensor] | None:
         """The best weights by an origin, or by the one that leads where it is not validated with; None if none yet."""
-        return self._weights.get(origin if origin in self.values else self.leading)  # type: ignore[arg-type]
+        return self._weights.get(origin if origin in self.values else self.leading)
 
     def state_dict(self) -> dict[str, Any]:
         """Values, and where the best were; weights that several origins share are kept once."""

@@ -221,7 +221,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         self.unmeasured += 1
         self._batches += 1
         self._updates.append(step)
-        if self.training.epoch_over:
+        if self.training.validation_due:
             self.training.validate()
 
     def finish(self) -> tuple[Observation, float, bool, bool, dict[str, Any]]:

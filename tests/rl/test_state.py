@@ -37,9 +37,9 @@ def test_the_last_validation_is_a_feature_where_asked_for(tiny_sources: Sources)
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
     state = State(state_tables_of(tiny_sources, features=["validation", "epoch"]))
     assert state.observe(training.next_batch(), training)["model"].tolist() == [0, 0]
-    training.validations = [0.25, 0.5]
+    training.validations[:] = [0.25, 0.5]
     assert state.observe(training.next_batch(), training)["model"].tolist() == [0.5, 0]
-    training.validations = [math.nan]
+    training.validations[:] = [math.nan]
     assert state.observe(training.next_batch(), training)["model"].tolist() == [0, 0]
 
 
