@@ -29,9 +29,9 @@ def parser() -> argparse.ArgumentParser:
         )
 
     groups = group_options()
-    for declare in (_study, _train, _learn, _pool, _judge, _report, _dashboard, _options):
+    for declare in (_study, _train, _learn, _pool, _judge, _report, _options):
         declare(add, groups)
-    submit.add_verbs(add)
+    submit.add_verb(add)
     return made
 
 
@@ -133,18 +133,6 @@ def _report(add: Add, groups: Groups) -> None:
         metavar="key=value",
         help="baseline='policy=… function=… selector=…' 'factors=[KEY,…]', or of a pool baseline=METHOD",
     )
-
-
-def _dashboard(add: Add, groups: Groups) -> None:
-    watching = add(
-        "dashboard",
-        "Provision the Grafana dashboard of the Ray session that runs here, and start Prometheus for it.",
-        "examples:\n  pyrite dashboard            until Ctrl-C\n"
-        "  pyrite dashboard --check    does every query of the dashboard return data?",
-    )
-    watching.add_argument("--check", action="store_true", help="run the dashboard's queries, say which return data")
-    watching.add_argument("--port", type=int, help="of Prometheus, on this machine alone; else 9090, or any free one")
-    watching.add_argument("--session", metavar="FOLDER", help="of the Ray session; else the one that started last")
 
 
 def _options(add: Add, groups: Groups) -> None:

@@ -17,11 +17,22 @@ if TYPE_CHECKING:
     from cluster.commands.experiment import Experiment
 
 INTERRUPTED = 130
+REMOVED = {
+    "jobs": "`ray job list`",
+    "logs": "`ray job logs --follow ID`",
+    "stop": "`ray job stop ID`",
+    "dashboard": "Ray's `ray metrics launch-prometheus`, or Debian's prometheus as docs/watching.md says",
+}
+"""Verbs that are no more, and what takes their place."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; exit code 0 for success, 1 for runs that failed, 2 for bad input, 130 for Ctrl-C."""
     jobs.listen()
+    verb = next(iter(sys.argv[1:] if arguments is None else arguments), None)
+    if verb in REMOVED:
+        print(f"pyrite: there is no verb {verb} any more: use {REMOVED[verb]}", file=sys.stderr)
+        sys.exit(2)
     known = parser()
     chosen, more = known.parse_known_args(arguments)
     if any(text.startswith("-") for text in more) or (more and not hasattr(chosen, "overrides")):
@@ -64,7 +75,7 @@ def _run(chosen: argparse.Namespace) -> int:
     from rich.console import Console
 
     console = Console(highlight=False)
-    if chosen.verb in jobs.VERBS:
+    if chosen.verb == "submit":
         return jobs.run(chosen, console)
     if chosen.verb == "options":
         from cluster.config.show import show
@@ -79,10 +90,6 @@ def _run(chosen: argparse.Namespace) -> int:
         else:
             judge(chosen.overrides, console)
         return 0
-    if chosen.verb == "dashboard":
-        from cluster.commands.dashboard import dashboard
-
-        return dashboard(console, chosen.check, chosen.port, chosen.session)
     if chosen.verb == "report":
         from cluster.config.compose import compose
         from cluster.output.manifest import read_config

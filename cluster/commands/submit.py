@@ -1,4 +1,4 @@
-"""The command line of jobs: `pyrite submit`, `jobs`, `logs` and `stop`."""
+"""Reads the command line of `pyrite submit`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import math
 import os
 import re
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -18,18 +17,17 @@ from ranking.errors import BadInput
 if TYPE_CHECKING:
     from rich.console import Console
 
-VERBS = ("submit", "jobs", "logs", "stop")
 SENT = ("study", "train", "learn", "pool")
 
 
 def listen() -> None:
-    """Within a job, let `pyrite stop` interrupt as Ctrl-C does, also where the cluster was started deaf to it."""
+    """Within a job, let `ray job stop` interrupt as Ctrl-C does, also where the cluster was started deaf to it."""
     if "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def add_verbs(verb: Callable[[str, str, str], argparse.ArgumentParser]) -> None:
-    """Add the four verbs to the command line.
+def add_verb(verb: Callable[[str, str, str], argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line.
 
     Args:
         verb: makes a verb's parser from its name, what it does, and examples.
@@ -47,7 +45,7 @@ def add_verbs(verb: Callable[[str, str, str], argparse.ArgumentParser]) -> None:
         "  pyrite submit study --resume s3://lab/s",
     )
     sent.add_argument("--name", help="what the job's id begins with (default: the verb)")
-    sent.add_argument("--note", help="a line for whoever reads `pyrite jobs` or Ray's dashboard")
+    sent.add_argument("--note", help="a line for whoever reads `ray job list` or Ray's dashboard")
     sent.add_argument("--detach", action="store_true", help="come back as soon as it is sent")
     sent.add_argument("--shared", metavar="FOLDER", action="append", default=[], help="every node sees it (repeatable)")
     sent.add_argument("--pip", metavar="FILE", help="requirements that the nodes install; default: they have them")
@@ -60,45 +58,23 @@ def add_verbs(verb: Callable[[str, str, str], argparse.ArgumentParser]) -> None:
     sent.add_argument("sent", metavar="VERB", choices=SENT, help="|".join(SENT))
     sent.add_argument("overrides", nargs="*", metavar="key=value", help="of that verb, as without `submit`")
     sent.add_argument("--resume", metavar="OUT", help="go on with what this folder or URI holds")
-    jobs = verb("jobs", "List the jobs of a Ray cluster.", "example:\n  pyrite jobs --address http://head:8265")
-    logs = verb("logs", "Show what a job has said.", "example:\n  pyrite logs study-20261122-174500-1a2b --follow")
-    logs.add_argument("job", metavar="ID")
-    logs.add_argument("--follow", action="store_true", help="until it ends; its exit code is this command's")
-    stop = verb("stop", "Interrupt a job, as Ctrl-C would.", "example:\n  pyrite stop study-20261122-174500-1a2b")
-    stop.add_argument("job", metavar="ID")
-    for each in (sent, jobs, logs, stop):
-        each.add_argument(
-            "--address", help="of the job server, http://HOST:8265 (default: RAY_API_SERVER_ADDRESS, or the Ray here)"
-        )
+    sent.add_argument(
+        "--address", help="of the job server, http://HOST:8265 (default: RAY_API_SERVER_ADDRESS, or the Ray here)"
+    )
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    """Do what one of the four verbs says, and return the exit code.
+    """Send a job and follow it, and return the exit code.
 
     Raises:
         BadInput: where an option makes no sense, or the server can't be reached or refuses.
     """
-    if chosen.verb == "submit":
-        from cluster.jobs.submission import submit
+    from cluster.jobs.submission import submit
 
-        return submit(_order(chosen), chosen.address, chosen.detach, console)
-    from cluster.jobs.following import follow, stop
-    from cluster.jobs.listing import show_jobs
-    from cluster.jobs.server import connected
-
-    with connected(chosen.address) as client:
-        if chosen.verb == "jobs":
-            show_jobs(client.list_jobs(), console)
-            return 0
-        if chosen.verb == "stop":
-            return stop(client, chosen.job, console)
-        if chosen.follow:
-            return follow(client, chosen.job, chosen.address, console)
-        sys.stdout.write(client.get_job_logs(chosen.job))
-        return 0
+    return submit(_request(chosen), chosen.address, chosen.detach, console)
 
 
-def _order(chosen: argparse.Namespace) -> Any:
+def _request(chosen: argparse.Namespace) -> Any:
     from cluster.jobs.submission import JobRequest
 
     if chosen.name and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", chosen.name, re.ASCII):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shlex
 import sys
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -24,13 +24,12 @@ TRIES, WAIT = 12, 5.0
 """How often a lost server is tried again, and seconds between two tries."""
 
 
-def follow(client: JobSubmissionClient, job: str, address: str | None, console: Console) -> int:
+def follow(client: JobSubmissionClient, job: str, console: Console) -> int:
     """Show a job's log until it ends.
 
     Args:
         client: of the job server.
         job: its id.
-        address: as the user gave it, for the commands that are shown.
         console: for what is ours to say.
 
     Returns:
@@ -39,7 +38,7 @@ def follow(client: JobSubmissionClient, job: str, address: str | None, console: 
     Raises:
         BadInput: where the server is lost; the job may go on.
     """
-    client.get_job_info(job)  # to say now that there is none
+    address = client.get_address()
     try:
         info = asyncio.run(stream(client, job, _show))
     except KeyboardInterrupt:
@@ -118,35 +117,20 @@ def ending(info: JobDetails, code: int) -> str:
     return f"has failed: {' '.join(message.split())[:2000] or 'its cluster does not say why'}"
 
 
-def ways_on(job: str, address: str | None) -> str:
-    """The commands with which a running job is followed and stopped."""
-    there = ["--address", address] if address else []
+def ways_on(job: str, address: str) -> str:
+    """The commands of Ray's with which a running job is followed and stopped.
+
+    Args:
+        job: its id.
+        address: of the job server, as the client has it.
+    """
+    # Ray's command sends a token only where it is told to.
+    mode = "RAY_AUTH_MODE=token " if os.environ.get("RAY_AUTH_MODE") == "token" else ""
+    there = ["--address", address]
     to_follow, to_stop = (
-        shlex.join(["pyrite", "logs", job, "--follow", *there]),
-        shlex.join(["pyrite", "stop", job, *there]),
+        mode + shlex.join(["ray", "job", *words, *there, job]) for words in (("logs", "--follow"), ("stop",))
     )
     return f"Follow it with: {to_follow}; stop it with: {to_stop}"
-
-
-def stop(client: JobSubmissionClient, job: str, console: Console, patience: float = 90) -> int:
-    """Interrupt a job as Ctrl-C would, and wait for its end.
-
-    Returns:
-        0, or 1 where it has not ended after `patience` seconds.
-    """
-    if not client.stop_job(job):
-        console.print(f"{job} has ended already", soft_wrap=True, markup=False)
-        return 0
-    console.print(f"{job} is told to stop", soft_wrap=True, markup=False)
-    until = time.monotonic() + patience
-    while time.monotonic() < until:
-        info = client.get_job_info(job)
-        if info.status.is_terminal():
-            console.print(f"{job} {ending(info, exit_code(info))}", soft_wrap=True, markup=False)
-            return 0
-        time.sleep(PAUSE)
-    console.print(f"{job} has not ended yet", soft_wrap=True, markup=False)
-    return 1
 
 
 def _show(text: str) -> None:

@@ -80,8 +80,6 @@ def told(url: str) -> Iterator[None]:
         refused = re.match(r"Request failed with status code (\d+): (.*?)\.?$", str(error), re.DOTALL)
         if not refused:
             raise
-        if refused[1] == "404":
-            raise BadInput(_short(refused[2]), url, "`pyrite jobs` lists those that there are") from None
         last = [line for line in refused[2].splitlines() if line.strip()][-1:]
         raise BadInput(f"the job server refuses ({refused[1]}: {_short(*last)})", url) from None
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ray.job_submission import JobSubmissionClient
 
 AS_CTRL_C = {"RAY_JOB_STOP_SIGNAL": "SIGINT", "RAY_JOB_STOP_WAIT_TIME_S": "60"}
-"""`pyrite stop` interrupts a job as Ctrl-C does, and lets it leave Ray in request."""
+"""`ray job stop` interrupts a job as Ctrl-C does, and lets it leave Ray in order."""
 
 
 NO_AGENT = "No available agent to submit job"
@@ -88,9 +88,9 @@ def submit(request: JobRequest, address: str | None, detach: bool, console: Cons
     with connected(address) as client:
         job = send(request, client, console)
         if detach:
-            console.print(ways_on(job, address), soft_wrap=True, markup=False)
+            console.print(ways_on(job, client.get_address()), soft_wrap=True, markup=False)
             return 0
-        return follow(client, job, address, console)
+        return follow(client, job, console)
 
 
 def send(request: JobRequest, client: JobSubmissionClient, console: Console) -> str:

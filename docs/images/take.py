@@ -27,6 +27,7 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 DASHBOARD = "http://127.0.0.1:8265"
+PROMETHEUS = "127.0.0.1:9090"
 SMALL = ["scale=tiny", "vectors=random", "training.max_epochs=500", "training.patience=500", "dashboard=false"]
 JOBS = [
     [
@@ -102,14 +103,16 @@ def main(out: Path, more: list[str]) -> None:
         stack.enter_context(
             running(
                 sys.executable, "-m", "ray.scripts.scripts", *start, *hosts, *ports,
-                "--object-store-memory=300000000", log=ray, RAY_PROMETHEUS_HOST="http://127.0.0.1:9090",
+                "--object-store-memory=300000000", log=ray, RAY_PROMETHEUS_HOST=f"http://{PROMETHEUS}",
             )
         )  # fmt: skip
         said(r"(Ray runtime started)", ray)
         session = (folder / "session_latest").resolve()
-        watching = folder / "dashboard.log"
-        stack.enter_context(running(*pyrite("dashboard", "--session", str(session)), log=watching))
-        prometheus = said(r"Prometheus: (\S+)", watching)
+        watching, config = folder / "prometheus.log", session / "metrics" / "prometheus" / "prometheus.yml"
+        said(r"(scrape)", config)
+        own_place = (f"--web.listen-address={PROMETHEUS}", f"--storage.tsdb.path={folder / 'prometheus'}")
+        stack.enter_context(running("prometheus", f"--config.file={config}", *own_place, log=watching))
+        said(r"(ready to receive)", watching)
         for number, job in enumerate(JOBS):
             sent = ("submit", "--address", DASHBOARD, "--python", "python", "--shared", str(folder), "--detach")
             # The head takes jobs a little later than it says that it is there.
@@ -129,7 +132,7 @@ def main(out: Path, more: list[str]) -> None:
             photograph(page, f"{DASHBOARD}/{place}", out / f"{name}.png")
         page = browser.new_page(viewport=size)
         graph = {"g0.expr": QUERY, "g0.tab": "0", "g0.range_input": "5m"}
-        photograph(page, f"{prometheus}/graph?{urllib.parse.urlencode(graph)}", out / "prometheus.png")
+        photograph(page, f"http://{PROMETHEUS}/graph?{urllib.parse.urlencode(graph)}", out / "prometheus.png")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cluster.commands.cli import _parser
+from cluster.commands.arguments import parser
 from cluster.commands.study import StudyExperiment
 from cluster.config.compose import compose
 from cluster.jobs.path_rewriting import NodeFileView, place_output, split_output
@@ -202,7 +202,7 @@ def parsed(command: str) -> list[str]:
     """The overrides of a command of ours, or an error where it is none."""
     program, *arguments = shlex.split(command)
     assert program == "pyrite"
-    chosen, more = _parser().parse_known_args(arguments)
+    chosen, more = parser().parse_known_args(arguments)
     assert not any(text.startswith("-") for text in more)
     return [*getattr(chosen, "overrides", []), *more]
 
@@ -309,7 +309,7 @@ def test_the_entrypoint_is_a_study_of_ours(tmp_path: Path) -> None:
 def test_a_resumed_study_is_what_the_manifest_says() -> None:
     out, _ = split_output(parsed(job().entrypoint))
     again = next(line for line in head_of("rayjob.yaml") if line.startswith("entrypoint: "))
-    chosen, more = _parser().parse_known_args(shlex.split(again.removeprefix("entrypoint: "))[1:])
+    chosen, more = parser().parse_known_args(shlex.split(again.removeprefix("entrypoint: "))[1:])
     assert (chosen.verb, chosen.resume, chosen.overrides, more) == ("study", out, [], [])
     assert f"`pyrite report {out}`" in " ".join(head_of("rayjob.yaml"))
 

@@ -8,7 +8,7 @@ import pytest
 from tests.cluster.command_line import command
 
 HEAVY = {"torch", "ray", "polars", "numpy", "hydra", "matplotlib", "scipy", "transformers"}
-VERBS = ["train", "study", "pool", "judge", "report", "options", "dashboard", "submit", "jobs", "logs", "stop"]
+VERBS = ["train", "study", "pool", "judge", "report", "options", "submit"]
 
 
 @pytest.mark.parametrize("verb", [[], *([verb] for verb in VERBS)])
@@ -42,3 +42,15 @@ def test_options_shows_values_and_choices(capsys: pytest.CaptureFixture[str]) ->
     shown = capsys.readouterr().out
     assert "MatchPyramid" in shown
     assert "selector=dynamic" in shown
+
+
+@pytest.mark.parametrize(
+    ("verb", "instead"), [("jobs", "ray job list"), ("dashboard", "ray metrics launch-prometheus")]
+)
+def test_a_verb_that_was_removed_says_what_takes_its_place(
+    verb: str, instead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(verb, "--address", "auto") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"pyrite: there is no verb {verb} any more: use ")
+    assert instead in line

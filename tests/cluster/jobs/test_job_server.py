@@ -84,7 +84,7 @@ def test_addresses_of_something_else(address: str) -> None:
 
 
 def test_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("jobs", "--address", f"127.0.0.1:{free_port()}") == 2
+    assert command("submit", "--address", f"127.0.0.1:{free_port()}", "study") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "nobody answers" in line
     assert "ray start --head" in line
@@ -93,7 +93,7 @@ def test_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_ray_runs_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{free_port()}")
     monkeypatch.setattr(server, "PORT", free_port())
-    assert command("logs", "study-1") == 2
+    assert command("submit", "study") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "no Ray with a job server runs on this machine; start one with `ray start --head`" in line
     assert "--address" in line
@@ -101,7 +101,7 @@ def test_no_ray_runs_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 @pytest.mark.parametrize("path", ["/page", "/other"])
 def test_something_else_answers(made_up: str, path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("stop", "study-1", "--address", made_up + path) == 2
+    assert command("submit", "--address", made_up + path, "study") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "is no job server of Ray" in line
 
@@ -111,7 +111,7 @@ def test_a_server_that_refuses_says_what_to_set(
     made_up: str, path: str, token: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(server, "token_given", lambda: token)
-    assert command("jobs", "--address", made_up + path) == 2
+    assert command("submit", "--address", made_up + path, "study") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert ("refuses our token" if token else "wants its token") in line
     assert "RAY_AUTH_TOKEN, or into the file that RAY_AUTH_TOKEN_PATH names" in line
@@ -122,12 +122,6 @@ def test_a_client_that_sends_no_token_by_its_mode(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("RAY_AUTH_TOKEN", "f" * 64)
     with pytest.raises(BadInput, match=r"wants its token; set RAY_AUTH_MODE=token$"), told("http://head:8265"):
         raise AuthenticationError("no token")
-
-
-def test_a_job_that_is_not_there(made_up: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["logs", "study-1"], ["logs", "study-1", "--follow"]):
-        assert command(*arguments, "--address", made_up) == 2
-        assert "Job study-1 does not exist; `pyrite jobs` lists" in capsys.readouterr().err
 
 
 def test_our_own_faults_keep_their_traceback() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cluster.commands.submit import _order
+from cluster.commands.submit import _request
 from cluster.jobs import submission
 from cluster.jobs.path_rewriting import NodeFileView
 from cluster.jobs.submission import JobRequest, arguments_of, send
@@ -165,8 +165,8 @@ def test_resources_are_numbers() -> None:
     usual = {"sent": "study", "overrides": [], "resume": None, "name": None, "note": None, "working_dir": None}
     more = {"exclude": [], "shared": [], "pip": None, "uv": None, "python": None, "cpus": 0}
     with pytest.raises(BadInput, match="--resources"):
-        _order(argparse.Namespace(**usual, **more, resources='{"big": true}'))
-    assert _order(argparse.Namespace(**usual, **more, resources=None)).resources == {}
+        _request(argparse.Namespace(**usual, **more, resources='{"big": true}'))
+    assert _request(argparse.Namespace(**usual, **more, resources=None)).resources == {}
 
 
 @pytest.mark.parametrize("refusals", [0, 2])
