@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import fcntl
 import itertools
 import os
@@ -29,7 +30,7 @@ def output_lock(storage: Storage) -> Iterator[None]:
     In a local or shared folder the claim is a lock of the operating system, which ends with its process, however that
     ends. What lies behind a URI has no locks, and some shared folders have none: there the claim is a file that is
     renewed. One that stays as it is for three renewals is of a process that was killed. No clock is asked, for those
-    of two machines differ.
+    of two machines differ. A process that only slept so long finds another's file when it wakes, and ends.
 
     Args:
         storage: the folder.
@@ -102,30 +103,47 @@ def _renewed(storage: Storage) -> Iterator[None]:
         time.sleep(BEAT / 10)
         now = storage.read(FILE)
         if now is not None and now != before:
-            raise _refusal(storage, now.decode(errors="replace").split(";")[0])
+            raise _refusal(storage, _who(now))
         before = now
     token, numbers = uuid.uuid4().hex, itertools.count()
+    written = stranger = b""
 
-    def renew() -> bytes:
-        content = f"{_process()};{token};{next(numbers)}".encode()
-        storage.write(FILE, content)
-        return content
+    def renew() -> None:
+        nonlocal written
+        written = f"{_process()};{token};{next(numbers)}".encode()
+        storage.write(FILE, written)
 
-    written = renew()
+    renew()
     time.sleep(BEAT / 10)  # of two that came at once, one has written last
     if (there := storage.read(FILE)) != written:
-        raise _refusal(storage, (there or b"a process").decode(errors="replace").split(";")[0])
+        raise _refusal(storage, _who(there or b"a process"))
 
-    def renew_quietly() -> None:
+    def renew_unless_taken() -> None:
+        """Who wakes from a stall of three beats may find that another command has taken the folder for free."""
+        nonlocal stranger
         with suppress(BadInput):  # the command itself will say so
-            renew()
+            there = storage.read(FILE)
+            if stranger or (there is not None and token.encode() not in there):
+                stranger = stranger or there or b""
+                _thread.interrupt_main()  # nothing more may be written
+            else:
+                renew()
 
     try:
-        with poll(renew_quietly, BEAT):
+        with poll(renew_unless_taken, BEAT):
             yield
+    except KeyboardInterrupt:
+        if stranger:
+            raise _refusal(storage, _who(stranger)) from None
+        raise
     finally:
-        with suppress(OSError):
-            storage.delete(FILE)
+        if not stranger:
+            with suppress(OSError):
+                storage.delete(FILE)
+
+
+def _who(content: bytes) -> str:
+    return content.decode(errors="replace").split(";")[0]
 
 
 def _process() -> str:

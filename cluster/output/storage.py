@@ -9,11 +9,14 @@ import os
 import re
 import time
 import uuid
+from typing import Any
 
 from ranking.errors import BadInput
 
 UNFINISHED = re.compile(r"\.[0-9a-f]{8}\.part$")
 """Ends the name of a file that is being written."""
+RENAMING = ("local", "hdfs")
+"""File systems, as pyarrow calls them, that give a file another name in one step."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """What a full disk, or a user's full share of it, says."""
 
@@ -54,6 +57,9 @@ def new_place(verb: str) -> str:
 class Storage:
     """Files of one folder, each written whole or not at all.
 
+    A disk gets them under a temporary name first, and then renames them. An object store cannot rename (it copies and
+    deletes), and shows nothing of an object before all of it has arrived.
+
     Args:
         place: a path or URI. The folder is made when something is first written.
         option: that names it, for those who have to choose another.
@@ -63,19 +69,17 @@ class Storage:
     """
 
     def __init__(self, place: str, option: str = "out") -> None:
-        from pyarrow import ArrowInvalid, fs
+        from pyarrow import ArrowInvalid
 
         if not place:
             raise BadInput("an output folder needs a name", remedy="give out=FOLDER")
         self.place, self.option = place, option
         self.local = "://" not in place
         try:
-            if self.local:
-                self._files, self._root = fs.LocalFileSystem(), os.path.abspath(place)
-            else:
-                self._files, self._root = fs.FileSystem.from_uri(place)
+            self._files, self._root = open_files(place)
         except (ArrowInvalid, OSError) as error:
             raise BadInput(f"is no folder to write to ({error})", place) from None
+        self.renames = self._files.type_name in RENAMING
 
     def __reduce__(self) -> tuple[type[Storage], tuple[str, str]]:
         return (Storage, (self._root if self.local else self.place, self.option))
@@ -95,22 +99,28 @@ class Storage:
         return os.path.abspath(self.path(name)) if relative.startswith("..") else relative
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file whole: under a temporary name, then renamed. On a local disk it also outlives a power cut.
+        """Write a file whole. On a local disk it also outlives a power cut.
 
         Raises:
             Unwritable: where it can't be written. What stood there before stands there still.
         """
-        temporary = self.path(f"{name}.{uuid.uuid4().hex[:8]}.part")
+        whole = self.path(name)
+        first = self.path(f"{name}.{uuid.uuid4().hex[:8]}.part") if self.renames else whole
         try:
-            self._files.create_dir(os.path.dirname(self.path(name)), recursive=True)
-            with self._files.open_output_stream(temporary) as stream:
+            if self.renames:
+                self._files.create_dir(os.path.dirname(whole), recursive=True)
+            with self._files.open_output_stream(first) as stream:
                 stream.write(content)
             if self.local:
-                _sync(temporary)
-            self._files.move(temporary, self.path(name))
+                _sync(first)
+            if self.renames:
+                self._files.move(first, whole)
+            if self.local:
+                _sync(os.path.dirname(whole))  # where the new name stands
         except OSError as error:
-            with contextlib.suppress(OSError):  # on a full disk this is what takes the last room
-                self._files.delete_file(temporary)
+            if self.renames:
+                with contextlib.suppress(OSError):  # on a full disk this is what takes the last room
+                    self._files.delete_file(first)
             raise unwritable(error, f"{self.place}/{name}", f"choose another {self.option}=") from None
 
     def read(self, name: str) -> bytes | None:
@@ -139,6 +149,8 @@ class Storage:
         """Delete what processes have left that were killed while they wrote; for whoever alone writes here."""
         from pyarrow import fs
 
+        if not self.renames:
+            return
         with contextlib.suppress(OSError):
             for info in self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True, recursive=True)):
                 if UNFINISHED.search(info.path):
@@ -151,7 +163,11 @@ class Storage:
             Unwritable: where it can't be.
         """
         try:
-            self._files.move(self.path(name), self.path(to))
+            if self.renames:
+                self._files.move(self.path(name), self.path(to))
+            elif (content := self.read(name)) is not None:
+                self.write(to, content)
+                self.delete(name)
         except FileNotFoundError:
             pass
         except OSError as error:
@@ -163,8 +179,15 @@ class Storage:
             self._files.delete_file(self.path(name))
 
 
+def open_files(place: str) -> tuple[Any, str]:
+    """The file system of a path or URI, and the path in it."""
+    from pyarrow import fs
+
+    return fs.FileSystem.from_uri(place) if "://" in place else (fs.LocalFileSystem(), os.path.abspath(place))
+
+
 def _sync(path: str) -> None:
-    """Have the disk keep a file before its name says that it is whole."""
+    """Have the disk keep a file before its name says that it is whole, or the names of a folder."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)

@@ -17,7 +17,8 @@ DAMAGED = ".damaged"
 def save(storage: Storage, state: dict[str, Any]) -> None:
     """Keep a state, and the last one beside it: hours of work hang on them."""
     content = to_bytes(state)
-    storage.move(STATE, BEFORE)
+    if storage.renames:  # what stands in an object store is whole, and its copies are the store's own
+        storage.move(STATE, BEFORE)
     storage.write(STATE, content)
 
 

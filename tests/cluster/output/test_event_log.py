@@ -12,6 +12,7 @@ import torch
 from cluster.output.event_log import FILE, EventLog, reason
 from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
+from tests.cluster.output.object_store import object_store
 
 
 def events(storage: Storage) -> list[str]:
@@ -27,6 +28,7 @@ def test_a_line_is_an_event(storage: Storage, tmp_path: Path) -> None:
     log = EventLog(storage, every=0)
     log.emit("run started", run="ä")
     log.emit("run ended", run="ä", best=math.nan, why=None)
+    log.close()
     first, second = (json.loads(line) for line in (tmp_path / "out" / FILE).read_text().splitlines())
     assert first["event"] == "run started"
     assert first["run"] == "ä"
@@ -37,7 +39,9 @@ def test_a_line_is_an_event(storage: Storage, tmp_path: Path) -> None:
 
 
 def test_another_command_goes_on_behind_a_line_that_was_cut(storage: Storage, tmp_path: Path) -> None:
-    EventLog(storage, every=0).emit("one")
+    log = EventLog(storage, every=0)
+    log.emit("one")
+    log.close()
     with open(tmp_path / "out" / FILE, "ab") as file:
         file.write(b'{"time": "2026-01-01", "eve')
     assert events(storage) == ["one"]
@@ -53,6 +57,25 @@ def test_behind_a_uri_it_is_written_now_and_then(tmp_path: Path) -> None:
     assert events(storage) == ["one"]
     log.flush()
     assert events(storage) == ["one", "two", "three"]
+
+
+def test_in_an_object_store_nothing_is_written_twice_but_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    with object_store(monkeypatch) as store:
+        storage = Storage("store://bucket/out")
+        log = EventLog(storage, every=0)
+        with log.session("study", False):
+            for number in range(20):
+                log.emit("run reached", step=number)
+            assert len(events(storage)) == 21
+            sizes = [size for _, size in store.written]
+            assert max(sizes) < 2 * min(sizes)
+        assert storage.names("log") == []
+        assert storage.names() == [FILE]
+        left = dict(store.objects)
+        with EventLog(storage, every=0).session("study", True):
+            pass
+        store.objects |= {"bucket/out/log/0.jsonl": left[f"bucket/out/{FILE}"].splitlines(keepends=True)[0]}
+        assert events(storage) == ["began", *["run reached"] * 20, "finished", "resumed", "finished"]
 
 
 @pytest.mark.parametrize("content", [torch.zeros(2), np.zeros(2), {"deep": [torch.tensor(1.0)]}])

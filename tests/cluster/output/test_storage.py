@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from cluster.output.storage import Storage
+from cluster.rollouts import checkpoints
 from ranking.errors import BadInput
+from tests.cluster.output.object_store import object_store
 
 
 def test_writes_whole_files_and_reads_them(tmp_path: Path) -> None:
@@ -57,3 +59,35 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         Storage(str(tmp_path / "file")).write("x", b"1")
     with pytest.raises(BadInput):
         Storage("nosuch://place")
+
+
+def test_an_object_store_needs_no_renaming(monkeypatch: pytest.MonkeyPatch) -> None:
+    with object_store(monkeypatch) as store:
+        storage = Storage("store://bucket/out")
+        storage.tidy()
+        storage.write("runs/a", b"one")
+        storage.write("runs/a", b"two")
+        storage.write("b", b"three")
+        assert store.written == [("bucket/out/runs/a", 3), ("bucket/out/runs/a", 3), ("bucket/out/b", 5)]
+        assert storage.read("runs/a") == b"two"
+        assert storage.read("runs/c") is None
+        assert (storage.names(), storage.names("runs")) == (["b"], ["a"])
+        storage.move("b", "c")
+        storage.move("b", "c")
+        assert storage.read("c") == b"three"
+        assert storage.read("b") is None
+        storage.delete("c")
+        storage.delete("c")
+        for episode in (1, 2):
+            checkpoints.save(storage, {"episode": episode})
+        assert checkpoints.load(storage) == {"episode": 2}
+        assert [name for name, _ in store.written[-2:]] == ["bucket/out/state.safetensors"] * 2
+
+
+def test_the_folder_of_a_new_name_is_kept_by_the_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cluster.output import storage as module
+
+    synced: list[str] = []
+    monkeypatch.setattr(module, "_sync", lambda path: synced.append(path if Path(path).is_dir() else "file"))
+    Storage(str(tmp_path)).write("runs/a", b"1")
+    assert synced == ["file", f"{tmp_path}/runs"]

@@ -1,0 +1,87 @@
+"""A store of objects for tests: without renaming or appending, and what is written shows when it is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import fs
+
+SCHEME = "store://"
+
+
+class Objects(fs.FileSystemHandler):
+    """Objects by their names; folders are prefixes. `written` counts the bytes of each."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.written: list[tuple[str, int]] = []
+
+    def get_type_name(self) -> str:
+        return "objects"
+
+    def open_input_stream(self, path: str) -> Any:
+        if path not in self.objects:
+            raise FileNotFoundError(path)
+        return pa.PythonFile(pa.BufferReader(self.objects[path]), mode="r")
+
+    def open_output_stream(self, path: str, metadata: Any) -> Any:
+        return pa.PythonFile(_Upload(self, path), mode="w")
+
+    def delete_file(self, path: str) -> None:
+        if self.objects.pop(path, None) is None:
+            raise FileNotFoundError(path)
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        inside = [name for name in self.objects if name.startswith(f"{selector.base_dir}/")]
+        return [fs.FileInfo(name, fs.FileType.File) for name in inside if self._direct(name, selector)]
+
+    def _direct(self, name: str, selector: fs.FileSelector) -> bool:
+        return bool(selector.recursive) or "/" not in name.removeprefix(f"{selector.base_dir}/")
+
+    def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
+        return [fs.FileInfo(path, fs.FileType.File if path in self.objects else fs.FileType.NotFound) for path in paths]
+
+    def _refused(self, *given: Any) -> Any:
+        raise NotImplementedError("an object store cannot")
+
+    move = copy_file = open_append_stream = create_dir = delete_dir = delete_dir_contents = _refused
+    delete_root_dir_contents = open_input_file = normalize_path = _refused
+
+
+class _Upload:
+    """An object on its way."""
+
+    def __init__(self, store: Objects, path: str) -> None:
+        self.store, self.path, self.content, self.closed = store, path, b"", False
+
+    def write(self, data: Any) -> int:
+        self.content += bytes(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing shows before the end."""
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self.store.objects[self.path] = self.content
+            self.store.written.append((self.path, len(self.content)))
+
+
+@contextmanager
+def object_store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Objects]:
+    """Places that begin with `store://` lie in a store of objects."""
+    from cluster.output import storage
+
+    store, usual = Objects(), storage.open_files
+    files = fs.PyFileSystem(store)
+
+    def open_files(place: str) -> tuple[Any, str]:
+        return (files, place.removeprefix(SCHEME)) if place.startswith(SCHEME) else usual(place)
+
+    monkeypatch.setattr(storage, "open_files", open_files)
+    yield store
