@@ -29,13 +29,13 @@ MOST_VALUES = 8
 RESERVED = {
     *("collection", "method", "measure", "candidates", "runs", "failed", "mean", "std", "min", "max"),
     *("ci_low", "ci_high", "against", "difference", "effect", "marks", "baseline", "run", "seed", "status"),
-    *("value", "bm25", "agent", "settings", "diverged", "pairs"),
+    *("value", "bm25", "agent", "settings", "diverged", "pairs", "interpolated"),
 }
 
 
 def evaluations(trials: pl.DataFrame) -> list[tuple[str, str]]:
     """Pairs (candidate origin, measure) in the order of the columns: the first one leads a report."""
-    names = (name for name in trials.columns if ":" in name and not name.endswith(":bm25"))
+    names = (name for name in trials.columns if ":" in name and not name.endswith((":bm25", ":interpolated")))
     return [(origin, measure) for origin, _, measure in (name.rpartition(":") for name in names)]
 
 
@@ -202,29 +202,37 @@ def measurements(trials: pl.DataFrame) -> pl.DataFrame:
     Returns:
         The columns of `with_methods`, then agent (the seed of its learning, "-" without one), settings (a list of
         {key, value}: what was swept and is no factor), seed, status, diverged, candidates, measure, value (null in a
-        failed run) and bm25, the figure of BM25's own order of the same candidates (null where there is none).
+        failed run) bm25, the figure of BM25's own order of the same candidates, and interpolated, that of the ranker's
+        scores with BM25's (null where there is none).
     """
     text, number = pl.String(), pl.Float64()
     parts = [pl.DataFrame(schema={"run": text, "seed": pl.Int64(), "status": text, "diverged": pl.Boolean(),
-                                  "candidates": text, "measure": text, "value": number, "bm25": number})]  # fmt: skip
+                                  "candidates": text, "measure": text, "value": number, "bm25": number,
+                                  "interpolated": number})]  # fmt: skip
     done = pl.col("status") == "done"
     diverged = pl.col("diverged").fill_null(False) if "diverged" in trials.columns else pl.lit(False)
     for candidates, measure in evaluations(trials):
         name = f"{candidates}:{measure}"
-        bm25 = pl.col(f"{name}:bm25") if f"{name}:bm25" in trials.columns else pl.lit(None)
         parts.append(
             trials.select(
                 *("run", "seed", "status"),
                 diverged.alias("diverged"),
                 pl.lit(candidates).alias("candidates"),
                 pl.lit(measure).alias("measure"),
-                pl.when(done).then(pl.col(name).cast(pl.Float64)).fill_nan(None).alias("value"),
-                pl.when(done).then(bm25.cast(pl.Float64)).fill_nan(None).alias("bm25"),
+                *(
+                    pl.when(done).then(_number(trials, name + kind)).fill_nan(None).alias(as_)
+                    for kind, as_ in (("", "value"), (":bm25", "bm25"), (":interpolated", "interpolated"))
+                ),
             )
         )
     methods = with_methods(trials).join(_repetitions(trials), on="run", how="left", maintain_order="left")
     methods = methods.with_columns(pl.col("agent").fill_null("-"), pl.col("settings").fill_null([]))
     return methods.join(pl.concat(parts), on="run", how="inner", maintain_order="right")
+
+
+def _number(trials: pl.DataFrame, name: str) -> pl.Expr:
+    """A column of numbers, null where there is none of that name."""
+    return (pl.col(name) if name in trials.columns else pl.lit(None)).cast(pl.Float64)
 
 
 def _repetitions(trials: pl.DataFrame) -> pl.DataFrame:

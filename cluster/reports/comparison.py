@@ -32,12 +32,14 @@ class Runs:
         runs: those that are done.
         failed: how many runs failed.
         diverged: values of the done runs whose training diverged.
+        interpolated: values of the done runs with their scores and the first stage's together.
     """
 
     identity: Mapping[str, str]
     runs: Sequence[Run]
     failed: int = 0
     diverged: Sequence[float] = ()
+    interpolated: Sequence[float] = ()
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
@@ -69,6 +71,7 @@ def runs_of(method: pl.DataFrame, identity: Sequence[str]) -> Runs:
         runs,
         int((method["status"] != "done").sum()),
         done.filter("diverged")["value"].sort().to_list(),
+        done["interpolated"].drop_nulls().sort().to_list(),
     )
 
 

@@ -10,7 +10,8 @@ import polars as pl
 from cluster.output.methods import EMBEDDINGS
 from cluster.reports.comparison import TESTS
 from cluster.reports.page import Markup, markup, table, tag
-from cluster.reports.terminal_table import figure, mishaps
+from cluster.reports.summary import INTERPOLATED
+from cluster.reports.terminal_table import figure, mishaps, mixed_origins
 
 Row = dict[str, Any]
 
@@ -37,7 +38,7 @@ def winners(summary: pl.DataFrame, measure: str) -> Iterator[Markup]:
 
 def side_by_side(summary: pl.DataFrame, measure: str) -> Markup:
     """Lay out a measure with candidate origins side by side, a section a ranker, BM25's own order last."""
-    origins = _origins(summary, measure)
+    origins, mixed = _origins(summary, measure), mixed_origins(summary.filter(measure=measure))
     rows: list[list[object] | Markup] = []
     for title, section in sections(summary, measure):
         own = section[0, "ranker"] == "bm25"
@@ -46,20 +47,26 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Markup:
         best = dict(section.group_by("candidates").agg(pl.col("mean").max()).iter_rows())
         for method in section["method"].unique(maintain_order=True):
             of = {row["candidates"]: row for row in section.filter(method=method).iter_rows(named=True)}
-            cells = [cell(of.get(origin), None if own else best[origin]) for origin in origins if origin in best]
-            cells += [Markup("–")] * (len(origins) - len(cells))
+            cells: list[object] = []
+            for origin in origins:
+                row = of.get(origin)
+                cells.append(cell(row, None if own else best.get(origin)))
+                cells += [figure(row["interpolated_mean"] if row else None)] if origin in mixed else []
             rows.append([method, *cells, _runs(list(of.values()))])
-    head = ["method", *(origin if origin == EMBEDDINGS else f"{origin} candidates" for origin in origins), "runs"]
-    return table(head, rows)
+    head = ["method"]
+    for origin in origins:
+        head.append(origin if origin == EMBEDDINGS else f"{origin} candidates")
+        head += ["with BM25"] if origin in mixed else []
+    return table([*head, "runs"], rows)
 
 
 def all_figures(summary: pl.DataFrame, measure: str) -> Markup:
     """Lay out all columns of the summary for one measure."""
     tests = [("", "against")] + ([("baseline_", "baseline")] if "baseline" in summary.columns else [])
     counts, numbers = ("runs", "failed", "diverged"), ("mean", "std", "min", "max")
-    robust = ("trained_mean", "trained_std", "all_mean", "all_std")
+    robust = ("trained_mean", "trained_std", "all_mean", "all_std", *INTERPOLATED)
     head = ["method", "candidates", *counts, *numbers, "95% interval"]
-    head += ["mean without diverged", "std", "mean with failed as 0", "std"]
+    head += ["mean without diverged", "std", "mean with failed as 0", "std", "with BM25", "std"]
     for _, name in tests:
         head += [name, *(f"{test.replace('_holm', ' (Holm)').replace('_p', ' p')}" for test in TESTS)]
     rows: list[list[object] | Markup] = []

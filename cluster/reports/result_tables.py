@@ -23,6 +23,7 @@ SCHEMA: dict[str, Any] = {
     "steps": pl.Int64, "seconds": pl.Float64, "curve_loss": pl.List(pl.Float64),
     "curve_validation": pl.List(pl.Float64), "curve_dev_loss": pl.List(pl.Float64),
     "validation_measure": pl.String, "swept": SWEPT, "drawn": pl.List(pl.String), "diverged": pl.Boolean,
+    "interpolation_weight": pl.Float64,
 }  # fmt: skip
 """Columns of trials.parquet before those of the measures."""
 
@@ -58,11 +59,14 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
         "swept": [{"key": key, "value": value} for key, value in planned.swept],
         "drawn": list(planned.drawn),
         "diverged": None if outcome is None else outcome.diverged,
+        "interpolation_weight": float(np.mean(outcome_.interpolation)) if outcome_.interpolation else None,
     }
     for origin in outcome_.values:
         for measure, values in outcome_.values[origin].items():
             row[f"{origin}:{measure}"] = float(values.mean())
             row[f"{origin}:{measure}:bm25"] = float(outcome_.bm25[origin][measure].mean())
+            if origin in outcome_.interpolated:
+                row[f"{origin}:{measure}:interpolated"] = float(outcome_.interpolated[origin][measure].mean())
     row |= {f"{EMBEDDINGS}:{figure}": float(np.mean(values)) for figure, values in outcome_.clusters.items()}
     return row
 

@@ -24,6 +24,7 @@ from cluster.reports.pairing import Run
 from ranking.evaluation.significance import bootstrap_interval
 
 LEVEL = 0.05
+INTERPOLATED = ("interpolated_mean", "interpolated_std")
 MARKS = (("*", "paired"), ("‡", "t"), ("†", "ks"))
 
 Row = dict[str, object]
@@ -113,6 +114,7 @@ def _spread(runs: Runs, generator: np.random.Generator) -> Row:
         "ci_high": None if math.isnan(high) else high,
         **dict(zip(("trained_mean", "trained_std"), _mean_and_std(np.sort(steady)), strict=True)),
         **dict(zip(("all_mean", "all_std"), _mean_and_std(np.sort(every)), strict=True)),
+        **dict(zip(INTERPOLATED, _mean_and_std(np.array(runs.interpolated)), strict=True)),
     }
 
 
@@ -156,7 +158,7 @@ def _schema(keys: list[str], baseline: bool) -> dict[str, pl.DataType]:
     schema |= dict.fromkeys(("measure", "candidates"), text)
     schema |= dict.fromkeys(("runs", "failed", "diverged"), pl.Int64())
     schema |= dict.fromkeys(("mean", "std", "min", "max", "ci_low", "ci_high"), number)
-    schema |= dict.fromkeys(("trained_mean", "trained_std", "all_mean", "all_std"), number)
+    schema |= dict.fromkeys(("trained_mean", "trained_std", "all_mean", "all_std", *INTERPOLATED), number)
     tests = {**dict.fromkeys(TESTS, number), "pairs": pl.Int64()}
     schema |= {"against": text, **tests, "marks": text}
     if baseline:

@@ -25,7 +25,8 @@ def measures_of(summary: pl.DataFrame) -> list[str]:
 def table(summary: pl.DataFrame, measure: str | None = None) -> Table:
     """Lay out one measure of a summary, a section a ranker, BM25's own order last.
 
-    The best mean of each section and origin is bold; methods stand in the order of the first origin.
+    The best mean of each section and origin is bold; methods stand in the order of the first origin, beside which
+    stands what the ranker's scores and BM25's reach together.
 
     Args:
         summary: the frame of `cluster.reports.summary.summarise`.
@@ -41,8 +42,11 @@ def table(summary: pl.DataFrame, measure: str | None = None) -> Table:
     layout = Table(title=title, caption=READING if measures else None, box=box.SIMPLE_HEAD)
     layout.title_style, layout.caption_style, layout.caption_justify = "bold", "dim", "left"
     layout.add_column("method")
+    led = mixed_origins(rows)[:1]
     for origin in origins:
         layout.add_column(f"{origin} candidates", no_wrap=True)
+        if origin in led:
+            layout.add_column("with BM25", no_wrap=True)
     layout.add_column("runs", justify="right", no_wrap=True)
 
     for (collection,), part in rows.partition_by("collection", as_dict=True, maintain_order=True).items():
@@ -57,11 +61,20 @@ def table(summary: pl.DataFrame, measure: str | None = None) -> Table:
                 cells = {
                     row["candidates"]: row for row in section.filter(pl.col("method") == name).iter_rows(named=True)
                 }
-                shown = [_cell(cells.get(origin), best.get(origin)) for origin in origins]
+                shown = []
+                for origin in origins:
+                    shown.append(_cell(cells.get(origin), best.get(origin)))
+                    mixed = cells[origin]["interpolated_mean"] if origin in led and origin in cells else None
+                    shown += [Text(figure(mixed) if mixed is not None else "")] if origin in led else []
                 indent = 0 if ranker == "bm25" else 2
                 layout.add_row(Padding(Text(name), (0, 0, 0, indent)), *shown, _runs(cells))
             layout.add_section()
     return layout
+
+
+def mixed_origins(rows: pl.DataFrame) -> list[str]:
+    """The origins over which a ranker's scores and BM25's have been measured together."""
+    return rows.drop_nulls("interpolated_mean")["candidates"].unique(maintain_order=True).to_list()
 
 
 def figure(value: float | None) -> str:

@@ -31,6 +31,7 @@ from ranking.errors import BadInput
 from ranking.evaluation.clusters import agreement
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.held_out import HeldOut
+from ranking.evaluation.interpolation import best_weight, interpolate
 from ranking.labels import labels_of
 from ranking.rankers.cascade import Cascade
 from ranking.rankers.ranker import Ranker
@@ -261,16 +262,26 @@ def _measure(
             outcome.guarded.append({"fold": fold, "function": name, **vars(record)})
     if config["weights"]:
         outcome.weights = kept_weights(training.ranker)
-    queries, encoded = parts["base"].splits[fold].test, read_encoded(parts)
+    split, encoded = parts["base"].splits[fold], read_encoded(parts)
+    queries = split.test
     if config["embeddings"]:
         _keep_embeddings(training.ranker, encoded, queries, outcome)
+    validation = Evaluation(encoded, parts["validation"].take(split.dev), [config["validation"]["measure"]])
+    weight = best_weight(validation, training.ranker)
+    outcome.interpolation += [] if weight is None else [weight]
     for origin in config["origin"]:
         evaluation = Evaluation(encoded, parts[f"origin:{origin}"].take(queries), config["measures"])
         nothing = np.zeros(0)
+        scores = evaluation.scores(training.ranker)
+        values = evaluation(training.ranker) if scores is None else evaluation.of_scores(scores)
+        found = [(outcome.values, values), (outcome.bm25, evaluation.of_bm25())]
+        if scores is not None and weight is not None:
+            mixed = evaluation.of_scores(interpolate(evaluation, scores, weight))
+            found.append((outcome.interpolated, mixed))
         outcome.queries[origin] = np.concatenate([outcome.queries.get(origin, nothing), queries]).astype(np.int64)
-        for kept, values in ((outcome.values, evaluation(training.ranker)), (outcome.bm25, evaluation.of_bm25())):
+        for kept, measured in found:
             before = kept.setdefault(origin, {})
-            for measure, value in values.items():
+            for measure, value in measured.items():
                 before[measure] = np.concatenate([before.get(measure, nothing), value])
 
 

@@ -24,6 +24,8 @@ class Outcome:
         queries: by origin, int64 [q], indices of the evaluated queries.
         values: by origin and measure, float64 [q], of the ranker.
         bm25: the same of BM25's own order of the same candidates.
+        interpolated: the same of the ranker's scores interpolated with the first stage's, where candidates are lists.
+        interpolation: the ranker's weight in them, chosen on dev queries, a fold each.
         sampler: a row a fold, stage and function (`StagedTraining.report`).
         traces: a fold's `Sampler.traced`, of its last ranker.
         guarded: what functions that rank while rankers train dropped as probable false negatives, one a fold and
@@ -44,6 +46,8 @@ class Outcome:
     queries: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     values: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
     bm25: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
+    interpolated: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
+    interpolation: list[float] = field(default_factory=list)
     sampler: list[dict[str, Any]] = field(default_factory=list)
     traces: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     guarded: list[dict[str, Any]] = field(default_factory=list)

@@ -48,13 +48,19 @@ class Evaluation:
         Raises:
             FloatingPointError: where the ranker scores a candidate nan.
         """
-        queries, documents = self.candidates.queries, self.candidates.documents
-        if documents is not None:
-            return self.of_scores(score_candidates(ranker, self.encoded, queries, documents))
+        queries = self.candidates.queries
+        scores = self.scores(ranker)
+        if scores is not None:
+            return self.of_scores(scores)
         ranks = np.zeros(self._wanted.shape, np.int64)
         for rows, space in self.candidates.spaces(self.encoded):
             ranks[rows] = ranks_in(ranker, self.encoded, queries[rows], self._wanted[rows], space)
         return self.evaluator.of_ranks(self._wanted_grades, ranks, self.candidates.depth)
+
+    def scores(self, ranker: Ranker) -> NDArray[np.float32] | None:
+        """A ranker's scores [q, depth] of the candidates, in their order; None where they are not lists."""
+        queries, documents = self.candidates.queries, self.candidates.documents
+        return None if documents is None else score_candidates(ranker, self.encoded, queries, documents)
 
     def of_scores(self, scores: NDArray[np.float32]) -> dict[str, NDArray[np.float64]]:
         """The same of any scores [q, depth] of the candidates, in their order."""

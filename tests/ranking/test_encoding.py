@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -89,6 +90,14 @@ def test_encoding_twice_gives_the_same(tiny: Collection, tiny_encoded: EncodedCo
     again, _ = Encoder(min_count=1).encode(tiny)
     np.testing.assert_array_equal(again.documents.tokens, tiny_encoded.documents.tokens)
     np.testing.assert_array_equal(again.idf, tiny_encoded.idf)
+
+
+def test_keys_are_the_ranks_of_ids_in_byte_order() -> None:
+    collection = collection_of(["a"] * 5, ["a"])
+    ids = ["10", "9", "ä", "Z", "a"]
+    named = replace(collection, documents=collection.documents.with_columns(id=pl.Series(ids)))
+    encoded, _ = Encoder(min_count=1).encode(named)
+    assert encoded.document_key.tolist() == [1, 2, 5, 3, 4]
 
 
 def test_keys_splits_and_judgements_of_the_tiny_collection(tiny: Collection, tiny_encoded: EncodedCollection) -> None:

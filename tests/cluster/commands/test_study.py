@@ -139,8 +139,8 @@ def test_a_failed_run_is_reported_and_the_others_go_on(
 @pytest.mark.parametrize(
     ("search", "methods", "drawn"),
     [
-        ("random", ["resources.cpu=1,2", "function=random,bm25", "selector=uniform", "seeds=1"], {}),
-        ("optuna", ["function=bm25", "selector=top,uniform", "seeds=2"], {"function.bm25.k1": "interval(0.5,2)"}),
+        ("random", ["resources.cpu=1,2", "function=bm25", "selector=uniform", "seeds=1"], {}),
+        ("optuna", ["function=bm25", "selector=uniform", "seeds=2"], {"function.bm25.k1": "interval(0.5,2)"}),
     ],
 )
 def test_intervals_are_sampled(
@@ -149,12 +149,12 @@ def test_intervals_are_sampled(
     """Of the ranker or of another part, by runs whose resources are their own."""
     out, drawn = tmp_path / search, {"optimizer.lr": "tag(log,interval(1e-3,1e-1))", **drawn}
     sweep = ["policy=fixed", *methods, *(f"{key}={interval}" for key, interval in drawn.items())]
-    assert command("study", *base, *sweep, "samples=3", f"search={search}", f"out={out}") == 0
+    assert command("study", *base, *sweep, "samples=2", f"search={search}", f"out={out}") == 0
     trials = pl.read_parquet(out / "trials.parquet")
-    assert len(trials) == 12
+    assert len(trials) == 4
     assert set(trials["status"]) == {"done"}
-    swept = trials.filter(function="bm25", selector="uniform").explode("swept").unnest("swept")
-    assert [swept.filter(key=key)["value"].n_unique() for key in drawn] == [3] * len(drawn)
+    swept = trials.explode("swept").unnest("swept")
+    assert [swept.filter(key=key)["value"].n_unique() for key in drawn] == [2] * len(drawn)
     summary = (out / "summary.csv").read_bytes()
     assert command("study", "--resume", str(out)) == 0
     assert (out / "summary.csv").read_bytes() == summary

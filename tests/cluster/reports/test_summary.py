@@ -156,6 +156,21 @@ def test_other_methods_do_not_move_an_interval(made_up_study: Any) -> None:
     assert row(summarise(trials), "bm25 · dynamic")["ci_low"] == row(summarise(fewer), "bm25 · dynamic")["ci_low"]
 
 
+def test_interpolated_figures_stand_beside(made_up_study: Any) -> None:
+    trials, _ = made_up_study(failed=1)
+    assert summarise(trials)["interpolated_mean"].null_count() == len(summarise(trials))
+    mixed = trials.with_columns((pl.col("bm25:AP@100") + 0.2).alias("bm25:AP@100:interpolated"))
+    found = row(summarise(mixed), "bm25 · dynamic")
+    assert found["interpolated_mean"] == pytest.approx(found["mean"] + 0.2)
+    assert found["interpolated_std"] == pytest.approx(found["std"])
+    assert row(summarise(mixed), "bm25 · dynamic", "random")["interpolated_mean"] is None
+    out = io.StringIO()
+    Console(file=out, width=110).print(table(summarise(mixed)))
+    (line,) = [line for line in out.getvalue().splitlines() if "bm25 · dynamic" in line]
+    assert f" {figure(found['interpolated_mean'])} " in line
+    assert "with BM25" in out.getvalue()
+
+
 def test_swept_names_and_few_numbers_make_methods(made_up_study: Any) -> None:
     swept = [("training.rate", ["1e-3", "0.01"]), ("objective", ["softmax", "hinge"])]
     trials = made_up_study(swept=swept)[0]

@@ -173,7 +173,10 @@ def test_tables_have_the_documented_columns(base: list[str]) -> None:
     collection = artifacts.collection(planned.config)
     table = result_tables.trials_table([result_tables.trial_row(planned, collection, outcome, None)])
     assert table.columns[: len(result_tables.SCHEMA)] == list(result_tables.SCHEMA)
-    assert {"bm25:AP@10", "bm25:AP@10:bm25", "random:RR@10"} <= set(table.columns)
+    assert {"bm25:AP@10", "bm25:AP@10:bm25", "random:RR@10", "random:RR@10:interpolated"} <= set(table.columns)
+    assert table["diverged"].to_list() == [False]
+    assert 0 <= table["interpolation_weight"][0] <= 1
+    assert 0 < table["bm25:AP@10:interpolated"][0] <= 1
     queries = result_tables.query_rows(planned, collection, outcome)
     assert queries.columns == ["run", "query", "origin", "AP@10", "RR@10"]
     mean = queries.filter(pl.col("origin") == "bm25")["AP@10"].mean()

@@ -4,7 +4,6 @@ import gzip
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 import pytrec_eval
 from hypothesis import given, settings
@@ -222,11 +221,6 @@ def test_a_tie_goes_to_the_larger_key() -> None:
     scores = np.array([[0.0, -0.0, 1.0]], np.float32)
     documents, grades = np.array([[4, 5, 1]]), np.array([[1, 2, 3]])
     assert ranked_grades(scores, documents, grades, documents).tolist() == [[3, 2, 1]]
-
-
-def test_ids_in_byte_order_make_the_tie_key() -> None:
-    ids = pl.Series(["10", "9", "ä", "Z", "a"])
-    assert (ids.rank("ordinal") - 1).to_list() == [0, 1, 4, 2, 3]
 
 
 def test_no_queries_and_no_candidates() -> None:

@@ -1,0 +1,82 @@
+"""Interpolates a ranker's scores with the first stage's, by a weight that is chosen on dev queries.
+
+A ranker that re-ranks rarely throws away what the first stage knew: its score and the first stage's are added up, and
+together they often rank better than either. Both are scaled to [0, 1] by query first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.evaluation.evaluation import Evaluation
+from ranking.rankers.ranker import Ranker
+
+WEIGHTS = tuple(step / 10 for step in range(11))
+"""Weights of the ranker that are tried: 0 is the first stage alone, 1 the ranker alone."""
+
+
+def best_weight(evaluation: Evaluation, ranker: Ranker) -> float | None:
+    """The weight with the highest mean of the first measure; the least of equal ones.
+
+    Args:
+        evaluation: of the dev queries.
+        ranker: as it is measured.
+
+    Returns:
+        One of `WEIGHTS`; None where the candidates are not a list, or there are none.
+    """
+    scores = evaluation.scores(ranker)
+    if scores is None or not len(scores):
+        return None
+    means = {weight: _mean(evaluation, scores, weight) for weight in WEIGHTS}
+    # Means that differ in their last bits, as those of another processor may, are equal.
+    return max(WEIGHTS, key=lambda weight: (round(means[weight], 9), -weight))
+
+
+def interpolate(evaluation: Evaluation, scores: NDArray[np.float32], weight: float) -> NDArray[np.float32]:
+    """The ranker's scores times `weight` and the first stage's times the rest, each scaled to [0, 1] by query.
+
+    Args:
+        evaluation: of queries whose candidates are lists.
+        scores: the ranker's, [q, depth], in the order of the candidates.
+        weight: of the ranker.
+    """
+    present = _documents(evaluation) >= 0
+    both = weight * _scaled(scores, present) + (1 - weight) * _scaled(_first_stage(evaluation), present)
+    mixed: NDArray[np.float32] = np.round(both, 6).astype(np.float32)  # no order by the last bits of a sum
+    return mixed
+
+
+def _mean(evaluation: Evaluation, scores: NDArray[np.float32], weight: float) -> float:
+    values = evaluation.of_scores(interpolate(evaluation, scores, weight))
+    return float(next(iter(values.values())).mean())
+
+
+def _documents(evaluation: Evaluation) -> NDArray[np.int32]:
+    documents = evaluation.candidates.documents
+    assert documents is not None
+    return documents
+
+
+def _first_stage(evaluation: Evaluation) -> NDArray[np.float32]:
+    """The first stage's scores in the order of the candidates; what it has not ranked is below what it has."""
+    documents, lists = _documents(evaluation), evaluation.candidates.first_stage
+    if np.array_equal(lists.documents, documents):
+        return lists.scores
+    scores = np.empty(documents.shape, np.float32)
+    for row, (own, ranked, values) in enumerate(zip(documents, lists.documents, lists.scores, strict=True)):
+        known = dict(zip(ranked.tolist(), values.tolist(), strict=True))
+        least = min((value for document, value in known.items() if document >= 0), default=0.0)
+        scores[row] = [known.get(document, least) for document in own.tolist()]
+    return scores
+
+
+def _scaled(scores: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Scores from 0, the least of a query, to 1, the most; 0 where all are equal, and for no document."""
+    wide = scores.astype(np.float64)
+    low = np.where(present, wide, np.inf).min(axis=1, keepdims=True, initial=np.inf)
+    high = np.where(present, wide, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
+    spread = high - low
+    usable = present & (spread > 0)
+    return np.divide(wide - low, spread, out=np.zeros(scores.shape), where=usable)
