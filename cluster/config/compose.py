@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cluster.config.aliases import named_parts
 from cluster.config.renamed import no_option
 from ranking.errors import BadInput
 
@@ -44,6 +45,7 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
     from cluster.config.schema import check_shape, see
 
     _refuse_old_names(overrides, config)
+    overrides = named_parts(overrides, option)
     GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):

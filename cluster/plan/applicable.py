@@ -65,7 +65,8 @@ def _chooses(overrides: Sequence[str], key: str) -> bool:
     """Whether the functions or origins that overrides choose are those of an option, as `function.bm25.depth`."""
     group, _, name = key.partition(".")
     chosen = next(text.split("=", 1)[1] for text in overrides if key_of(text) == group)
-    return name.split(".")[0] in chosen.strip("[]").replace(" ", "").split(",")
+    names = [part.rpartition("@")[2] for part in chosen.strip("[]").replace(" ", "").split(",")]
+    return name.split(".")[0] in names
 
 
 def _keys(point: Point) -> list[str]:

@@ -1,0 +1,63 @@
+"""Gives retrieval functions names of their own: `function=[run_file@hdct,run_file@ance]` is two run files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ranking.errors import BadInput
+
+NAMED = re.compile(r"^([A-Za-z_]\w*)@([A-Za-z_]\w*)$")
+GROUP = "function"
+
+
+def named_parts(overrides: Sequence[str], options: Any) -> list[str]:
+    """The overrides, with functions that are given names of their own written out.
+
+    `function=[run_file@hdct,bm25]` becomes `function=[]` and all options of the two, in their order, so that
+    `function.hdct.path=FILE` sets one of them.
+
+    Args:
+        overrides: Hydra overrides of a run.
+        options: what a function's file says, by its name (`cluster.config.compose.option`).
+
+    Raises:
+        BadInput: where a name is given twice, or is no name.
+    """
+    written = []
+    for text in overrides:
+        key, _, value = text.partition("=")
+        if key != GROUP or "@" not in value:
+            written.append(text)
+            continue
+        items = [item.strip() for item in value.strip("[] ").split(",")]
+        pairs = [_pair(item, text) for item in items]
+        names = [name for _, name in pairs]
+        if len(set(names)) < len(names):
+            raise BadInput("gives two functions one name", text, "write another name behind one @")
+        written.append(f"{GROUP}=[]")
+        for part, name in pairs:
+            written.append(f"+{GROUP}.{name}={as_override(options(GROUP, part)[part])}")
+    return written
+
+
+def _pair(item: str, text: str) -> tuple[str, str]:
+    """The function's option and its name."""
+    found = NAMED.match(item) or re.match(r"^((\w+))$", item)
+    if found is None:
+        raise BadInput(f"can't read {item!r}", text, "write run_file@NAME, of letters, digits and _")
+    return found[1], found[2]
+
+
+def as_override(value: Any) -> str:
+    """A value as Hydra's override grammar reads it."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{key}:{as_override(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(as_override, value)) + "]"
+    if value is None or isinstance(value, bool):
+        return str(value).lower().replace("none", "null")
+    if isinstance(value, str):
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return str(value)

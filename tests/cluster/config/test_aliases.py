@@ -1,0 +1,69 @@
+"""Functions under names of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.config.aliases import as_override, named_parts
+from cluster.config.compose import compose, option
+from cluster.plan.applicable import applicable_overrides
+from cluster.plan.sweep import points
+from ranking.errors import BadInput
+
+
+def test_two_run_files_and_another_keep_their_order_and_options() -> None:
+    config = compose([
+        "policy=mixture", "function=[run_file@hdct,bm25,run_file@ance]", "function.hdct.path=one",
+        "function.ance.path=two", "function.ance.depth=7", "function.bm25.k1=1.5",
+    ])  # fmt: skip
+    assert list(config["function"]) == ["hdct", "bm25", "ance"]
+    assert config["function"]["hdct"] == option("function", "run_file")["run_file"] | {"path": "one"}
+    assert (config["function"]["ance"]["path"], config["function"]["ance"]["depth"]) == ("two", 7)
+    assert config["function"]["bm25"] == option("function", "bm25")["bm25"] | {"k1": 1.5}
+
+
+def test_every_function_can_have_another_name() -> None:
+    from cluster.config.compose import group_options
+
+    for name in group_options()["function"]:
+        needed = [f"function.other.{key}=x" for key, value in option("function", name)[name].items() if value == "???"]
+        config = compose([f"function={name}@other", *needed])
+        plain = compose([f"function={name}", *(text.replace(".other.", f".{name}.") for text in needed)])
+        assert config["function"]["other"] == plain["function"][name]
+
+
+def test_what_is_not_named_is_left_alone() -> None:
+    overrides = ["function=[bm25,random]", "seed=1", "vectors.path=a@b"]
+    assert named_parts(overrides, option) == overrides
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["function=[run_file@x,bm25@x]"], "two functions one name"),
+        (["function=[run_file@a-b]"], "can't read 'run_file@a-b'"),
+        (["function=nothing@x"], "no function 'nothing'"),
+        (["function=run_file@x"], "function.x.path has no default"),
+    ],
+)
+def test_bad_names_are_one_line(overrides: list[str], says: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        compose(overrides)
+    assert says in str(caught.value)
+
+
+def test_a_study_knows_whose_options_they_are() -> None:
+    found = points([], [], ["function=[run_file@x],[bm25@y]", "function.x.path=a", "function.y.k1=2", "policy=fixed"])
+    kept = applicable_overrides(found, {"function"})
+    assert len(kept) == 2
+    for point in kept:
+        assert set(compose(point.overrides)["function"]) <= {"x", "y"}
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, False, 3, -1.5, "it's", "a, b: {c}", "???", [1, "x"], {"a": {"b": [None]}}]
+)
+def test_values_come_back_from_the_override_grammar(value: object) -> None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    assert OverridesParser.create().parse_override(f"key={as_override(value)}").value() == value
