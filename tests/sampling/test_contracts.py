@@ -1,0 +1,219 @@
+"""What every policy, retrieval function and selector promises; new parts are found by themselves.
+
+Every class in the folders of `sampling/` and every YAML file in `cluster/conf` is held to it: no relevant document,
+none twice, the same again under the same generator, the same after an interrupt.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+import sampling.policies
+import sampling.retrieval
+import sampling.selection
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.origins import RandomCandidates
+from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.sources import Sources
+from ranking.training import RankerTraining
+from sampling.guard import Guard, negatives_lists
+from sampling.policies.fixed import Fixed
+from sampling.policies.policy import SamplingPolicy
+from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.compressed_lists import CompressedLists
+from sampling.retrieval.function import RetrievalFunction
+from sampling.retrieval.random import RandomFunction
+from sampling.sampler import Sampler
+from sampling.selection.selector import Selector
+from sampling.selection.uniform import Uniform
+from tests.sampling.retrieval.test_dense import Bag
+
+CONF = Path(__file__).parents[2] / "cluster" / "conf"
+GROUPS: dict[str, tuple[Any, type]] = {
+    "policy": (sampling.policies, SamplingPolicy),
+    "function": (sampling.retrieval, RetrievalFunction),
+    "selector": (sampling.selection, Selector),
+}
+INSIDE = {CompressedLists}
+"""Made while a run goes on, from no configuration."""
+
+
+def classes(group: str) -> set[type]:
+    """The parts in a group's folder that can be made."""
+    package, base = GROUPS[group]
+    names = [f"{package.__name__}.{each.name}" for each in pkgutil.iter_modules(package.__path__)]
+    modules = [importlib.import_module(name) for name in names]
+    found = {
+        kind
+        for module in modules
+        for _, kind in inspect.getmembers(module, inspect.isclass)
+        if kind.__module__ == module.__name__ and issubclass(kind, base) and not inspect.isabstract(kind)
+    }
+    return {kind for kind in found if not kind.__subclasses__() or _named(kind)} - INSIDE
+
+
+def _named(kind: type) -> bool:
+    return any(node["_target_"].endswith(f".{kind.__name__}") for group in GROUPS for _, node in parts(group))
+
+
+def parts(group: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Names and contents of a group's YAML files, but those of agents, which `rl/` tests."""
+    for file in sorted((CONF / group).glob("*.yaml")):
+        content = yaml.safe_load(file.read_text())
+        node = content[file.stem] if group == "function" else content
+        if node["_target_"].startswith("sampling."):
+            yield file.stem, {key: value for key, value in node.items() if key != "defaults"}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_class_has_a_file_and_every_file_a_class(group: str) -> None:
+    named = {node["_target_"] for _, node in parts(group)}
+    assert named == {f"{kind.__module__}.{kind.__qualname__}" for kind in classes(group)}
+    for kind in classes(group):
+        assert inspect.getdoc(kind)
+
+
+def made(node: Any) -> Any:
+    """The object that a YAML file describes, with its defaults."""
+    module, _, name = node["_target_"].rpartition(".")
+    given = dict(node)
+    for key, value in node.items():
+        if isinstance(value, dict) and "_target_" in value:
+            given[key] = made(value)
+    del given["_target_"]
+    return getattr(importlib.import_module(module), name)(**given)
+
+
+@pytest.fixture
+def given(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Fills in what a file leaves to the user."""
+
+    def fill(node: dict[str, Any]) -> dict[str, Any]:
+        filled = dict(node)
+        if node.get("path") == "???":
+            ranked = list(enumerate(["d7", "d5", "d60", "d1", "d9"]))
+            lines = [f"q{query} Q0 {document} {rank} {-rank} x" for query in range(1, 9) for rank, document in ranked]
+            filled["path"] = str(tmp_path / "run")
+            (tmp_path / "run").write_text("\n".join(lines) + "\n")
+        if node.get("checkpoint") == "???":
+            filled["checkpoint"] = request.getfixturevalue("small_bert")
+        assert "???" not in filled.values(), "say here what a new part needs"
+        return filled
+
+    return fill
+
+
+def training_of(sources: Sources) -> RankerTraining:
+    """Of a ranker that an index can search, too: five examples, three batches an epoch."""
+    encoded = sources.encoded
+    evaluation = Evaluation(encoded, RandomCandidates(8).candidates(sources, np.array([4, 5])), ["AP@8"])
+    return RankerTraining(
+        Bag(len(encoded.idf)), SoftmaxLikelihood(), encoded, np.arange(4), evaluation,
+        partial(torch.optim.Adam, lr=0.1), np.random.default_rng(2), 2, max_epochs=4, patience=4,
+    )  # fmt: skip
+
+
+def steps(source: Sampler, training: RankerTraining, count: int) -> list[list[list[int]]]:
+    """What some updates were shown, held to what every sampler promises."""
+    shown, judgements = [], training.encoded.judgements
+    for _ in range(count):
+        batch = training.next_batch()
+        negatives = source.negatives(batch, training)
+        assert negatives.shape == (len(batch), source.count)
+        assert negatives.dtype == np.int32
+        assert not judgements.are_relevant(batch.queries, negatives).any()
+        for row in negatives.tolist():
+            there = [document for document in row if document >= 0]
+            assert len(there) == len(set(there))
+        source.observe(negatives, training.update(batch, negatives))
+        shown.append(negatives.tolist())
+        if training.epoch_over:
+            training.validate()
+    return shown
+
+
+def check(sources: Sources, make: Callable[[], Sampler]) -> None:
+    """The same again under the same generator, and after an interrupt at any batch."""
+    whole = steps(make(), training_of(sources), 7)
+    assert any(document >= 0 for batch in whole for row in batch for document in row)
+    assert steps(make(), training_of(sources), 7) == whole
+    for cut in (2, 3):
+        training, source = training_of(sources), make()
+        assert steps(source, training, cut) == whole[:cut]
+        state = from_bytes(to_bytes({"sampler": source.state_dict(), "training": training.state_dict()}))
+        again, other = training_of(sources), make()
+        again.load_state_dict(state["training"])
+        other.load_state_dict(state["sampler"])
+        assert steps(other, again, 7 - cut) == whole[cut:]
+
+
+def ready(function: RetrievalFunction, sources: Sources) -> RetrievalFunction:
+    function.prepare(sources.encoded, negatives_lists(function, sources, Guard())[0])
+    return function
+
+
+@pytest.mark.parametrize("name", [name for name, _ in parts("selector")])
+@pytest.mark.parametrize("count", [1, 3])
+def test_every_selector(name: str, count: int, tiny_sources: Sources) -> None:
+    node = dict(parts("selector"))[name]
+    function = ready(Bm25Function(), tiny_sources)
+    random = ready(RandomFunction(), tiny_sources)
+    for functions in ({"bm25": function}, {"random": random}):
+        check(tiny_sources, lambda f=functions: Sampler(Fixed(), f, made(node), count, np.random.default_rng(1)))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", [name for name, _ in parts("function")])
+def test_every_function(name: str, tiny_sources: Sources, given: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    node = given(dict(parts("function"))[name])
+
+    def make(selector: Selector) -> Sampler:
+        function = ready(made(node), tiny_sources)
+        return Sampler(Fixed(), {name: function}, selector, 3, np.random.default_rng(1))
+
+    check(tiny_sources, lambda: make(Uniform()))
+    function = ready(made(node), tiny_sources)
+    training = training_of(tiny_sources)
+    function.start_run(training)
+    batch = training.next_batch()
+    for candidates in (
+        function.sample(batch, 4, np.random.default_rng(0)),
+        function.top(batch, 4, np.random.default_rng(0)),
+    ):
+        assert candidates.documents.shape == candidates.scores.shape
+        assert candidates.documents.shape[0] == len(batch)
+        assert candidates.documents.shape[1] <= 4
+    longer = function.top(batch, 9, np.random.default_rng(0)).documents
+    if np.isfinite(candidates.scores).any():  # it has an order: a longer list begins with a shorter one
+        assert longer[:, :4].tolist() == candidates.documents.tolist()
+
+
+@pytest.mark.parametrize("name", [name for name, _ in parts("policy")])
+def test_every_policy(name: str, tiny_sources: Sources) -> None:
+    node = dict(parts("policy"))[name]
+    several = {"random": ready(RandomFunction(), tiny_sources), "bm25": ready(Bm25Function(), tiny_sources)}
+    several["other"] = ready(Bm25Function(depth=3), tiny_sources)
+    chosen = several if made(node).chooses else {"bm25": several["bm25"]}
+
+    def make() -> Sampler:
+        return Sampler(made(node), chosen, Uniform(), 4, np.random.default_rng(1))
+
+    check(tiny_sources, make)
+    policy, training = made(node), training_of(tiny_sources)
+    policy.set_functions(list(chosen))
+    policy.start_run(chosen, training)
+    assigned = policy.assign(training.next_batch(), 4, training, np.random.default_rng(0))
+    assert assigned.shape == (2, 4)
+    assert ((assigned >= 0) & (assigned < len(chosen))).all()
+    assert (np.diff(assigned, axis=1) >= 0).all()
