@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 from rich.console import Console
 
+from cluster.config.trust import read_from_folder
 from cluster.output.lock import output_lock
 from cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
 from cluster.output.storage import Storage
@@ -61,6 +62,7 @@ class Experiment(ABC):
         Raises:
             BadInput: where an override is wrong, or the folder holds another experiment, or none to continue.
         """
+        read_from_folder(resume is not None)
         if resume is None:
             experiment = cls.new(list(arguments))
             if experiment.storage is not None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from cluster.config.aliases import named_parts
 from cluster.config.renamed import no_option
+from cluster.config.trust import check_classes
 from ranking.errors import BadInput
 
 CONF = Path(__file__).parents[1] / "conf"
@@ -58,6 +59,7 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
         raise BadInput(_reason(error, overrides), remedy=see(config)) from None
     if not isinstance(resolved, dict) or not isinstance(choices, dict):
         raise TypeError(f"{config} is not a mapping")
+    check_classes(resolved)
     check_shape({str(key): value for key, value in resolved.items()}, config)
     named = {str(group): option for group, option in choices.items() if not str(group).startswith("hydra")}
     return {str(key): value for key, value in resolved.items()} | {CHOICES: named}

@@ -1,0 +1,41 @@
+"""Refuses classes that a folder names and the user did not: what is resumed may come from anywhere."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ranking.errors import BadInput
+
+TRUSTED = ("cluster", "ranking", "sampling", "rl", "pooling", "torch.optim")
+VARIABLE = "PYRITE_TRUST"
+"""Environment variable with packages or modules of the user's, by commas, whose classes may be resumed with."""
+
+_from_folder = False
+
+
+def read_from_folder(yes: bool) -> None:
+    """Say whether what is composed from now on comes from a folder, and not from the user's command line."""
+    global _from_folder
+    _from_folder = yes
+
+
+def check_classes(node: Any) -> None:
+    """See that a composed configuration names no classes but our own and those that the user trusts.
+
+    Raises:
+        BadInput: where it does, and comes from a folder.
+    """
+    if _from_folder:
+        _check(node, (*TRUSTED, *filter(None, os.environ.get(VARIABLE, "").split(","))))
+
+
+def _check(node: Any, trusted: tuple[str, ...]) -> None:
+    if isinstance(node, dict):
+        named = node.get("_target_", trusted[0])
+        if not any(f"{named}.".startswith(f"{each.strip()}.") for each in trusted):
+            package = str(named).split(".")[0]
+            remedy = f"if you know and trust it: {VARIABLE}={package} pyrite …"
+            raise BadInput("the folder names a class that is not Pyrite's", str(named), remedy)
+    for each in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        _check(each, trusted)
