@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import kendalltau
 
 DIGITS = 12
 """Decimals of a score that count: two equal means whose sums ran in another order are a tie."""
@@ -24,9 +25,7 @@ def kendall_tau(full: NDArray[np.float64], partial: NDArray[np.float64]) -> floa
     Returns:
         From -1 to 1; NaN where either ties all runs.
     """
-    a, b = _compared(full), _compared(partial)
-    pairs = float(np.count_nonzero(a)) * float(np.count_nonzero(b))
-    return float((a * b).sum()) / pairs**0.5 if pairs else float("nan")
+    return float(kendalltau(np.round(full, DIGITS), np.round(partial, DIGITS)).statistic)
 
 
 def tau_ap(full: NDArray[np.float64], partial: NDArray[np.float64]) -> float:

@@ -16,10 +16,11 @@ from pooling.correlation import kendall_tau
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 from pooling.ranking_quality import RUNS, RankingQuality, Row
-from pooling.yield_curves import YieldCurve, exponential, power
+from pooling.yield_curves import YieldCurve, exponential, exponential_rest, power
 from ranking.errors import BadInput
 
 CURVES: dict[str, YieldCurve] = {"exponential": exponential, "power": power}
+_AT_ONCE = 16  # judgements at which the target is tried
 
 
 class StoppingRule(ABC):
@@ -48,11 +49,13 @@ class TopicRule(StoppingRule):
         """
 
     def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
-        judgements = []
-        for topic, documents in zip(pool.topics, order.documents, strict=True):
-            held = self.holds(pool.is_relevant(topic)[documents])
-            judgements.append(int(held.argmax()) + 1 if held.any() else len(documents))
-        return np.array(judgements, np.int64)
+        topics = zip(pool.topics, order.documents, strict=True)
+        return np.array([self.first(pool.is_relevant(topic)[documents]) for topic, documents in topics], np.int64)
+
+    def first(self, relevant: NDArray[np.bool_]) -> int:
+        """After how many judgements one would stop, all where one never would; `relevant` is as in `holds`."""
+        held = self.holds(relevant)
+        return int(held.argmax()) + 1 if held.any() else len(relevant)
 
 
 class FoundNothing(TopicRule):
@@ -112,6 +115,26 @@ class TargetRecall(TopicRule):
         found = np.cumsum(relevant, dtype=np.int64)
         rest = len(relevant) - np.arange(1, len(relevant) + 1)
         return self.reached(found, rest, CURVES[self.curve](relevant, self.confidence))
+
+    def first(self, relevant: NDArray[np.bool_]) -> int:
+        if self.curve != "exponential":
+            return super().first(relevant)
+        judged, found = np.arange(1, len(relevant) + 1), np.cumsum(relevant, dtype=np.int64)
+        places = np.cumsum(np.where(relevant, judged - 0.5, 0.0))
+
+        def reached(at: NDArray[np.int64], confidence: float | None) -> NDArray[np.int64]:
+            sums = (judged[at], found[at], places[at])
+            expected = exponential_rest(*sums, len(relevant), confidence)
+            return at[self.reached(found[at], len(relevant) - judged[at], expected)]
+
+        # What is asked to be sure expects more than the estimate does, which takes a fraction of the time: only where
+        # that says yes can the first judgement be.
+        hopeful = reached(np.arange(len(relevant)), None)
+        for start in range(0, len(hopeful), _AT_ONCE):
+            held = reached(hopeful[start : start + _AT_ONCE], self.confidence)
+            if len(held):
+                return int(held[0]) + 1
+        return len(relevant)
 
     def reached(
         self, found: NDArray[np.int64], rest: NDArray[np.int64], expected: NDArray[np.float64]

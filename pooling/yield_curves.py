@@ -34,7 +34,11 @@ def exponential(relevant: NDArray[np.bool_], confidence: float) -> NDArray[np.fl
 
 
 def exponential_rest(
-    judged: NDArray[np.int64], found: NDArray[np.int64], places: NDArray[np.float64], size: int, confidence: float
+    judged: NDArray[np.int64],
+    found: NDArray[np.int64],
+    places: NDArray[np.float64],
+    size: int,
+    confidence: float | None,
 ) -> NDArray[np.float64]:
     """`exponential` from sums, so that it need not look at all judgements again.
 
@@ -43,14 +47,16 @@ def exponential_rest(
         places: sum of the relevant documents' places in the order of judging; a judgement's place is its middle, ½ for
             the first.
         size: documents of the pool.
-        confidence: see `YieldCurve`.
+        confidence: see `YieldCurve`; None gives the estimate itself, which is never more.
     """
     events = np.maximum(found, 1)
     # Mean place of the relevant documents as a share of the judged part.
     mean = np.where(found > 0, places / events / judged, 0.5)
-    # The mean of so many draws is nearly gamma distributed; exactly, where nothing is cut off.
-    shape = events * mean**2 / _variance(_decay(mean))
-    decay = _decay(mean * shape / gammaincinv(shape, 1 - confidence))
+    decay = _decay(mean)
+    if confidence is not None:
+        # The mean of so many draws is nearly gamma distributed; exactly, where nothing is cut off.
+        shape = events * mean**2 / _variance(decay)
+        decay = _decay(mean * shape / gammaincinv(shape, 1 - confidence))
     # The rate's integral over the rest by that over the judged part: e^-z (1 - e^(-z rest/judged)) / (1 - e^-z).
     left = size / judged - 1
     steady = decay == 0
@@ -68,7 +74,8 @@ def power(relevant: NDArray[np.bool_], confidence: float) -> NDArray[np.float64]
     events = np.maximum(found, 1)
     # Logarithms of judged/place are exponentially distributed: their sum is gamma distributed.
     logs = events * np.log(judged) - np.cumsum(relevant * np.log(judged - 0.5))
-    exponent = np.minimum(gammaincinv(events, confidence) / np.maximum(logs, np.log(2)), 1.0)
+    quantiles = gammaincinv(np.arange(1, int(events.max(initial=1)) + 1), confidence)
+    exponent = np.minimum(quantiles[events - 1] / np.maximum(logs, np.log(2)), 1.0)
     return found * np.expm1(exponent * np.log(len(relevant) / judged))
 
 

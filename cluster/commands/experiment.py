@@ -127,7 +127,7 @@ def conduct(experiment: Experiment, console: Console) -> int:
         BadInput: where an option or an input is wrong, or another process writes to the folder.
     """
     storage = experiment.storage
-    built = trackers(experiment.options["track"])
+    built = trackers(experiment.options.get("track", {}))  # track=[] leaves nothing of the group
     with output_lock(storage) if storage is not None else nullcontext():
         work = experiment.prepare(console)
         with _recorded(experiment, built, work, console) as tracking:

@@ -174,18 +174,23 @@ def _file(trial: Trial, ending: str) -> str:
 
 def _curve_rows(pool: Pool, order: JudgingOrder, seed: int) -> pl.DataFrame:
     """A row wherever a topic's count of relevant documents rises, and one for its last judgement: all of the curve."""
-    frames = []
-    for topic, curve in zip(pool.topics, found_curves(pool, order), strict=True):
+    curves, judgements = found_curves(pool, order), []
+    for curve in curves:
         kept = np.diff(curve, prepend=0) > 0
         kept[-1:] = True
-        judgements = np.flatnonzero(kept)
-        frames.append(
-            pl.DataFrame(
-                {"topic": [topic.name] * len(judgements), "judgements": judgements + 1, "found": curve[judgements]},
-                schema={"topic": pl.String, "judgements": pl.Int32, "found": pl.Int32},
-            )
-        )
-    return pl.concat(frames).select(pl.lit(seed, pl.Int32).alias("seed"), pl.all())
+        judgements.append(np.flatnonzero(kept))
+    lengths = [len(own) for own in judgements]
+    found = [curve[own] for curve, own in zip(curves, judgements, strict=True)]
+    return pl.DataFrame(
+        {
+            "seed": np.full(sum(lengths), seed, np.int32),
+            "topic": pl.Series([topic.name for topic in pool.topics], dtype=pl.String).gather(
+                np.repeat(np.arange(len(lengths)), lengths)
+            ),
+            "judgements": (np.concatenate(judgements) + 1).astype(np.int32),
+            "found": np.concatenate(found).astype(np.int32),
+        }
+    )
 
 
 def _budget_rows(

@@ -138,3 +138,18 @@ def test_savings(random_pool) -> None:
 def test_options_out_of_range(make, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         make()
+
+
+@pytest.mark.parametrize("curve", ["exponential", "power"])
+@given(
+    seed=st.integers(0, 10_000), recall=st.sampled_from([0.5, 0.8, 0.9, 0.99]), sure=st.sampled_from([0.5, 0.9, 0.95])
+)
+def test_the_first_judgement_to_stop_after_is_the_first_that_holds(
+    curve, seed: int, recall: float, sure: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 400))
+    relevant = rng.random(size) < rng.uniform(0.0, 0.9) * np.exp(-np.arange(size) / rng.uniform(5, 400))
+    rule = TargetRecall(recall, sure, curve)
+    held = np.flatnonzero(rule.holds(relevant))
+    assert rule.first(relevant) == (held[0] + 1 if len(held) else size)
