@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pooling.campaign import Campaign
 from pooling.pool import Pool
@@ -11,6 +11,10 @@ from pooling.simulation import Method
 
 Place = tuple[int, int]
 """Numbers of a topic in the pool and a document in the topic."""
+
+
+SAVE_EVERY = 200
+"""Steps between two states that are remembered."""
 
 
 class Step(NamedTuple):
@@ -27,12 +31,26 @@ class Step(NamedTuple):
     by_method: bool = False
 
 
+class _Saved(NamedTuple):
+    """A state of the campaign.
+
+    Args:
+        steps: that it had gone through.
+        state: of the campaign.
+        ahead: documents that it had chosen and that were not handed out.
+    """
+
+    steps: int
+    state: dict[str, Any]
+    ahead: list[Place]
+
+
 class RevocableOrder:
     """A campaign from which steps can be removed.
 
-    A campaign only goes forward. When steps are forgotten, it is made anew and goes through the steps that are left.
-    They give the documents of the first time, unless a document was chosen because of what is forgotten; then what
-    the campaign chooses in its place is on offer before anything else.
+    A campaign only goes forward. When steps are forgotten, it goes back to a state that it was in before them, or to
+    its beginning, and through the steps that are left. They give the documents of the first time, unless a document was
+    chosen because of what is forgotten; then what the campaign chooses in its place is on offer before anything else.
 
     Args:
         pool: all topics, or one.
@@ -50,6 +68,8 @@ class RevocableOrder:
         self._known = list(known)
         self._steps: dict[int, Step] = {}
         self._campaign: Campaign | None = None
+        self._stale = True  # the campaign has gone through other steps than there are
+        self._saved: list[_Saved] = []
         self._ahead: list[Place] = []
         self._given: set[Place] = set()
         self._heard: set[Place] = set()
@@ -76,26 +96,53 @@ class RevocableOrder:
             step: a hand-out, of whatever document; or a judgement.
         """
         before = self._steps.get(event)
-        self._steps[event] = step
         if before is not None and before != step:
-            self._campaign = None  # made again when it is needed
-        elif before is None and self._campaign is not None:
-            self._go(self._campaign, step)
+            self._go_back(event)
+        self._steps[event] = step
+        if before is None and not self._stale:
+            self._go(self._current(), step)
+            self._save(len(self._steps))
 
     def forget(self, event: int) -> None:
         """Undo a step, if there is one of this number."""
-        if self._steps.pop(event, None) is not None:
-            self._campaign = None
+        if event in self._steps:
+            self._go_back(event)
+            del self._steps[event]
+
+    def _go_back(self, event: int) -> None:
+        """Let go of all states from a step on."""
+        after = next(count for count, other in enumerate(reversed(self._steps)) if other == event)
+        self._saved = [saved for saved in self._saved if saved.steps < len(self._steps) - after]
+        self._stale = True  # it goes through the steps when it is needed
+
+    def _save(self, steps: int) -> None:
+        """Remember the state after so many steps, now and then: those who undo undo the last ones."""
+        if self._campaign is not None and steps % SAVE_EVERY == 0:
+            state = _Saved(steps, self._campaign.state_dict(), list(self._ahead))
+            self._saved = [*(saved for saved in self._saved[-1:] if saved.steps < steps), state]
 
     def _current(self) -> Campaign:
-        if self._campaign is None:
-            self._campaign = self._new()
-            self._ahead, self._given, self._heard = [], set(), set()
+        if self._campaign is not None and not self._stale:
+            return self._campaign
+        saved = self._saved[-1] if self._saved else None
+        if saved is None or self._campaign is None:
+            self._campaign, saved = self._new(), None
+        else:
+            self._campaign.load_state_dict(saved.state)
+        self._ahead = [] if saved is None else list(saved.ahead)
+        self._given = {place for place, _ in self._known}
+        self._heard = set() if saved is None else set(self._given)
+        self._stale = False
+        if saved is None:
             for place, grade in self._known:
-                self._given.add(place)
                 self._go(self._campaign, Step(place, grade))
-            for step in self._steps.values():
+        done = 0 if saved is None else saved.steps
+        for number, step in enumerate(self._steps.values(), 1):
+            if number <= done:
+                (self._given if step.grade is None else self._heard).add(step.place)
+            else:
                 self._go(self._campaign, step)
+                self._save(number)
         return self._campaign
 
     def _go(self, campaign: Campaign, step: Step) -> None:

@@ -4,12 +4,17 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
 from pooling.adjudicators.move_to_front import MoveToFront
+from pooling.adjudicators.thompson import Thompson
 from pooling.judging.revocable_order import Place, RevocableOrder, Step
 from pooling.pool import Pool
+from pooling.simulation import Method
 
 RANKINGS = [[[0, 1, 2, 3], [4, 5, 6, 7]]]
 """Two runs without a document in common."""
@@ -95,3 +100,47 @@ def test_topics_go_by_their_numbers_in_the_whole_pool(random_pool: Callable[...,
             for orders in (alone, together):
                 orders.add(event, Step(place))
                 orders.add(event + 1, Step(place, int(topic.grades[place[1]])))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("ojjfc"), st.integers(0, 30)), max_size=40),
+    st.sampled_from([lambda: Bandit(Thompson()), lambda: AcrossTopics(Bandit(Thompson()), Bandit(MaxMean()), least=2)]),
+)
+def test_going_back_to_a_remembered_state_is_going_through_all_steps_again(
+    random_pool: Callable[..., Pool], acts: list[tuple[str, int]], method: Callable[[], Method]
+) -> None:
+    pool = random_pool(np.random.default_rng(5), topics=2, documents=14, depth=8)
+    across = isinstance(method(), AcrossTopics)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("pooling.judging.revocable_order.SAVE_EVERY", 3)
+        known = [((0, 1), 1), ((1, 2), 0)]
+        orders, steps, saved = RevocableOrder(pool, method(), 0, known), dict[int, Step](), False
+        for event, (act, number) in enumerate(acts):
+            out = [step.place for step in steps.values() if step.grade is None]
+            heard = {step.place: each for each, step in steps.items() if step.grade is not None}
+            waiting = [place for place in out if place not in heard]
+            step = None
+            if act == "o" and (place := orders.offer(None if across else number % 2)) is not None:
+                step = Step(place, None, across)
+            elif act == "j" and waiting:
+                step = Step(waiting[number % len(waiting)], number % 3 // 2)
+            elif act == "f" and heard:
+                forgotten = list(heard.values())[-1 - number % min(len(heard), 3)]
+                orders.forget(forgotten)
+                del steps[forgotten]
+            elif act == "c" and heard:
+                corrected = list(heard.values())[number % len(heard)]
+                steps[corrected] = steps[corrected]._replace(grade=number % 2)
+                orders.add(corrected, steps[corrected])
+            if step is not None:
+                steps[event] = step
+                orders.add(event, step)
+            saved |= bool(orders._saved)
+        patched.setattr("pooling.judging.revocable_order.SAVE_EVERY", 10**9)
+        anew = RevocableOrder(pool, method(), 0, known)
+        for event, step in steps.items():
+            anew.add(event, step)
+        for topic in (0, 1):
+            assert orders.offer(topic) == anew.offer(topic)
+        assert orders._given == anew._given
+        assert orders._heard == anew._heard

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pooling.across_topics import AcrossTopics
@@ -114,7 +114,11 @@ def test_one_assessor_gets_the_order_that_is_simulated(tmp_path: Path, pool: Poo
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_neither_restarts_nor_undoing_change_the_order(tmp_path: Path, pool: Pool, method: str) -> None:
+@pytest.mark.parametrize("save_every", [3, 1000])
+def test_neither_restarts_nor_undoing_change_the_order(
+    tmp_path: Path, pool: Pool, method: str, save_every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pooling.judging.revocable_order.SAVE_EVERY", save_every)
     room = Room(tmp_path, pool, method)
     room.session.sign_in("ada")
     judged: Judged = []
@@ -278,6 +282,7 @@ def test_eight_threads_never_get_the_same_document(
     )
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("jjjjjusnlxcC")), max_size=60), st.booleans())
 def test_whatever_assessors_do_a_restart_finds_the_same_desk(
     random_pool: Callable[..., Pool],
