@@ -121,7 +121,9 @@ def _judge(add: Add, groups: Groups) -> None:
         "  pyrite judge --export qrels.txt out=judging     what is judged so far",
     )
     _takes_overrides(judging)
-    judging.add_argument("--export", metavar="FILE", help="write what is judged so far, and end: qrels, or all judgements where FILE ends in .csv")
+    judging.add_argument(
+        "--export", metavar="FILE", help="write the qrels of what is judged so far (.csv: all judgements), and end"
+    )
 
 
 def _report(add: Add, groups: Groups) -> None:

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import poisson
+from scipy.special import pdtr, pdtrik
 
 from pooling.judging.progress import TopicProgress
 from pooling.stopping import TargetRecall
@@ -45,6 +45,14 @@ def estimate_recall(progress: TopicProgress, size: int, known: int, rule: Target
     sums = np.array([judged]), np.array([progress.found]), np.array([progress.places])
     expected = exponential_rest(*sums, size, rule.confidence)
     found = progress.found + known
-    most = min(math.ceil(poisson.ppf(rule.confidence, expected[0])), rest)
+    most = min(_quantile(rule.confidence, float(expected[0])), rest)
     stop = bool(rule.reached(np.array([found]), np.array([rest]), expected)[0])
     return RecallEstimate(most, found / (found + most), stop)
+
+
+def _quantile(share: float, mean: float) -> int:
+    """The smallest number that a Poisson variable stays at or below with this probability; `scipy.stats` is slower."""
+    if mean == 0:
+        return 0
+    number = math.ceil(pdtrik(share, mean))
+    return number - 1 if number and pdtr(number - 1, mean) >= share else number

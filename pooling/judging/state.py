@@ -142,6 +142,8 @@ class JudgingState:
             soon: one that was skipped need not be due, as nothing else is left.
             as_second: only one that someone else has looked at.
         """
+        if not self.waiting[topic]:
+            return None
         judged = len(self.progress[topic])
         firsts = [
             next(iter(documents.items()))

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import poisson
 
 from pooling.judging.progress import TopicProgress
-from pooling.judging.recall import estimate_recall
+from pooling.judging.recall import _quantile, estimate_recall
 from pooling.stopping import TargetRecall
 
 
@@ -37,3 +38,10 @@ def test_what_was_known_before_counts_as_found() -> None:
     assert more.recall == pytest.approx(100 / (100 + more.most))
     assert estimate_recall(judged([False] * 9), 10, 3, TargetRecall()) is None
     assert estimate_recall(progress, 45, 0, TargetRecall()) == (0, 1.0, True)
+
+
+@given(st.floats(0, 500), st.floats(0.5, 0.999))
+def test_the_bound_is_the_poisson_quantile(mean: float, share: float) -> None:
+    number = _quantile(share, mean)
+    assert poisson.cdf(number, mean) >= share - 1e-9
+    assert poisson.cdf(number - 1, mean) < share + 1e-9
