@@ -7,6 +7,7 @@ import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -28,10 +29,11 @@ from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import Progress, check
 from cluster.runs.guarded import write_guarded
 from cluster.runs.outcome import Outcome, mean_best
-from cluster.runs.results import execute_run, runner
+from cluster.runs.results import execute_run
 from cluster.telemetry.tracking.tracker import Run
 from cluster.telemetry.tracking.tracking import Tracking, trackers
 from cluster.telemetry.training_metrics import run_tags
+from cluster.training.launch import launch
 from ranking.errors import BadInput
 
 
@@ -122,8 +124,7 @@ class TrainExperiment(Experiment):
 
         if self.storage is None or tracking is None:
             watch = run_tags("train", planned.config)
-            start = runner(planned.config)
-            self.outcome = start(planned.config, self.parts, tell, name=planned.name, note=note, watch=watch)
+            self.outcome = launch(planned.config, self.parts, tell, name=planned.name, note=note, watch=watch)
             return
         run, log = Run(planned.name, planned.parameters, shlex.join(planned.overrides)), RunLog(tracking.events)
         log.started(run.name)
@@ -140,8 +141,9 @@ class TrainExperiment(Experiment):
             note(line)
             log.says(run.name, [line])
 
+        start = partial(launch, name=planned.name, note=note_all)
         self.outcome = outcome = execute_run(
-            planned.name, planned.config, self.keys, self.parts, self.storage, tell_all, note=note_all
+            planned.name, planned.config, self.keys, self.parts, self.storage, tell_all, start=start
         )
         log.ended(run.name, mean_best(outcome))
         tracking.end(run.name, "done", outcome.means() | {"best": mean_best(outcome)})

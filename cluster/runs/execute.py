@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,6 @@ import torch
 from numpy.typing import NDArray
 
 from cluster.config.compose import build
-from cluster.index.attach import attach_indexes, encoder_options, live_functions
 from cluster.plan.resources import check_workers
 from cluster.runs.agent_file import check_agent
 from cluster.runs.artifacts import read_encoded
@@ -66,6 +65,10 @@ class Progress:
     validation: float
 
 
+Attach = Callable[[RankerTraining, Sampler], AbstractContextManager[object]]
+"""Connects a fresh training and its sampler to what runs outside this process, until the context ends."""
+
+
 class _Clock:
     """Seconds of training, over interrupts, and when the state was last kept."""
 
@@ -92,12 +95,10 @@ def run(
     on_epoch: Callable[[Progress], None] = lambda progress: None,
     store: StateStore | None = None,
     save_every: float = 30.0,
-    share: Callable[[RankerTraining, Sampler], None] = lambda training, sampler: None,
-    name: str = "run",
-    note: Callable[[str], None] = lambda line: None,
+    attach: Attach = lambda training, sampler: nullcontext(),
     watch: Mapping[str, str] | None = None,
 ) -> Outcome:
-    """Train and evaluate one ranker.
+    """Train and evaluate one ranker, in this process.
 
     The result depends on the configuration alone: to the last bit on a CPU, also after interrupts.
 
@@ -107,9 +108,8 @@ def run(
         on_epoch: told the progress.
         store: keeps the state between interrupts.
         save_every: seconds between two states that are kept.
-        share: joins a fresh training to those of other workers (`cluster.training`).
-        name: of the run, for what it starts on the cluster.
-        note: told what it starts there, and loses.
+        attach: connects a fresh training to what runs outside this process, index actors and other workers, until the
+            context that it returns ends (`cluster.training.launch`).
         watch: tags of its metrics (`cluster.telemetry.training_metrics.run_tags`); None: it tells none.
     """
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
@@ -119,8 +119,7 @@ def run(
     splits: list[Split] = parts["base"].splits
     for fold in range(len(outcome.losses), len(splits)):
         with ExitStack() as started:
-            attach = partial(_attached, config, parts, fold, started, name, note, share)
-            staged = StagedTraining(attach)
+            staged = StagedTraining(partial(_attached, config, parts, fold, started, attach))
             if state and state["staged"]:
                 staged.load_state_dict(state["staged"])
             clock = _Clock(state["seconds"] if state else 0.0)
@@ -149,14 +148,11 @@ def _attached(
     parts: dict[str, Any],
     fold: int,
     started: ExitStack,
-    name: str,
-    note: Callable[[str], None],
-    share: Callable[[RankerTraining, Sampler], None],
+    attach: Attach,
 ) -> tuple[RankerTraining, Sampler]:
-    """`assemble`, with the run's live indexes, which `started` ends, and joined to the other workers."""
+    """`assemble`, attached to what runs outside this process until `started` ends."""
     training, sampler = assemble(config, parts, fold)
-    started.enter_context(attach_indexes(sampler.functions, training, config, name, note))
-    share(training, sampler)
+    started.enter_context(attach(training, sampler))
     return training, sampler
 
 
@@ -333,8 +329,6 @@ def check(config: dict[str, Any]) -> None:
             build(node)
     check_agent(config)
     check_workers(config["resources"])
-    if live_functions(config):
-        encoder_options(config)
     build(config["sampling"]["guard"])
     from ranking.evaluation.measures import parse
 

@@ -43,7 +43,7 @@ def execute_run(
     storage: Storage,
     on_epoch: Callable[[Progress], None],
     save_every: float | None = None,
-    note: Callable[[str], None] = lambda line: None,
+    start: Callable[..., Outcome] = run,
 ) -> Outcome:
     """One run, from its last state to its result in the folder.
 
@@ -54,12 +54,12 @@ def execute_run(
         storage: the folder.
         on_epoch: told the progress.
         save_every: seconds between two states that are kept; None: as configured.
-        note: told what the run starts on the cluster, and loses.
+        start: executes the run, as `cluster.runs.execute.run` does in this process.
     """
     state = RunState(storage, name, keys)
     watch = run_tags(storage.place, config)
     pause = config["save_every"] if save_every is None else save_every
-    outcome = runner(config)(config, parts, on_epoch, state, pause, name=name, note=note, watch=watch)
+    outcome = start(config, parts, on_epoch, state, pause, watch=watch)
     weights, outcome.weights = outcome.weights, None
     if weights is not None:
         _write_weights(storage, name, weights)
@@ -77,15 +77,6 @@ def _write_weights(storage: Storage, name: str, weights: dict[str, Any]) -> None
     from safetensors.torch import save
 
     storage.write(f"weights/{name}.safetensors", save(weights))
-
-
-def runner(config: dict[str, Any]) -> Callable[..., Outcome]:
-    """What conducts a run: `cluster.runs.execute.run` in this process, or the same by workers of its own."""
-    if config["resources"]["workers"] == 1:
-        return run
-    from cluster.training.workers import run_on_workers
-
-    return run_on_workers
 
 
 def finished(storage: Storage, runs: Iterable[Planned]) -> set[str]:

@@ -96,13 +96,13 @@ def _work(
     watch: Mapping[str, str] | None,
 ) -> None:
     """What each worker does: the run, of which its rows are its own."""
-    from cluster.training.attach import attach_workers
+    from cluster.training.attach import attached
 
     first = ray.train.get_context().get_world_rank() == 0
     parts = dict(zip(shared, ray.get(list(shared.values())), strict=True))
     store = store or _InCoordinator(coordinator)
     if not first:
-        run(config, parts, store=_ReadOnly(store), save_every=math.inf, name=name, share=attach_workers)
+        run(config, parts, store=_ReadOnly(store), save_every=math.inf, attach=attached(config, name))
         return
 
     def tell(progress: Progress) -> None:
@@ -112,7 +112,7 @@ def _work(
         ray.get(coordinator.report.remote(line))
 
     ray.get(coordinator.add_placement_group.remote(get_current_placement_group()))
-    outcome = run(config, parts, tell, store, save_every, name=name, note=note, share=attach_workers, watch=watch)
+    outcome = run(config, parts, tell, store, save_every, attached(config, name, note), watch)
     ray.get(coordinator.finish.remote(to_bytes(vars(outcome))))
 
 

@@ -7,6 +7,7 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import ray
@@ -24,6 +25,7 @@ from cluster.runs.execute import Progress
 from cluster.runs.outcome import mean_best
 from cluster.runs.results import execute_run
 from cluster.telemetry.tracking.tracking import Tracking
+from cluster.training.launch import launch
 from cluster.tune.capacity import Capacity
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
@@ -62,7 +64,8 @@ def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: 
         tune.report(shown | {"best": best, "numbers": numbers, "notes": list(notes)})
         notes.clear()
 
-    outcome = execute_run(run["name"], config, run["parts"], parts, storage, tell, note=notes.append)
+    start = partial(launch, name=run["name"], note=notes.append)
+    outcome = execute_run(run["name"], config, run["parts"], parts, storage, tell, start=start)
     tune.report({"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes})
 
 

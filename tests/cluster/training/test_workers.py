@@ -19,6 +19,7 @@ from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import Progress, run
 from cluster.runs.outcome import Outcome, read_outcome
 from cluster.runs.results import RunState, execute_run
+from cluster.training.launch import launch
 from ranking.errors import BadInput
 
 SGD = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 0.5}
@@ -103,7 +104,7 @@ def test_bad_input_of_a_worker_ends_the_run_at_once(base: list[str], ray_session
     shared["measures"] = ["AP@never"]
     (tmp_path / "states").write_text("in the way of the folder")
     with pytest.raises(BadInput):
-        execute_run("bad", shared, keys, parts, Storage(str(tmp_path)), lambda progress: None, 0)
+        execute_run("bad", shared, keys, parts, Storage(str(tmp_path)), lambda progress: None, 0, launch)
 
 
 def test_options_of_workers_that_make_no_sense() -> None:
