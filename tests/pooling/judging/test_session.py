@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -415,6 +416,90 @@ def test_only_the_named_assessors_are_let_in(tmp_path: Path, pool: Pool) -> None
     for name in ("", " ", "x" * 41, "a\u202eb", "a\x00"):
         with pytest.raises(Refused, match="name has 1 to 40"):
             room.session.sign_in(name)
+
+
+def test_what_is_on_the_screen_of_who_was_taken_off_goes_back(tmp_path: Path, pool: Pool) -> None:
+    room = Room(tmp_path, pool, options=Options(assessors=["ada", "grace"]))
+    room.session.sign_in("ada")
+    place = room.session.next("ada")
+    room.options = Options(assessors=["grace"])
+    session = room.restart()
+    assert not session.has_signed_in("ada")
+    for act in (lambda: session.next("ada"), lambda: session.undo("ada", "r"), lambda: session.turn("ada", "2")):
+        with pytest.raises(Refused, match="ada is no longer among the assessors"):
+            act()
+    session.sign_in("grace")
+    session.turn("grace", "1")
+    assert session.next("grace") == place
+    room.options = Options(assessors=["grace", "ada"])
+    assert room.restart().has_signed_in("ada")
+
+
+def test_topics_of_an_assessor_are_not_handed_to_others(tmp_path: Path, pool: Pool) -> None:
+    options = Options(budget=4, double=1.0, owners={"1": "ada", "2": "grace"})
+    room = Room(tmp_path, pool, options=options)
+    for name in ("grace", "ada"):
+        room.session.sign_in(name)
+    starts = [room.session.next(name) for name in ("grace", "ada")]
+    assert [place[0] for place in starts if place is not None] == [1, 0]  # each begins with a topic of their own
+    room.session.turn("grace", "1")
+    assert room.session.next("grace") is None
+    assert not room.session.has_for("grace", 0)
+    mine = room.judge("ada")
+    assert room.session.next("grace") == mine  # as second assessor
+    room.session.turn("grace", "3")  # anybody's
+    assert room.judge("grace") is not None
+    assert [room.session.owner_of(topic) for topic in range(3)] == ["ada", "grace", None]
+
+
+def test_who_gets_the_first_document_owns_the_topic(tmp_path: Path, pool: Pool) -> None:
+    room = Room(tmp_path, pool, options=Options(owners="first", assessors=["ada", "grace"]))
+    for name in ("ada", "grace"):
+        room.session.sign_in(name)
+        room.session.turn(name, "1")
+    room.session.next("ada")
+    assert room.session.next("grace") is None
+    assert room.restart().owner_of(0) == "ada"
+    room.session.leave("ada")  # without a judgement
+    assert room.session.next("grace") is not None
+    assert room.session.owner_of(0) == "grace"
+    room.options = replace(room.options, assessors=["ada"])  # who is gone owns nothing
+    assert room.restart().owner_of(0) is None
+    assert room.session.next("ada") is not None
+
+
+@pytest.mark.parametrize(
+    ("owners", "method", "says"),
+    [
+        ({"9": "ada"}, "max mean", "no topic '9'"), ({"1": "edsger"}, "max mean", "edsger owns topic 1"),
+        ("first", "across topics", "the method chooses"),
+    ],
+)  # fmt: skip
+def test_owners_that_are_none(tmp_path: Path, pool: Pool, owners: Any, method: str, says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        Room(tmp_path, pool, method, Options(owners=owners, assessors=["ada"]))
+
+
+def test_the_method_hears_a_correction_as_if_it_had_been_the_first(tmp_path: Path, pool: Pool) -> None:
+    corrected, right = Room(tmp_path / "a", pool, "thompson"), Room(tmp_path / "b", pool, "thompson")
+    for room, grade in ((corrected, 0), (right, 1)):
+        room.session.sign_in("ada")
+        place = room.judge("ada", grade)
+        assert place is not None
+        if room is corrected:
+            made = room.session.judged_by("ada")[0]
+            room.session.leave("ada")  # what was chosen by the wrong grade
+            room.session.correct("ada", made.id, 1, room.request())
+            assert room.session.judged_by("ada")[0]._replace(event=made.event, at=made.at) == made._replace(grade=1)
+            room.restart()
+    assert [corrected.judge("ada") for _ in range(12)] == [right.judge("ada") for _ in range(12)]
+    corrected.session.undo("ada", corrected.request())
+    corrected.restart()
+    for number in range(11):
+        corrected.session.undo("ada", f"undo {number}")
+    corrected.session.undo("ada", "the corrected one")
+    assert not corrected.session.state.judgements
+    assert not corrected.restart().state.judgements
 
 
 def test_a_topic_that_is_not_there(room: Room) -> None:
