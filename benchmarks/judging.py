@@ -15,7 +15,7 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,13 +73,13 @@ class Assessors:
         return True
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--judgements", type=int, default=100_000, help="documents of the pool")
     parser.add_argument("--topics", type=int, default=50)
     parser.add_argument("--method", default="posterior_fusion")
     parser.add_argument("--answers", type=int, default=200, help="that are timed at each point")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     # The lists of 20 made-up runs together have nine times as many documents as one.
     pool = made_up(20, -(-chosen.judgements // chosen.topics // 9), chosen.topics)
     pool = replace(pool, topics=[replace(topic, documents=ids(topic)) for topic in pool.topics])
