@@ -46,6 +46,8 @@ GROUPS: dict[str, tuple[Any, type]] = {
     "function": (sampling.retrieval, RetrievalFunction),
     "selector": (sampling.selection, Selector),
 }
+SMALL: dict[str, dict[str, Any]] = {"window": {"first": 2}}
+"""Options that suit twelve documents, where those of a file do not."""
 INSIDE = {CompressedLists}
 """Made while a run goes on, from no configuration."""
 
@@ -167,7 +169,7 @@ def ready(function: RetrievalFunction, sources: Sources) -> RetrievalFunction:
 @pytest.mark.parametrize("name", [name for name, _ in parts("selector")])
 @pytest.mark.parametrize("count", [1, 3])
 def test_every_selector(name: str, count: int, tiny_sources: Sources) -> None:
-    node = dict(parts("selector"))[name]
+    node = dict(parts("selector"))[name] | SMALL.get(name, {})
     function = ready(Bm25Function(), tiny_sources)
     random = ready(RandomFunction(), tiny_sources)
     for functions in ({"bm25": function}, {"random": random}):

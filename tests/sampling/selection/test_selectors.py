@@ -14,8 +14,10 @@ from sampling.retrieval.function import CandidateBatch
 from sampling.selection.dynamic import Dynamic
 from sampling.selection.error_reduction import ErrorReduction
 from sampling.selection.selector import Selector, pick
+from sampling.selection.simans import SimANS
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
+from sampling.selection.window import Window
 
 LIST = [10, 11, 12, 13, 14, 15]
 SCORE = {10: 0.1, 11: 3.0, 12: -5.0, 13: 2.0, 14: 7.0, 15: 1.0, 0: 0.0}
@@ -165,3 +167,48 @@ def test_pick_puts_what_is_not_there_last_and_keeps_ties_in_order() -> None:
     picked = pick(candidates, np.array([[0.5, 9, 0.5, 1]]), 4)
     assert picked.documents.tolist() == [[8, 5, 7, -1]]
     assert picked.scores.tolist() == [[3, 1, 2, -np.inf]]
+
+
+@pytest.mark.parametrize(
+    ("window", "there"),
+    [
+        (Window(1, 6), [10, 11, 12, 13, 14, 15]),
+        (Window(2, 4), [11, 12, 13]),
+        (Window(3, 9), [12, 13, 14, 15]),
+        (Window(1, 6, ceiling=-2), [12, 13, 14, 15]),  # the list's scores are 0, −1, …
+        (Window(7, 9), []),
+    ],
+)
+def test_a_window_of_ranks_and_scores(window: Window, there: list[int]) -> None:
+    drawn = select(window, 6, 50).documents
+    assert [sorted(d for d in row if d >= 0) for row in drawn.tolist()] == [there] * 50
+    one = frequencies(select(window, 1, 6000), there)
+    assert one == pytest.approx([6000 / max(len(there), 1)] * len(there), rel=0.15)
+
+
+def test_the_head_of_a_window() -> None:
+    assert select(Window(2, 5, pick="first"), 3, 4).documents.tolist() == [[11, 12, 13]] * 4
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [({"first": 0}, "first is 0"), ({"first": 5, "last": 4}, "last is 4"), ({"pick": "last"}, "no pick 'last'")],
+)
+def test_a_window_that_is_none_is_bad_input(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        Window(**options)
+
+
+def test_simans_draws_by_the_distance_to_the_positive() -> None:
+    """p ∝ exp(−a·(s − s⁺ − b)²), the positive's score being 0."""
+    for a, b in ((1.0, 0.0), (0.3, 1.5)):
+        weights = np.array([np.exp(-a * (SCORE[document] - b) ** 2) for document in LIST])
+        expected = 30_000 * weights / weights.sum()
+        drawn = frequencies(select(SimANS(a, b, 6), 1, 30_000), LIST)
+        assert drawn == pytest.approx(expected, rel=0.06, abs=12)
+
+
+@pytest.mark.parametrize("a", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_slope_of_simans_out_of_range_is_bad_input(a: float) -> None:
+    with pytest.raises(BadInput, match="a is"):
+        SimANS(a)

@@ -1,0 +1,54 @@
+"""Picks negatives whose scores are close to the positive's (SimANS)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ranking.errors import BadInput
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from sampling.selection.selector import Selector, pick
+
+if TYPE_CHECKING:
+    from ranking.training import Batch, RankerTraining
+
+
+class SimANS(Selector):
+    """Draws a document with probability proportional to exp(−a·(s(q, d) − s(q, d⁺) − b)²) (Zhou et al. 2022).
+
+    Documents that score about as high as the positive are neither too easy nor probably relevant. Scores are the
+    ranker's of now, so that the picks follow it; draws are without replacement.
+
+    Differs from the paper: candidates are drawn from the list for each batch and scored then; the paper takes scores
+    of the retriever that made the list.
+
+    Args:
+        a: how sharply the probability falls with the distance, above 0.
+        b: where it is highest, as a lead over the positive's score.
+        candidates: how many are drawn from the list and scored for each query.
+
+    Raises:
+        BadInput: where a is not above 0.
+    """
+
+    def __init__(self, a: float = 1.0, b: float = 0.0, candidates: int = 16) -> None:
+        if not 0 < a < np.inf:
+            raise BadInput(f"a is {a}", "selector.a", "choose a number above 0")
+        self.a, self.b, self.candidates = a, b, candidates
+
+    def select(
+        self,
+        batch: Batch,
+        function: RetrievalFunction,
+        count: int,
+        training: RankerTraining,
+        rng: np.random.Generator,
+    ) -> CandidateBatch:
+        candidates = function.sample(batch, max(self.candidates, count), rng)
+        together = np.concatenate([batch.positives[:, None], candidates.documents], axis=1)
+        scores = training.score(batch.queries, together).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # −inf where there is no document, which pick leaves out
+            logits = -self.a * (scores[:, 1:] - scores[:, :1] - self.b) ** 2
+        # The largest of logits plus Gumbel noise are draws one after the other without replacement (Gumbel-top-k).
+        return pick(candidates, logits + rng.gumbel(size=logits.shape), count)

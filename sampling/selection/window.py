@@ -1,0 +1,57 @@
+"""Picks negatives within a window of ranks and scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ranking.errors import BadInput
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from sampling.selection.selector import Selector, pick
+
+if TYPE_CHECKING:
+    from ranking.training import Batch, RankerTraining
+
+
+class Window(Selector):
+    """Documents at certain ranks of the list, without those that score too high.
+
+    The first documents of a list are often relevant and were never judged; those far down teach little. Known
+    elsewhere as `range_min`, `range_max` and `max_score`. For a ceiling that depends on the positive's score use
+    the guard (`sampling.guard`).
+
+    Args:
+        first: rank of the first document, from 1, of those that may be shown.
+        last: rank of the last one.
+        ceiling: the highest score, on the function's own scale, that a document may have; None for any.
+        pick: `random` draws uniformly from the window, `first` takes its head.
+
+    Raises:
+        BadInput: where the window is empty or there is no such pick.
+    """
+
+    def __init__(self, first: int = 10, last: int = 50, ceiling: float | None = None, pick: str = "random") -> None:
+        if first < 1:
+            raise BadInput(f"first is {first}", "selector.first", "choose a rank from 1 up")
+        if last < first:
+            raise BadInput(f"last is {last} and first is {first}", "selector.last", "let it be at least selector.first")
+        if pick not in ("random", "first"):
+            raise BadInput(f"no pick {pick!r}", "selector.pick", "choose random or first")
+        self.first, self.last, self.ceiling, self.pick = first, last, ceiling, pick
+
+    def select(
+        self,
+        batch: Batch,
+        function: RetrievalFunction,
+        count: int,
+        training: RankerTraining,
+        rng: np.random.Generator,
+    ) -> CandidateBatch:
+        head = function.top(batch, self.last, rng)
+        documents, scores = head.documents[:, self.first - 1 :], head.scores[:, self.first - 1 :]
+        if self.ceiling is not None:
+            documents = np.where(scores > self.ceiling, -1, documents)
+        places = np.broadcast_to(np.arange(documents.shape[1]), documents.shape)
+        keys = -places if self.pick == "first" else rng.random(documents.shape)
+        return pick(CandidateBatch(documents, scores), keys, count)

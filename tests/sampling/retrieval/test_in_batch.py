@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.stats import chisquare
+
+from ranking.encoding import EncodedCollection
+from ranking.training import Batch
+from sampling.filtered import FilteredFunction, RelevantPairs
+from sampling.retrieval.in_batch import InBatch, same_content
+
+
+def batch(*positives: int) -> Batch:
+    return Batch(np.arange(len(positives)), np.array(positives, np.int32))
+
+
+def prepared(encoded: EncodedCollection) -> InBatch:
+    function = InBatch()
+    function.prepare(encoded, None)
+    return function
+
+
+def test_positives_of_others_by_hand(encoded_of: Callable[..., EncodedCollection]) -> None:
+    """Documents 1 and 4 read the same; the second query judges document 3 relevant too."""
+    encoded = encoded_of([[5], [6], [7], [8], [6]], [[1]] * 4, {0: {1: 1}, 1: {2: 1, 3: 1}, 2: {3: 1}, 3: {4: 1}})
+    whole = batch(1, 2, 3, 4)
+    offered = FilteredFunction(prepared(encoded), RelevantPairs(encoded.judgements, 5))
+    found = offered.sample(whole, 4, np.random.default_rng(0))
+    assert [sorted(d for d in row if d >= 0) for row in found.documents.tolist()] == [[2, 3], [1, 4], [1, 2, 4], [2, 3]]
+    assert found.documents.dtype == np.int32
+    assert found.documents.shape == found.scores.shape
+
+
+def test_a_part_of_a_batch_is_shown_the_positives_of_all(encoded_of: Callable[..., EncodedCollection]) -> None:
+    encoded = encoded_of([[d] for d in range(6)], [[1]] * 4, {q: {q: 1} for q in range(4)})
+    part = batch(0, 1, 2, 3).part(np.array([2]))
+    drawn = np.array([prepared(encoded).sample(part, 2, np.random.default_rng(s)).documents[0] for s in range(6000)])
+    sets, counts = np.unique(np.sort(drawn, axis=1), axis=0, return_counts=True)
+    assert sets.tolist() == [[0, 1], [0, 3], [1, 3]]
+    assert chisquare(counts).pvalue > 0.001
+
+
+def test_a_query_alone_has_none(encoded_of: Callable[..., EncodedCollection]) -> None:
+    encoded = encoded_of([[1], [2]], [[1]], {0: {0: 1}})
+    documents = prepared(encoded).top(batch(0), 3, np.random.default_rng(0)).documents
+    assert (documents == -1).all()
+
+
+def test_texts_of_the_same_tokens_have_one_number(encoded_of: Callable[..., EncodedCollection]) -> None:
+    encoded = encoded_of([[1, 2], [1], [2], [1, 2], [1]], [[1]], {})
+    assert same_content(encoded.documents, np.arange(5)).tolist() == [0, 1, 2, 0, 1]
+    assert same_content(encoded.documents, np.array([3, 4, 1])).tolist() == [0, 1, 2, 3, 1]
