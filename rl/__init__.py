@@ -1,1 +1,1 @@
-"""Who decides: the environment, what agents see and get, their networks and algorithms, the frozen policy."""
+"""Learns who decides which negatives a ranker sees: environment, states, rewards, agents and the frozen policy."""

@@ -1,4 +1,4 @@
-"""M: what an agent that picks documents sees of each candidate, made once for each query."""
+"""Describes each document that an agent may pick by five features, once for each query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""φ: queries and relevant documents as one vector each, made once for all copies of the environment."""
+"""Compresses queries and relevant documents into one vector each (φ), once for all copies of the environment."""
 
 from __future__ import annotations
 

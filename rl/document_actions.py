@@ -1,4 +1,4 @@
-"""An action that picks documents."""
+"""Lets an agent pick the documents of each batch: an action is one document a negative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents that an agent picks: what carries its picks into a sampler, and the frozen agent itself."""
+"""Selects the documents that an agent picked, while it learns and once it is frozen."""
 
 from __future__ import annotations
 

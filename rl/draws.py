@@ -48,8 +48,8 @@ def draw_action(logits: NDArray[np.floating], seed: int, copy: int, decision: in
     Returns:
         The picks, int64 [picks], and ln π of them all.
     """
-    logits = logits.astype(np.float64)
-    uniform = np.random.default_rng([seed, copy, decision]).random((len(logits), 1))
-    picks = inverse_cdf(logits, uniform)
-    chosen = np.take_along_axis(logits, picks, 1)[:, 0]
-    return picks[:, 0], float((chosen - np.logaddexp.reduce(logits, axis=1)).sum())
+    exact = logits.astype(np.float64)
+    uniform = np.random.default_rng([seed, copy, decision]).random((len(exact), 1))
+    picks = inverse_cdf(exact, uniform)
+    chosen = np.take_along_axis(exact, picks, 1)[:, 0]
+    return picks[:, 0], float((chosen - np.logaddexp.reduce(exact, axis=1)).sum())

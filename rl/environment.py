@@ -172,15 +172,6 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         if self.sample is None:
             self.sample = ValidationSample(self.training, self.options.size, self.options.depth)
 
-    def begin_at(self, episode: int, decision: int) -> None:
-        """Let the next `reset` begin a certain episode, over again where its host was lost.
-
-        Args:
-            episode: its number.
-            decision: decisions that the copy has taken before.
-        """
-        self.episode, self.decision = episode - 1, decision
-
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Train on the batches that the action is held for.
 

@@ -1,4 +1,4 @@
-"""Teaching an agent that picks documents to pick BM25's, before it learns from rewards."""
+"""Pre-trains an agent that picks documents to pick BM25's, before it learns from rewards."""
 
 from __future__ import annotations
 

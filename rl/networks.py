@@ -1,4 +1,4 @@
-"""The network of actor and critic: plain torch, so that a frozen policy needs no Ray."""
+"""Maps an observation to logits or a value: the network of actor and critic, in plain torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The learned policy at work: frozen, over a fresh ranker."""
+"""Chooses retrieval functions by a frozen agent, over a fresh ranker."""
 
 from __future__ import annotations
 

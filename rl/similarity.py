@@ -1,4 +1,4 @@
-"""How hard each function's candidates look: statistics of their retrieval scores, made once for each query."""
+"""Tells how hard each function's candidates look: statistics of their scores, once for each query."""
 
 from __future__ import annotations
 

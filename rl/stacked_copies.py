@@ -1,4 +1,4 @@
-"""Copies whose rankers are on a GPU, updated in one batch of kernels."""
+"""Updates the rankers of many copies in one batch of kernels, where they are on a GPU."""
 
 from __future__ import annotations
 

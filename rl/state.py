@@ -1,4 +1,4 @@
-"""What the agent sees of a ranker's training before it chooses."""
+"""Describes a ranker's training to the agent before it chooses."""
 
 from __future__ import annotations
 

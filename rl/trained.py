@@ -1,4 +1,4 @@
-"""A learned agent as it is kept: its network's weights, and what it must be shown to act as it was trained."""
+"""Reads and writes the file of a learned agent: its network's weights, and what it must be shown."""
 
 from __future__ import annotations
 

@@ -131,7 +131,6 @@ class Learning(Run):
     workers: Annotated[int, Field(ge=0)] | None
     hosts: Annotated[int, Field(ge=0)]
     random_baseline: Annotated[int, Field(ge=0)]
-    on_loss: Literal["repeat", "continue"]
     track: dict[str, Part] = {}
     out: Annotated[str, Field(min_length=1)] | None
     address: str | None

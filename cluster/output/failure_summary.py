@@ -34,8 +34,6 @@ def failure_summary(events: Iterable[Mapping[str, Any]]) -> list[str]:
             again[run] += int(event.get("repeats", 0))
         elif kind == "lost":
             told.append(f"{event.get('says', '')}.")
-        elif kind == "episodes lost":
-            told.append(f"{event.get('count', 0)} episodes were cut short with the host of their ranker, and left out.")
         elif kind == "run says" and "is lost" in str(event.get("line", "")):
             told.append(f"{run}: {event['line']}.")
     head = []

@@ -1,4 +1,4 @@
-"""Where the copies of the environment are stepped: by workers, or by ranker hosts that workers call."""
+"""Steps the copies of the environment in workers, or on ranker hosts that workers call."""
 
 from __future__ import annotations
 
@@ -71,17 +71,15 @@ class Hosted:
         hosts: names of the actors; neighbouring copies share one.
         total: copies of the learning.
         offset: added to the number of each copy.
-        go_on: without the episodes of a host that is lost (`HostedCopies`).
     """
 
     hosts: Sequence[str]
     total: int
     offset: int = 0
-    go_on: bool = False
 
     def __call__(self, first: int, count: int) -> HostedCopies:
         host = self.hosts[first * len(self.hosts) // self.total]
-        return HostedCopies(host, self.offset + first, count, self.go_on)
+        return HostedCopies(host, self.offset + first, count)
 
 
 def attempts(
@@ -161,7 +159,7 @@ def _learn(
             queue.put(progress)
             last = time.monotonic()
 
-    hosted = functools.partial(Hosted, hosts, config["copies"], go_on=config["on_loss"] == "continue")
+    hosted = functools.partial(Hosted, hosts, config["copies"])
     backend = RolloutBackend(hosted, workers, LIGHT)
     return learn(config, backend, Environments(config).parts(), storage, tell, facts)
 
@@ -196,7 +194,7 @@ def _hosts(config: dict[str, Any], workers: int, name: str, patience: float) -> 
                 num_cpus=asked["cpu"],
                 num_gpus=asked["gpu"],
                 resources=asked["custom"] or {},
-                max_restarts=-1 if config["on_loss"] == "continue" else 0,
+                max_restarts=0,
                 max_task_retries=0,
                 scheduling_strategy=PlacementGroupSchedulingStrategy(group, 1 + host * each),
             )

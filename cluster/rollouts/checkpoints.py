@@ -1,4 +1,4 @@
-"""The state that a learning is gone on with: the last one, or the one before where a disk has damaged that."""
+"""Saves the state of a learning, and loads the newest one that is whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of the environment, from a configuration."""
+"""Makes copies of the environment from a configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Going on with a learning that has lost some of its processes."""
+"""Repeats a learning from its last state when it has lost a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line on screen while an agent learns."""
+"""Shows on one line of the screen how far an agent's learning is."""
 
 from __future__ import annotations
 
@@ -63,8 +63,6 @@ class LiveLine:
             parts.append(f"{self.measure} {learned['validation']:.4f}" + _beside(random, "validation", ".4f"))
             shares = {name: value for name, value in learned.items() if name.startswith("share:")}
             parts += [f"{name.removeprefix('share:')} {value:.0%}" for name, value in shares.items()]
-        if progress.lost:
-            parts.append(f"{progress.lost} lost and begun again")
         if progress.losses:
             parts.append(f"went back {progress.losses} times" if progress.losses > 1 else "went back once")
         ran = progress.episodes - self.before

@@ -1,8 +1,8 @@
-"""An actor that holds the rankers of many copies of the environment and steps them in one call."""
+"""Holds the rankers of many copies of the environment in an actor, and steps them in one call."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from gymnasium import spaces
@@ -17,8 +17,8 @@ from rl.copies import Copies, Transition
 class RankerHost:
     """Copies of the environment on this process's cores or share of a GPU, for runners in other processes.
 
-    Ray restarts it where it dies and runs the constructor again, so that takes a configuration and no arrays: the
-    parts come from the cache. A runner's share of the copies is named by the first of them.
+    It takes a configuration and no arrays: its parts come from the cache. A runner's share of the copies is named by
+    the first of them.
 
     Args:
         config: of a learning.
@@ -30,22 +30,17 @@ class RankerHost:
         self._shares: dict[int, Copies] = {}
         self._metrics = HostMetrics(own_name("host"))
 
-    def attach(
-        self, first: int, count: int, begun: Sequence[tuple[int, int]] | None = None
-    ) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
+    def attach(self, first: int, count: int) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
         """Make the copies first … first + count − 1, unless they are there.
 
         Args:
             first, count: which ones.
-            begun: after a loss, the episode and the number of decisions of each: that episode starts over.
 
         Returns:
             Observation and action space of one copy.
         """
         if first not in self._shares:
-            copies = self._shares[first] = self._make.copies(self._parts, first, count)
-            for environment, (episode, decision) in zip(copies.environments, begun or [], strict=False):
-                environment.begin_at(episode, decision)  # type: ignore[attr-defined]
+            self._shares[first] = self._make.copies(self._parts, first, count)
             self._metrics.copies += count
         copies = self._shares[first]
         return copies.single_observation_space, copies.single_action_space

@@ -17,7 +17,7 @@ from cluster.runs.execute import check
 from ranking.errors import BadInput
 from rl.environment import check_decision_every
 
-MAY_CHANGE = ("workers", "hosts", "save_every", "on_loss", "address", "dashboard", "track")
+MAY_CHANGE = ("workers", "hosts", "save_every", "address", "dashboard", "track")
 """Options that a learning may be resumed with: its result does not depend on them."""
 NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights")
 """Keys of a configuration on which what is learned does not depend."""

@@ -1,4 +1,4 @@
-"""Tracking the learning of an agent."""
+"""Reports the episodes of a learning to trackers and the event log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TrackedEpisodes:
 
     def __init__(self, tracking: Tracking, run: Run, every: float = 10.0) -> None:
         self.tracking, self.name = tracking, run.name
-        self._known = self._lost = 0
+        self._known = 0
         self._throttle = Throttle(every)
         tracking.begin(run)
 
@@ -31,9 +31,6 @@ class TrackedEpisodes:
         for step, row in enumerate(progress.rows[self._known :], self._known + 1):
             self.tracking.log(self.name, step, {f"{row['agent']}/{key}": value for key, value in numbers(row).items()})
         self._known = max(self._known, len(progress.rows))
-        if progress.lost > self._lost:
-            self.tracking.events.emit("episodes lost", count=progress.lost - self._lost)
-            self._lost = progress.lost
         if self._throttle.due():
             self.tracking.events.emit("episodes ended", episodes=progress.episodes, wanted=progress.wanted)
 

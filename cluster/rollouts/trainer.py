@@ -1,4 +1,4 @@
-"""Learning one agent, from its last state to its file."""
+"""Trains one agent, from its last state to its file."""
 
 from __future__ import annotations
 
@@ -53,14 +53,12 @@ class Progress:
         rows: of the episodes that have ended, also the random agent's.
         episodes: of the agent that have ended.
         wanted: episodes in the end.
-        lost: episodes that were cut short since their host was lost (`on_loss=continue`).
         losses: times that all went back to the last state since a process was lost.
     """
 
     rows: list[dict[str, Any]]
     episodes: int
     wanted: int
-    lost: int
     losses: int = 0
 
 
@@ -77,8 +75,7 @@ def learn(
 ) -> pl.DataFrame:
     """Learn an agent and write it, its episodes and, on the way, its state.
 
-    The result depends on the configuration alone, also after interrupts and whatever the number of workers; only with
-    `on_loss=continue` do episodes lost with a ranker host leave a trace, and are counted.
+    The result depends on the configuration alone, also after interrupts and whatever the number of workers.
 
     Args:
         config: of a learning, composed.
@@ -101,8 +98,8 @@ def learn(
         if saved:
             trainer.restore(saved["learning"])
         imitation = saved["imitation"] if saved else _imitate(config, trainer, parts)
-        lost = _learn(config, trainer, rows, storage, tell, saved["lost"] if saved else 0, imitation)
-        agent = _agent(config, trainer, parts, {**(facts or {}), "lost": lost, "imitation": imitation})
+        _learn(config, trainer, rows, storage, tell, imitation)
+        agent = _agent(config, trainer, parts, {**(facts or {}), "imitation": imitation})
         storage.write(FILE, agent.to_bytes())
     finally:
         trainer.close()
@@ -113,7 +110,7 @@ def learn(
 
 
 def _measured(tell: Tell, metrics: LearningMetrics) -> Tell:
-    """Tell the metrics what is progress."""
+    """Record the progress in the metrics, too."""
 
     def both(progress: Progress) -> None:
         metrics.record(progress.rows, progress.episodes >= progress.wanted)
@@ -128,23 +125,20 @@ def _learn(
     rows: list[dict[str, Any]],
     storage: Storage,
     tell: Tell,
-    lost: int,
     imitation: dict[str, float] | None,
-) -> int:
-    """Learn until enough episodes have ended; return how many were lost with their host, `lost` before it included."""
+) -> None:
+    """Learn until enough episodes have ended, adding them to `rows`."""
     kept = time.perf_counter()
     count = sum(each["agent"] == LEARNED for each in rows)
     while count < config["episodes"]:
-        ended = trainer.update()
-        whole = [row(LEARNED, summary) for summary in ended if not summary["lost"]]
-        rows += whole
-        count, lost = count + len(whole), lost + len(ended) - len(whole)
-        tell(Progress(rows, count, config["episodes"], lost))
+        ended = [row(LEARNED, summary) for summary in trainer.update()]
+        rows += ended
+        count += len(ended)
+        tell(Progress(rows, count, config["episodes"]))
         if time.perf_counter() - kept >= config["save_every"]:
-            state = {"rows": rows, "lost": lost, "imitation": imitation, "learning": trainer.state()}
+            state = {"rows": rows, "imitation": imitation, "learning": trainer.state()}
             checkpoints.save(storage, state)
             kept = time.perf_counter()
-    return lost
 
 
 def _imitate(config: dict[str, Any], trainer: AgentTrainer, parts: Mapping[str, Any]) -> dict[str, float] | None:
@@ -173,9 +167,8 @@ def _random_baseline(
     each = math.ceil(config["random_baseline"] / config["copies"])
     try:
         while len(rows) < each * config["copies"]:
-            ended = [summary for summary in trainer.update() if not summary["lost"]]
-            rows += [row(RANDOM, summary) for summary in ended if summary["episode"] < each]
-            tell(Progress(rows, 0, config["episodes"], 0))
+            rows += [row(RANDOM, summary) for summary in trainer.update() if summary["episode"] < each]
+            tell(Progress(rows, 0, config["episodes"]))
     finally:
         trainer.close()
     return rows

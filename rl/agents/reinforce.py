@@ -15,7 +15,7 @@ class ReinforceLearner(PolicyGradientLearner):
     """Williams's REINFORCE with the critic as baseline b(s) (Cohen et al. 2019, equation 8).
 
     The target of v(s_t) is the return from there, G_t = r_t + γ·G_{t+1}; the actor moves by
-    α_θ·(G_t − v(s_t))·∂ ln π, averaged over all steps. An episode that was cut off (a host was lost) goes on with the
+    α_θ·(G_t − v(s_t))·∂ ln π, averaged over all steps. An episode that was cut off goes on with the
     critic's value of its last state. Where advantages are normalized their mean over the update is taken off first: a
     critic that starts at 0 takes many episodes to find the level of the returns, and until then every action would
     look good.

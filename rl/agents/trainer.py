@@ -23,20 +23,19 @@ class AgentTrainer:
         algorithm: built.
 
     Attributes:
-        counters: `updates`, `decisions` (of all copies together), `episodes` that ended, and how many of these were
-            `lost` with the host of their ranker, so far.
+        counters: `updates`, `decisions` (of all copies together) and `episodes` that ended, so far.
     """
 
     def __init__(self, algorithm: Lockstep) -> None:
         self.algorithm = algorithm
-        self.counters = {"updates": 0, "decisions": 0, "episodes": 0, "lost": 0}
+        self.counters = {"updates": 0, "decisions": 0, "episodes": 0}
 
     def update(self) -> list[Summary]:
         """One training step.
 
         Returns:
             A dict for each episode that ended, by copy and episode: `copy`, `episode` (its number within the copy),
-            `return` (undiscounted), `length`, `actions`, `lost` and the environment's own `summary`.
+            `return` (undiscounted), `length`, `actions` and the environment's own `summary`.
         """
         self.algorithm.updates = self.counters["updates"]
         self.algorithm.training_step()
@@ -44,7 +43,6 @@ class AgentTrainer:
         self.counters["decisions"] += self.algorithm.decisions
         self.counters["updates"] += 1
         self.counters["episodes"] += len(ended)
-        self.counters["lost"] += sum(row["lost"] for row in ended)
         return ended
 
     def state(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from rl.copies import IDLE, Observations
 from rl.draws import draw_action
 
 Summary = dict[str, Any]
-"""What is kept of a finished episode: copy, episode, return, length, actions, lost, and the environment's summary."""
+"""What is kept of a finished episode: copy, episode, return, length, actions, and the environment's summary."""
 
 
 class LockstepRunner(SingleAgentEnvRunner):
@@ -143,9 +143,7 @@ class LockstepRunner(SingleAgentEnvRunner):
         """Close a copy's episode, keep its summary and open the next."""
         episode = self._episodes[copy]
         self._summaries.append(
-            {"copy": int(info["copy"])}
-            | self._tallies[copy].close()
-            | {"lost": bool(info.get("lost", False)), "summary": dict(info.get("summary", {}))}
+            {"copy": int(info["copy"])} | self._tallies[copy].close() | {"summary": dict(info.get("summary", {}))}
         )
         self._episodes[copy] = self._open(copy)
         return episode.to_numpy() if self.episodes_to_numpy else episode

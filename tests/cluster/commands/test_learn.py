@@ -15,7 +15,7 @@ import pytest
 
 from cluster.commands.learn import LearnExperiment
 from cluster.output.storage import Storage
-from cluster.rollouts.backends import Hosted, attempts, in_workers, learn_on_hosts, workers_of
+from cluster.rollouts.backends import Hosted, attempts, in_workers, workers_of
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments
 from cluster.rollouts.failures import through_losses
@@ -127,26 +127,6 @@ def test_rankers_on_a_host_learn_the_same(
     ray.kill(host)
     assert same(agent, undisturbed[0])
     assert episodes.equals(undisturbed[1])
-
-
-def test_a_lost_host_is_gone_on_without(config: dict[str, Any], kills: int, tmp_path: Path) -> None:
-    """Killed in mid-episode it comes back, and its episodes start over and are counted."""
-    import ray
-
-    def kill(now: Progress) -> None:
-        if not killed:
-            killed.append(now.episodes)
-            ray.kill(ray.get_actor("test-learn-host-0"), no_restart=False)
-
-    killed: list[int] = []
-    hosted = config | {"hosts": 1, "workers": 1, "episodes": 20, "on_loss": "continue"}
-    episodes = learn_on_hosts(hosted, Storage(str(tmp_path)), kill, {}, "test-learn")
-    assert killed
-    assert killed[0] < 20, "it ended before its host could be killed"
-    assert read_agent(str(tmp_path)).facts["lost"] == 2  # one of each copy
-    assert episodes.height >= 20
-    with pytest.raises(ValueError, match="test-learn-host-0"):
-        ray.get_actor("test-learn-host-0")
 
 
 @pytest.fixture(scope="module")

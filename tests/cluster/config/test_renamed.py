@@ -26,7 +26,11 @@ def test_old_names_of_a_learning_are_refused_with_the_new_ones(old: str, new: st
         compose([old], "learn")
 
 
-def test_other_options_of_that_name_are_left_alone() -> None:
+def test_an_option_of_a_learning_that_was_removed_says_what_to_do() -> None:
+    with pytest.raises(BadInput, match=r"on_loss any more: whatever a learning loses is repeated from its last state"):
+        compose(["on_loss=continue"], "learn")
+
+
+def test_no_new_name_is_an_old_one() -> None:
     assert new_name("on_loss") is None
-    assert compose([], "learn")["on_loss"] == "repeat"
     assert not set(RENAMED) & set(RENAMED.values())

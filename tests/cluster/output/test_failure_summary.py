@@ -37,11 +37,9 @@ def test_losses_and_what_was_repeated() -> None:
 def test_of_a_learning() -> None:
     events = [
         {"event": "lost", "says": "RankerHost was lost at episode 8; going on from the last state"},
-        {"event": "episodes lost", "count": 2},
     ]
     assert failure_summary(events) == [
         "RankerHost was lost at episode 8; going on from the last state.",
-        "2 episodes were cut short with the host of their ranker, and left out.",
     ]
 
 

@@ -41,7 +41,7 @@ def test_neither_runners_nor_interrupts_change_what_is_learned(name: str, worker
 def test_counters_and_summaries(start: Any) -> None:
     trainer = start(ActorCritic(hidden=5, fragment=5))
     rows = play(trainer, 4)
-    assert trainer.counters == {"updates": 4, "decisions": 80, "episodes": 4, "lost": 0}
+    assert trainer.counters == {"updates": 4, "decisions": 80, "episodes": 4}
     assert [(row["copy"], row["episode"], row["length"]) for row in rows] == [(copy, 0, 20) for copy in range(4)]
     for row in rows:
         right = np.mean([action == (time >= 10) for time, action in enumerate(row["actions"])])

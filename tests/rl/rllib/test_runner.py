@@ -21,7 +21,7 @@ PARTS = {"batch": (12, 5), "present": (6,), "similarity": (6, 2, 4), "candidates
 
 
 class Uneven(EarlyLate):
-    """Copy i has episodes of 3 + i decisions; every third of copy 0 is lost. It shows a batch that is often short."""
+    """Copy i has episodes of 3 + i decisions; every third of copy 0 is cut off. Its batches are often short."""
 
     parts = ("batch", "present", "similarity")
 
@@ -39,9 +39,8 @@ class Uneven(EarlyLate):
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         observation, _, _, _, info = super().step(action)
         over = self.time == 3 + self.copy
-        lost = over and self.copy == 0 and self.decision % 9 == 0
-        info |= {"lost": True} if lost else {}
-        return observation, float(self.decision), over and not lost, lost, info
+        cut = over and self.copy == 0 and self.decision % 9 == 0
+        return observation, float(self.decision), over and not cut, cut, info
 
 
 class Picking(Uneven):
@@ -125,7 +124,6 @@ def test_finished_episodes_are_summed_up() -> None:
         (0, 0, 3), (0, 1, 3), (0, 2, 3), (1, 0, 4), (1, 1, 4), (2, 0, 5),
     ]  # fmt: skip
     assert [row["return"] for row in ended] == [6.0, 15.0, 24.0, 10.0, 26.0, 15.0]
-    assert [row["lost"] for row in ended] == [False, False, True, False, False, False]
     assert ended[1]["actions"] == sampled[1].get_actions().tolist()
     assert sampled[2].is_truncated
     assert not sampled[2].is_terminated
