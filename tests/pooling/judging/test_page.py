@@ -496,3 +496,57 @@ def test_kill_9_in_the_middle_loses_nothing(killable: Killable, enter: Enter) ->
     assert ada.ready().document == shown
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", ada.page.url)
     assert not ada.faults
+
+
+def test_by_keyboard_alone(served: Callable[..., Served], enter: Enter) -> None:
+    ada = enter(served().link, "Ada", width=390)
+    ada.page.evaluate("() => document.activeElement.blur()")
+    reached = []
+    for _ in range(20):
+        ada.page.keyboard.press("Tab")
+        reached.append(
+            ada.page.evaluate("() => document.activeElement.id || document.activeElement.textContent.trim()")
+        )
+    assert "To the document" in reached
+    grades = {"not relevant 0", "relevant 1"}
+    assert {"topics", "previous", "following", "assessor", "note-button", "cannot", "skip", *grades} <= set(reached)
+    ada.page.focus("#grades button:nth-child(2)")
+    before = ada.document
+    ada.page.keyboard.press("Enter")  # not a single key: it works where those are off
+    ada.page.wait_for_function("() => document.querySelector('#judged').textContent === '1'")
+    assert ada.ready().document != before
+    assert ada.page.evaluate("() => document.activeElement.id") == "document"  # which a screen reader then reads
+    ada.page.focus("#assessor")
+    ada.page.keyboard.press("Enter")
+    ada.page.keyboard.press("Tab")
+    ada.page.keyboard.press("Enter")
+    ada.page.wait_for_selector("#judged-items li")
+    assert ada.page.evaluate("() => document.activeElement.id") == "judged-topic"
+    for _ in range(2):
+        ada.page.keyboard.press("Tab")
+    assert ada.page.evaluate("() => document.activeElement.getAttribute('aria-label')") == f"Note to {before}"
+    ada.page.keyboard.type("12")
+    ada.page.keyboard.press("Tab")
+    ada.page.keyboard.press("Enter")
+    ada.page.wait_for_selector("#judged-items span:has-text('Saved.')")
+    ada.page.keyboard.press("Escape")
+    assert ada.page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    assert not ada.faults
+
+
+def test_a_screen_reader_is_told_what_everything_is(served: Callable[..., Served], enter: Enter) -> None:
+    ada = enter(served().link, "Ada")
+    tree = ada.page.locator("#work").aria_snapshot()
+    for part in (
+        'combobox "Topic"', 'button "‹ previous topic"', 'complementary "Topic and progress"', 'region "Progress"',
+        'main', f'article "{ada.document}"', 'group "Grades"', 'button "not relevant 0"', 'button "Can’t judge x"',
+        'button "Note c"', 'button "Skip s"', "progressbar", 'img "Nothing judged yet"',
+    ):  # fmt: skip
+        assert part in tree, (part, tree)
+    unnamed = ada.page.evaluate(
+        "() => [...document.querySelectorAll('button, a, input, select, textarea')].filter((each) => "
+        "!(each.textContent.trim() || each.getAttribute('aria-label') || (each.labels && each.labels.length)))"
+        ".map((each) => each.outerHTML)"
+    )
+    assert unnamed == []
+    assert ada.page.get_attribute("#said", "aria-live") == "polite"
