@@ -73,7 +73,9 @@ class StudyExperiment(Experiment):
         plan = self.plan
         self.artifacts = artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
         planned, adaptive = plan.runs()
-        self.proposals = proposals = OptunaRuns(adaptive, plan.options["samples"], plan.seeds, plan.storage)
+        samples = plan.options["samples"]
+        self.proposals = OptunaRuns(adaptive, samples, plan.seeds, plan.storage, artifacts.provenance)
+        proposals = self.proposals
         examples = proposals.examples()
         _look_for_data(plan.options.get("data"), [*planned, *examples])
         self.runs, agents = with_agents(planned, plan.storage, plan.scaled.get("learn", []))
@@ -88,7 +90,9 @@ class StudyExperiment(Experiment):
             check(each.config)
         self.collections = {each.name: artifacts.collection(each.config) for each in known}
         check_comparison(plan.options["baseline"], plan.options.get("factors"), known, self.collections)
-        done = finished(plan.storage, self.runs)
+        done, different = finished(plan.storage, self.runs, artifacts.provenance)
+        for what, count in different.items():
+            console.print(f"{count} results were made from another {what}, and are made again", markup=False)
         total, self.ready = len(self.runs) + proposals.total, len(done) + proposals.finished
         names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in self.collections.values())
         line = f"{total} runs ({self.ready} done) over {', '.join(names)}, results in {plan.storage}"

@@ -88,7 +88,7 @@ class TrainExperiment(Experiment):
         console.print(f"[bold]{planned.name}[/]")
         self.artifacts = artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
         self.collection = collection = artifacts.collection(planned.config)
-        self.parts, self.keys = artifacts.parts(planned.config), artifacts.keys(planned.config)
+        self.parts, self.made_of = artifacts.parts(planned.config), artifacts.provenance(planned.config)
         console.print(f"collection {collection.name} ({collection.fingerprint})")
         several = planned.config["resources"]["workers"] > 1
         shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
@@ -143,7 +143,7 @@ class TrainExperiment(Experiment):
 
         start = partial(launch, name=planned.name, note=note_all)
         self.outcome = outcome = execute_run(
-            planned.name, planned.config, self.keys, self.parts, self.storage, tell_all, start=start
+            planned.name, planned.config, self.made_of, self.parts, self.storage, tell_all, start=start
         )
         log.ended(run.name, mean_best(outcome))
         tracking.end(run.name, "done", outcome.means() | {"best": mean_best(outcome)})

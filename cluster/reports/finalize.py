@@ -81,6 +81,8 @@ def write_tables(
     vectors = {}
     for planned in runs:
         outcome, collection = read_outcome(storage, planned.name), collections[planned.name]
+        if planned.name in errors:
+            outcome = None  # what stands there is of before, and made from something else
         error = None if outcome else errors.get(planned.name, "did not run")
         rows.append(result_tables.trial_row(planned, collection, outcome, error))
         if outcome:

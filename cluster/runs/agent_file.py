@@ -37,6 +37,11 @@ def documents_of(config: dict[str, Any]) -> int | None:
     return documents
 
 
+def has_agent(checkpoint: str) -> bool:
+    """Whether there is a learned agent in a folder."""
+    return FILE in Storage(checkpoint).names()
+
+
 def agent_content(checkpoint: str) -> bytes:
     """The bytes of a learned agent.
 

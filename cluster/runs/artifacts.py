@@ -7,7 +7,6 @@ disk under its key, and a study puts it into Ray's object store once for all the
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.config.compose import build, digest, option
+from cluster.output.provenance import code, contents
 from cluster.output.storage import Storage
-from cluster.runs.agent_file import agent_content, checkpoint_of, documents_of, read_agent
+from cluster.runs.agent_file import agent_content, checkpoint_of, documents_of, has_agent, learner_of, read_agent
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
@@ -122,6 +122,16 @@ class Artifacts:
         for name, node in config["function"].items():
             keys[f"function:{name}"] = digest([base, node, config["sampling"]["guard"], _files(node)])
         return keys | self._observed(config, keys)
+
+    def provenance(self, config: dict[str, Any]) -> dict[str, str]:
+        """All that a run's result is made of besides its configuration: its parts, the ranker's checkpoint, our code.
+
+        Nothing where an agent is still to be learned.
+        """
+        if learner_of(config) or ((agent := checkpoint_of(config)) and not has_agent(agent)):
+            return {}
+        checkpoints = _checkpoints(config["ranker"])
+        return self.keys(config) | ({"ranker": digest(checkpoints)} if checkpoints else {}) | code()
 
     def _observed(self, config: dict[str, Any], keys: dict[str, str]) -> dict[str, str]:
         """Keys of what an agent's states look up, where there is one: it learns, or was learned."""
@@ -264,14 +274,18 @@ def checkpoint_files(checkpoint: str | None) -> list[str]:
     return sorted(map(str, folder.glob("*.*"))) if checkpoint and folder.is_dir() else []
 
 
-def _files(node: dict[str, Any]) -> list[tuple[str, int, int]]:
-    """Size and time of the files that an option names, so that a changed one is read again."""
+def _files(node: dict[str, Any]) -> list[str]:
+    """The content of the files that an option names, so that a changed one is read again."""
     paths = node.get("path") or checkpoint_files(node.get("checkpoint"))
-    try:
-        stats = [(str(path), os.stat(path)) for path in ([paths] if isinstance(paths, str) else paths)]
-    except OSError as error:
-        raise BadInput("can't be read", error.filename, "is the path right?") from None
-    return [(path, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+    return contents([paths] if isinstance(paths, str) else paths)
+
+
+def _checkpoints(node: Any) -> list[str]:
+    """The content of all checkpoints in a piece of configuration."""
+    if not isinstance(node, dict):
+        return []
+    own = _files({"checkpoint": node.get("checkpoint")})
+    return [*own, *(each for value in node.values() for each in _checkpoints(value))]
 
 
 def _texts(state: dict[str, Any]) -> Texts:

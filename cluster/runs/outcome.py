@@ -34,6 +34,7 @@ class Outcome:
         embeddings: some test queries of the last fold (`queries`, int64) and their vectors (`vectors`, float32).
         weights: the ranker's best weights, of the last fold, where asked for: by name or, of a pretrained ranker, the
             files of a checkpoint.
+        made_of: keys of its parts, version and commit (`Artifacts.provenance`).
     """
 
     epochs: int = 0
@@ -54,6 +55,7 @@ class Outcome:
     clusters: dict[str, list[float]] = field(default_factory=dict)
     embeddings: dict[str, NDArray[Any]] = field(default_factory=dict)
     weights: dict[str, Any] | None = None
+    made_of: dict[str, str] = field(default_factory=dict)
 
     @property
     def diverged(self) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from cluster.config.compose import build, digest
+from cluster.output.provenance import code, differences
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
 from cluster.plan.pool_methods import Variant
@@ -97,7 +98,7 @@ def execute_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[
         content = as_parquet(table.select(*said, pl.all()))
         storage.write(_file(trial, f"{name}.parquet"), content)
         digests[name] = zlib.crc32(content)
-    told = {"simulated": simulated, "all": time.perf_counter() - started, "tables": digests}
+    told = {"simulated": simulated, "all": time.perf_counter() - started, "tables": digests, "made_of": code()}
     storage.write(_file(trial, "json"), json.dumps(told).encode())
 
 
@@ -153,14 +154,15 @@ def finished(storage: Storage, trials: Sequence[Trial]) -> set[str]:
 
 
 def read_seconds(storage: Storage, trial: Trial) -> dict[str, Any] | None:
-    """Seconds that a finished trial took, `simulated` and `all`; None where it has none, or half of its results."""
+    """Seconds that a trial took, `simulated` and `all`; None where its results are not whole, or of other code."""
     try:
         told = json.loads(storage.read(_file(trial, "json")) or b"")
         digests = told.get("tables", {})  # of an older Pyrite there are none
         whole = all(zlib.crc32(read_trial(storage, trial, name) or b"") == digests[name] for name in digests)
     except (ValueError, AttributeError, TypeError):
         return None
-    return told if whole else None
+    same = whole and not differences(told.get("made_of", {}), code())
+    return told if same else None
 
 
 def read_trial(storage: Storage, trial: Trial, table: str) -> bytes | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from cluster.config.compose import digest
+from cluster.output.provenance import differences
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
 from cluster.runs.execute import Progress, run
@@ -19,11 +21,11 @@ class RunState:
     Args:
         storage: the folder.
         name: of the run.
-        keys: of the run's parts; a state is good for the very parts that it was made from.
+        made_of: `Artifacts.provenance`; a state is good for the very parts and code that it was made from.
     """
 
-    def __init__(self, storage: Storage, name: str, keys: dict[str, str]) -> None:
-        self.storage, self.file = storage, f"states/{name}-{digest(keys)[:6]}.safetensors"
+    def __init__(self, storage: Storage, name: str, made_of: Mapping[str, str]) -> None:
+        self.storage, self.file = storage, f"states/{name}-{digest(dict(made_of))[:6]}.safetensors"
 
     def load(self) -> bytes | None:
         """The last state; None at the start, and where a power cut has left half of one."""
@@ -38,7 +40,7 @@ class RunState:
 def execute_run(
     name: str,
     config: dict[str, Any],
-    keys: dict[str, str],
+    made_of: Mapping[str, str],
     parts: dict[str, Any],
     storage: Storage,
     on_epoch: Callable[[Progress], None],
@@ -50,17 +52,18 @@ def execute_run(
     Args:
         name: of the run.
         config: composed.
-        keys, parts: by the parts' names (`cluster.runs.artifacts`).
+        made_of: `Artifacts.provenance`, which the result keeps.
+        parts: by name.
         storage: the folder.
         on_epoch: told the progress.
         save_every: seconds between two states that are kept; None: as configured.
         start: executes the run, as `cluster.runs.execute.run` does in this process.
     """
-    state = RunState(storage, name, keys)
+    state = RunState(storage, name, made_of)
     watch = run_tags(storage.place, config)
     pause = config["save_every"] if save_every is None else save_every
     outcome = start(config, parts, on_epoch, state, pause, watch=watch)
-    weights, outcome.weights = outcome.weights, None
+    weights, outcome.weights, outcome.made_of = outcome.weights, None, dict(made_of)
     if weights is not None:
         _write_weights(storage, name, weights)
     write_outcome(storage, name, outcome)
@@ -79,8 +82,28 @@ def _write_weights(storage: Storage, name: str, weights: dict[str, Any]) -> None
     storage.write(f"weights/{name}.safetensors", save(weights))
 
 
-def finished(storage: Storage, runs: Iterable[Planned]) -> set[str]:
-    """Names of the runs whose results are there, and whole."""
+def finished(
+    storage: Storage, runs: Iterable[Planned], made_of: Callable[[dict[str, Any]], Mapping[str, str]]
+) -> tuple[set[str], Counter[str]]:
+    """Which runs have their results, whole and made of what they would be made of now.
+
+    Args:
+        storage: the folder.
+        runs: to look for.
+        made_of: `Artifacts.provenance`.
+
+    Returns:
+        Their names; and how many other results differ in what.
+    """
     there = set(storage.names("runs"))
-    names = [planned.name for planned in runs if f"{planned.name}.safetensors" in there]
-    return {name for name in names if read_outcome(storage, name) is not None}
+    found, different = set(), Counter[str]()
+    for planned in runs:
+        outcome = read_outcome(storage, planned.name) if f"{planned.name}.safetensors" in there else None
+        if outcome is None:
+            continue
+        differing = differences(outcome.made_of, made_of(planned.config))
+        if differing:
+            different[", ".join(differing)] += 1
+        else:
+            found.add(planned.name)
+    return found, different

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 from ray.tune.search import Searcher
 
+from cluster.output.provenance import differences
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Interval, Planned, Point, plan
 from cluster.runs.outcome import mean_best, read_outcome
@@ -35,11 +36,20 @@ class OptunaRuns(Searcher):
         samples: proposals for each.
         seeds: each proposal runs with all of them; their mean is what Optuna hears.
         storage: where finished results are looked up.
+        made_of: what a result must be made of (`Artifacts.provenance`).
     """
 
-    def __init__(self, points: Sequence[Point], samples: int, seeds: Sequence[int], storage: Storage) -> None:
+    def __init__(
+        self,
+        points: Sequence[Point],
+        samples: int,
+        seeds: Sequence[int],
+        storage: Storage,
+        made_of: Callable[[dict[str, Any]], Mapping[str, str]],
+    ) -> None:
         super().__init__(metric="best", mode="max")
         self.points, self.samples, self.seeds, self.storage = points, samples, seeds, storage
+        self.made_of = made_of
         self.describe: Callable[[Planned], dict[str, Any]] = lambda planned: {"name": planned.name}
         self._studies = [
             optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=number))
@@ -48,7 +58,7 @@ class OptunaRuns(Searcher):
         self._open: list[tuple[optuna.Trial, dict[str, float | None]] | None] = [None] * len(points)
         self._left = [samples] * len(points)
         self._queue: list[tuple[int, Planned]] = []
-        self._running: dict[str, tuple[int, str]] = {}
+        self._running: dict[str, tuple[int, Planned]] = {}
         self.proposed: list[Planned] = []
         self.finished = 0
         for method in range(len(points)):
@@ -80,16 +90,17 @@ class OptunaRuns(Searcher):
             self.proposed += runs
             self._open[method] = (trial, {planned.name: None for planned in runs})
             for planned in runs:
-                best = self._best(planned.name)
+                best = self._best(planned)
                 if best is None:
                     self._queue.append((method, planned))
                 else:
                     self.finished += 1
                     self._tell(method, planned.name, best)
 
-    def _best(self, name: str) -> float | None:
-        outcome = read_outcome(self.storage, name)
-        return None if outcome is None else mean_best(outcome)
+    def _best(self, planned: Planned) -> float | None:
+        outcome = read_outcome(self.storage, planned.name)
+        same = outcome is not None and not differences(outcome.made_of, self.made_of(planned.config))
+        return mean_best(outcome) if outcome is not None and same else None
 
     def _tell(self, method: int, name: str, best: float) -> None:
         opened = self._open[method]
@@ -110,13 +121,13 @@ class OptunaRuns(Searcher):
         if not self._queue:
             return None if any(self._left) or self._running else Searcher.FINISHED
         method, planned = self._queue.pop(0)
-        self._running[trial_id] = (method, planned.name)
+        self._running[trial_id] = (method, planned)
         return {"run": self.describe(planned)}
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         """Tune tells that a run ended; one without a result counts as 0."""
-        method, name = self._running.pop(trial_id)
-        self._tell(method, name, self._best(name) or 0.0)
+        method, planned = self._running.pop(trial_id)
+        self._tell(method, planned.name, self._best(planned) or 0.0)
 
     def save(self, checkpoint_path: str) -> None:
         """Nothing to keep: a resumed search is replayed from the finished runs."""

@@ -40,7 +40,7 @@ def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: 
     """What a trial's process does: one run, its parts read from the object store without a copy.
 
     Args:
-        trial: `run`, with name, config (as JSON) and the keys of its parts.
+        trial: `run`, with name, config (as JSON), the keys of its parts and all that it is made of.
         shared: parts by key. One that is not there, because the search drew an option of it, is taken from
             the cache or made here.
         storage: where the result goes.
@@ -65,7 +65,7 @@ def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: 
         notes.clear()
 
     start = partial(launch, name=run["name"], note=notes.append)
-    outcome = execute_run(run["name"], config, run["parts"], parts, storage, tell, start=start)
+    outcome = execute_run(run["name"], config, run["made_of"], parts, storage, tell, start=start)
     tune.report({"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes})
 
 
@@ -100,10 +100,11 @@ def run_on_tune(
     shared: dict[str, ray.ObjectRef] = {}
 
     def describe(planned: Planned) -> dict[str, Any]:
-        told = {"parameters": planned.parameters, "overrides": shlex.join(planned.overrides)}
+        told: dict[str, Any] = {"parameters": planned.parameters, "overrides": shlex.join(planned.overrides)}
         # As text, for Tune copies what lies within a mapping many times, and keeps the copies.
         config = json.dumps(planned.config)
-        return {"name": planned.name, "config": config, "parts": artifacts.keys(planned.config), **told}
+        told |= {"parts": artifacts.keys(planned.config), "made_of": artifacts.provenance(planned.config)}
+        return {"name": planned.name, "config": config, **told}
 
     def share(planned: Planned) -> dict[str, Any]:
         described = describe(planned)

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from cluster.output.provenance import differences
 from cluster.output.storage import Storage
 from cluster.plan.sweep import plan, points
 from cluster.reports.finalize import check_comparison
-from cluster.runs.artifacts import Artifacts
+from cluster.runs.artifacts import Artifacts, _checkpoints
 from cluster.runs.execute import Progress
 from cluster.runs.outcome import Outcome, mean_best, read_outcome
 from cluster.runs.results import RunState, execute_run, finished
@@ -25,10 +27,13 @@ def test_a_damaged_state_or_result_is_as_good_as_none(base: list[str], tmp_path:
 
     whole = conduct()
     assert not storage.names("states")
-    assert finished(storage, [planned]) == {planned.name}
+    assert finished(storage, [planned], lambda config: keys) == ({planned.name}, {})
+    others = {"base": "another", "commit": "later"}, {"base": "another"}, {}
+    told = [finished(storage, [planned], lambda config, other=other: keys | other) for other in others]
+    assert told == [(set(), {"base": 1}), (set(), {"base": 1}), ({planned.name}, {})]
     file = tmp_path / "runs" / f"{planned.name}.safetensors"
     file.write_bytes(file.read_bytes()[:-7])
-    assert finished(storage, [planned]) == set()
+    assert finished(storage, [planned], lambda config: keys) == (set(), {})
     assert conduct().losses == whole.losses
     assert read_outcome(storage, planned.name) is not None
 
@@ -62,3 +67,29 @@ def test_a_baseline_is_checked_before_anything_runs(base: list[str]) -> None:
     check_comparison("selector=top", None, runs, collections)
     with pytest.raises(BadInput, match="selector=uniform"):
         check_comparison("selector=dynamic", None, runs, collections)
+
+
+def test_a_result_is_as_old_as_what_it_was_made_of(base: list[str], tmp_path: Path) -> None:
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("moles 1 0\nbats 0 1\n")
+    overrides = [text for text in base if not text.startswith("vectors")]
+    (planned,) = plan(points([], [], [*overrides, "vectors=file", f"vectors.path={vectors}"])[0], [], [0])
+    artifacts = Artifacts()
+    before = artifacts.provenance(planned.config)
+    os.utime(vectors, (0, 0))
+    assert artifacts.provenance(planned.config) == before  # a copy with another date is the same
+    vectors.write_text("moles 1 0\nbats 0 2\n")
+    assert "base" in differences(before, artifacts.provenance(planned.config))
+    assert differences({}, before) == ["version"]
+    assert differences({"base": "a", "commit": "1"}, {"base": "a", "commit": "2"}) == ["commit"]
+    assert differences({"base": "a", "commit": "1"}, {"base": "a"}) == []  # an installed package knows none
+    assert differences({"base": "a", "agent": "b"}, {"base": "c"}) == ["base", "agent"]
+
+
+def test_a_ranker_is_made_of_its_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"one")
+    node = {"_target_": "x", "front": {"checkpoint": str(tmp_path)}, "rear": {"checkpoint": "name/at-the-hub"}}
+    before = _checkpoints(node)
+    assert len(before) == 1
+    (tmp_path / "model.safetensors").write_bytes(b"three")
+    assert _checkpoints(node) != before
