@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from cluster.output.methods import with_methods
 from cluster.reports.canvas import COLOURS, Look, grid, legend, name_axes, section_titles
-from cluster.reports.page import Markup, tag
+from cluster.reports.page import Markup, rendered
 
 LEAST = 4
 """Different points that a map needs."""
@@ -24,23 +23,9 @@ PERPLEXITY = 30.0
 METHOD = ["collection", "ranker", "method"]
 
 
-def where_queries_lie(figure: Markup) -> Iterator[Markup]:
-    """The section of a report with the map; none where `figure`, the map as drawn, is empty."""
-    if not figure:
-        return
-    yield tag("h2", "Where the queries lie")
-    yield tag(
-        "p",
-        "Each point is a query as a method's ranker embeds it (the run of the lowest seed), its colour the query's "
-        "category: PCA shows the two directions in which embeddings differ most and keeps what is far apart, t-SNE "
-        "keeps who is near whom, and neither the size of its groups nor the space between them means anything.",
-    )
-    yield tag(
-        "p",
-        "A colour that stays together says that the ranker arranges queries by that category; a map leaves out most of "
-        "a space, so where figures of the embeddings themselves stand above, these decide.",
-    )
-    yield figure
+def where_queries_lie(figure: Markup) -> Markup:
+    """The section of a report with the map; empty where `figure`, the map as drawn, is empty."""
+    return rendered("embedding_map.html", figure=figure) if figure else Markup("")
 
 
 def embedding_map(trials: pl.DataFrame, embeddings: pl.DataFrame) -> Figure | None:

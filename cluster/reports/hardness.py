@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -11,7 +10,7 @@ from matplotlib.figure import Figure
 
 from cluster.output.methods import with_methods
 from cluster.reports.canvas import Look, grid, legend, looks, name_axes, section_titles
-from cluster.reports.page import Markup, markup, table, tag
+from cluster.reports.page import Markup, markup, rendered, table, tag
 
 BINS = 60
 """Stretches of the training over which a figure averages: single batches differ by more than methods do."""
@@ -22,8 +21,8 @@ FIGURES = {
 }
 
 
-def how_hard(trials: pl.DataFrame, traces: pl.DataFrame, figure: Markup) -> Iterator[Markup]:
-    """The section of a report about it; none where no step was recorded.
+def how_hard(trials: pl.DataFrame, traces: pl.DataFrame, figure: Markup) -> Markup:
+    """The section of a report about it; empty where no step was recorded.
 
     Args:
         trials: the frame of `trials.parquet`.
@@ -31,17 +30,7 @@ def how_hard(trials: pl.DataFrame, traces: pl.DataFrame, figure: Markup) -> Iter
         figure: `hardness`, drawn.
     """
     rows = at_the_end(trials, traces)
-    if rows.is_empty():
-        return
-    yield tag("h2", "How hard the negatives were")
-    yield tag(
-        "p",
-        "Scores are the ranker's at the time of showing, before the update. Rankers that are trained differently score "
-        "on scales of their own: how far negatives are below positives, and how many are misranked, compares across "
-        "them. Harder negatives are not better ones; what they did is above.",
-    )
-    yield _table(rows)
-    yield figure
+    return Markup("") if rows.is_empty() else rendered("hardness.html", table=_table(rows), figure=figure)
 
 
 def hardness(trials: pl.DataFrame, traces: pl.DataFrame) -> Figure | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import polars as pl
 
 from cluster.output.methods import with_methods
 from cluster.reports.html_tables import probability
-from cluster.reports.page import Markup, markup, table, tag
+from cluster.reports.page import Markup, markup, rendered, table, tag
 from ranking.evaluation.significance import holm, t_test
 
 DEV_LOSS = "curve_dev_loss"
@@ -55,32 +55,15 @@ def oscillation(trials: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
 
 
-def steadiness(trials: pl.DataFrame, figure: Markup) -> Iterator[Markup]:
-    """The section of a report about it; none where no run has dev losses.
+def steadiness(trials: pl.DataFrame, figure: Markup) -> Markup:
+    """The section of a report about it; empty where no run has dev losses.
 
     Args:
         trials: the frame of `trials.parquet`.
         figure: `cluster.reports.run_figures.curves`, drawn.
     """
     rows = oscillation(trials)
-    if rows.is_empty():
-        return
-    yield tag("h2", "How steadily rankers learned")
-    yield tag(
-        "p",
-        "By Saeidi et al. (2017, figure 5) the dev loss oscillates from epoch to epoch where negatives are refined, "
-        "and is stable where they are random; the variance of the differences between successive epochs measures that: "
-        "it is 0 where the loss changes by the same amount each epoch, and grows with every turn (which the figure, of "
-        "means over runs, smooths away).",
-    )
-    yield tag(
-        "p",
-        "Each figure is a mean over runs, p says (by Student's t-test, adjusted by Holm's method for the methods of a "
-        "ranker) whether a method is less steady than the steadiest, in bold; runs of fewer than three epochs have no "
-        "variance, and losses of different rankers or objectives stand on scales of their own.",
-    )
-    yield _table(rows)
-    yield figure
+    return Markup("") if rows.is_empty() else rendered("oscillation.html", table=_table(rows), figure=figure)
 
 
 def has_dev_losses(trials: pl.DataFrame) -> bool:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from cluster.config.schema import FIGURE, Published, refusal
 from cluster.reports.html_tables import cell
-from cluster.reports.page import Markup, markup, table, tag
+from cluster.reports.page import Markup, markup, rendered, table, tag
 from cluster.reports.paper_mapping import map_collections, map_methods
 from cluster.reports.summary import marks
 
@@ -33,7 +33,7 @@ def read_published(design: Mapping[str, Any] | None) -> Published | None:
 
 def beside(
     published: Published, trials: pl.DataFrame, summary: pl.DataFrame, rates: pl.DataFrame, given: Sequence[str] = ()
-) -> Iterator[Markup]:
+) -> Markup:
     """The section of a report that holds a study against its paper: figures, findings, and what differs.
 
     Args:
@@ -45,24 +45,14 @@ def beside(
     """
     measure, origin = summary.row(0, named=True)["measure"], summary.row(0, named=True)["candidates"]
     layout = Layout(published, measure, origin, summary, rates, map_methods(published, trials))
-    yield tag("h2", f"Beside {published.source}")
-    if published.says:
-        yield tag("p", "What the paper found:")
-        yield tag("ul", *(tag("li", line) for line in published.says))
-    yield table(layout.head, layout.rows(), caption=f"the paper's figures; here: {layout.here}")
-    baseline = baseline_of(summary)
-    against = f"say what differs from {baseline}" if baseline else "are explained above"
-    yield tag(
-        "p",
-        "“Paper” is what the paper prints, with its marks. “Here” is the mean over this study's runs ± their sample "
-        f"standard deviation; its marks {against}, and unlike the paper's its p values are adjusted for the "
-        "number of comparisons. Methods that the paper does not have stand last."
-        + (" The rate is the convergence rate, of which more below." if published.convergence else ""),
-    )
     changed = [f"This study was run with {shlex.join(given)}."] if given else []
-    if published.differs or changed:
-        yield tag("p", "What differs from the paper:")
-        yield tag("ul", *(tag("li", line) for line in [*published.differs, *changed]))
+    return rendered(
+        "paper_table.html",
+        published=published,
+        table=table(layout.head, layout.rows(), caption=f"the paper's figures; here: {layout.here}"),
+        baseline=baseline_of(summary),
+        differs=[*published.differs, *changed],
+    )
 
 
 def printed(text: str) -> tuple[str, str, str]:

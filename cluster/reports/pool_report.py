@@ -9,8 +9,9 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from cluster.reports import pool_figures
-from cluster.reports.canvas import png, svg
+from cluster.reports.canvas import png
 from cluster.reports.page import Markup, fold, losses, page, table, tag
+from cluster.reports.page import drawn as drawn_figure
 from cluster.reports.pool_summary import ALPHA, efforts, over_seeds
 from cluster.reports.pool_terminal_table import contrast_cells, ranked
 from cluster.reports.study_report import Report
@@ -40,7 +41,7 @@ def render(
     pools = summary["pool"].unique(maintain_order=True).to_list()
     drawn = _figures(tables, config["options"]["baseline"])
     files = {f"{name}.png": png(figure) for name, (figure, _) in drawn.items()}
-    shown = {name: _shown(name, *made) for name, made in drawn.items()}
+    shown = {name: drawn_figure(name, *made) for name, made in drawn.items()}
     title = f"In which order to judge: {', '.join(pools)}"
     body = [tag("h1", title), *_what_was_run(config, trials, pools), tag("h2", "Relevant documents found")]
     body += [*_found(summary, pools, config["options"]["baseline"]), *_show(shown, "found", "gained")]
@@ -58,7 +59,7 @@ def render(
     if "reuse" in tables:
         body += [tag("h2", "Runs that took no part"), *_reuse(tables["reuse"], pools), *_show(shown, "reuse")]
     body += [
-        *losses(lost),
+        losses(lost),
         *_commands(config, trials),
         tag("h2", "Configuration"),
         fold("config.yaml", tag("pre", written)),
@@ -96,10 +97,6 @@ def _figures(tables: dict[str, pl.DataFrame], baseline: str | None) -> dict[str,
             "How far a run falls among all runs when the pool is made and judged without its team's runs.",
         )
     return {name: (figure, caption) for name, (figure, caption) in made.items() if figure is not None}
-
-
-def _shown(name: str, figure: Figure, caption: str) -> Markup:
-    return tag("figure", Markup(svg(figure, name)), tag("figcaption", caption))
 
 
 def _show(shown: dict[str, Markup], *names: str) -> Iterator[Markup]:
@@ -166,7 +163,7 @@ def _cell(row: dict[str, Any]) -> Markup:
     mean = f"{row['found_mean']:.2f}"
     mark = "*" if row["p"] is not None and row["p"] < ALPHA else ""
     shown = tag("b", mean) if row["best"] else tag("span", mean)
-    return Markup(shown + tag("sup", mark) + "<br>" + tag("small", f"{row['low']:.1f}–{row['high']:.1f}"))
+    return Markup(shown + tag("sup", mark) + Markup("<br>") + tag("small", f"{row['low']:.1f}–{row['high']:.1f}"))
 
 
 def _effort(effort: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:

@@ -53,7 +53,7 @@ def cells(html: str) -> list[list[str]]:
 
 def section(trials: pl.DataFrame, paper: dict[str, Any] | None = None, given: tuple[str, ...] = ()) -> str:
     published = Published.model_validate(paper or PAPER)
-    return "".join(beside(published, trials, summarise(trials), convergence(trials), given))
+    return str(beside(published, trials, summarise(trials), convergence(trials), given))
 
 
 def test_the_papers_figures_stand_beside_ours(written_trials: Any) -> None:
@@ -201,7 +201,7 @@ def test_marks_are_against_the_experiments_baseline(written_trials: Any) -> None
     assert named == "objective=sir_v0"
     summary = summarise(trials, named)
     paper = SIR | {"measures": {"MRR@100": "AP@100"}, "methods": {"V3": "objective=sir_v3", "V4": "objective=sir_v4"}}
-    html = "".join(beside(Published.model_validate(paper), trials, summary, convergence(trials)))
+    html = str(beside(Published.model_validate(paper), trials, summary, convergence(trials)))
     assert "say what differs from bm25 · uniform · objective=sir_v0" in html
     assert [row[2] for row in cells(html)[2:5]] == [".4020 ± .0016 ‡†", ".4021 ± .0016 ‡†", ".2020 ± .0016"]
 

@@ -140,7 +140,7 @@ def test_a_method_that_wins_everywhere(made_up_study: Any) -> None:
 
 
 def test_pieces_escape_what_they_are_given() -> None:
-    assert tag("p", "a < b", class_='x"y') == '<p class="x&quot;y">a &lt; b</p>'
+    assert tag("p", "a < b", class_='x"y') == '<p class="x&#34;y">a &lt; b</p>'
     assert tag("p", Markup("<b>"), None) == "<p><b>–</p>"
     assert "<td>&lt;i&gt;</td>" in table(["a"], [["<i>"]])
     assert '<th colspan="1"><b>s</b></th>' in table(["a"], [tag("b", "s")])
