@@ -83,7 +83,7 @@ class LearnExperiment(Experiment):
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
         from cluster.rollouts.backends import attempts
-        from cluster.rollouts.failures import through_losses
+        from cluster.rollouts.failures import retry_lost
         from cluster.rollouts.live_line import LiveLine
         from cluster.rollouts.tracked_episodes import TrackedEpisodes
         from cluster.rollouts.trainer import Progress
@@ -103,7 +103,7 @@ class LearnExperiment(Experiment):
                 console.print(escape(said), soft_wrap=True)
                 tracking.events.emit("lost", says=said)
 
-            self.episodes = through_losses(attempts(config, parts, storage, self.facts), tell, note)
+            self.episodes = retry_lost(attempts(config, parts, storage, self.facts), tell, note)
         following.end(self.episodes)
 
     def finalize(self, console: Console) -> int:

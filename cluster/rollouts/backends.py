@@ -21,7 +21,7 @@ from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments
 from cluster.rollouts.hosted_copies import HostedCopies
 from cluster.rollouts.ranker_host import RankerHost
-from cluster.rollouts.trainer import Progress, RolloutBackend, Tell, learn
+from cluster.rollouts.trainer import Progress, RolloutBackend, Tell, train_agent
 from ranking.errors import BadInput
 
 LIGHT = 0.1
@@ -94,16 +94,16 @@ def attempts(
         facts: of the agent's file.
     """
     if config["hosts"]:
-        return lambda tell: learn_on_hosts(config, storage, tell, facts, f"learn-{uuid.uuid4().hex[:6]}")
+        return lambda tell: train_on_hosts(config, storage, tell, facts, f"learn-{uuid.uuid4().hex[:6]}")
     shared = {name: ray.put(part) for name, part in parts.items()}
     # Workers are counted anew each time: there may be fewer cores than before.
-    return lambda tell: learn(config, in_workers(config, shared), parts, storage, tell, facts)
+    return lambda tell: train_agent(config, in_workers(config, shared), parts, storage, tell, facts)
 
 
-def learn_on_hosts(
+def train_on_hosts(
     config: dict[str, Any], storage: Storage, tell: Tell, facts: Mapping[str, Any], name: str
 ) -> pl.DataFrame:
-    """`learner.learn` with ranker hosts, all of it in one placement group: from the last state to the end or a loss.
+    """Train on ranker hosts, all in one placement group: from the last state to the end, or until a process is lost.
 
     Args:
         config: of a learning, with `hosts` above 0.
@@ -161,7 +161,7 @@ def _learn(
 
     hosted = functools.partial(Hosted, hosts, config["copies"])
     backend = RolloutBackend(hosted, workers, LIGHT)
-    return learn(config, backend, Environments(config).parts(), storage, tell, facts)
+    return train_agent(config, backend, Environments(config).parts(), storage, tell, facts)
 
 
 @contextmanager

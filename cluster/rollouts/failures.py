@@ -13,7 +13,7 @@ from cluster.lost_process import MAX_FAILURES_WITHOUT_PROGRESS, is_loss
 from cluster.rollouts.trainer import Progress, Tell
 
 
-def through_losses(attempt: Callable[[Tell], pl.DataFrame], tell: Tell, note: Callable[[str], None]) -> pl.DataFrame:
+def retry_lost(attempt: Callable[[Tell], pl.DataFrame], tell: Tell, note: Callable[[str], None]) -> pl.DataFrame:
     """Learn, and again from the last state that was kept as often as processes are lost on the way.
 
     What comes out is what would have come out without losses.

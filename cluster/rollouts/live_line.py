@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from cluster.output.duration import duration
 from cluster.output.episodes import LEARNED, RANDOM, recent, table
 from cluster.rollouts.trainer import Progress
-from cluster.tune.live_table import span
 
 LINES = 10
 """Lines that a learning prints where the console is not a terminal."""
@@ -68,7 +68,7 @@ class LiveLine:
         ran = progress.episodes - self.before
         if ran and self.started is not None:
             left = (time.monotonic() - self.started) / ran * max(progress.wanted - progress.episodes, 0)
-            parts.append(f"about {span(left)} left")
+            parts.append(f"about {duration(left)} left")
         return "   ".join(parts)
 
 

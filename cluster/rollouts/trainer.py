@@ -65,7 +65,7 @@ class Progress:
 Tell = Callable[[Progress], None]
 
 
-def learn(
+def train_agent(
     config: dict[str, Any],
     backend: RolloutBackend,
     parts: Mapping[str, Any],

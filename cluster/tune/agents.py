@@ -147,7 +147,8 @@ def _resources(trial: dict[str, Any]) -> tune.PlacementGroupFactory:
 
 def _learn(trial: dict[str, Any], shared: dict[str, ray.ObjectRef]) -> None:
     """What a trial's process does: learn one agent, its copies stepped in this very process."""
-    from cluster.rollouts.trainer import RolloutBackend, learn  # RLlib, which a study without agents does not need
+    # RLlib, which a study without agents does not need.
+    from cluster.rollouts.trainer import RolloutBackend, train_agent
 
     run = trial["run"]
     refs = {name: shared[key] for name, key in run["parts"].items()}
@@ -162,5 +163,5 @@ def _learn(trial: dict[str, Any], shared: dict[str, ray.ObjectRef]) -> None:
 
     parts = dict(zip(refs, ray.get(list(refs.values())), strict=True))
     backend = RolloutBackend(partial(Environments, run["config"], refs), 0, run["config"]["resources"]["cpu"])
-    learn(run["config"], backend, parts, Storage(run["place"]), tell, run["facts"])
+    train_agent(run["config"], backend, parts, Storage(run["place"]), tell, run["facts"])
     tune.report({"best": best})

@@ -13,6 +13,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from cluster.output.duration import duration
+
 SHOWN = 8
 """Running trials that are shown at once."""
 PROGRESS = ("epoch", "max_epochs", "validation")
@@ -90,10 +92,10 @@ class LiveTable:
         """Time spent and time left, and what went wrong."""
         spent = time.monotonic() - self.started
         ran = self.done - self.before
-        left = f", about {span(spent / ran * (self.total - self.done))} left" if ran else ""
+        left = f", about {duration(spent / ran * (self.total - self.done))} left" if ran else ""
         trouble = f", {self.failed} failed" if self.failed else ""
         again = f", {self.retried} tried again" if self.retried else ""
-        return f"{span(spent)}{left}{trouble}{again}"
+        return f"{duration(spent)}{left}{trouble}{again}"
 
     @property
     def states(self) -> dict[str, int]:
@@ -123,14 +125,6 @@ class LiveTable:
         self.running.pop(name, None)
         self.failed += 1
         self.done += 1
-
-
-def span(seconds: float) -> str:
-    """A duration for people: 45 s, 3 min, 2 h 5 min."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def spark(values: list[float]) -> str:

@@ -18,10 +18,10 @@ from cluster.output.storage import Storage
 from cluster.rollouts.backends import Hosted, attempts, in_workers, workers_of
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments
-from cluster.rollouts.failures import through_losses
+from cluster.rollouts.failures import retry_lost
 from cluster.rollouts.ranker_host import RankerHost
 from cluster.rollouts.request import compose_learning
-from cluster.rollouts.trainer import EPISODES, Progress, RolloutBackend, learn
+from cluster.rollouts.trainer import EPISODES, Progress, RolloutBackend, train_agent
 from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts
 from ranking.errors import BadInput
@@ -47,7 +47,7 @@ def taught(
     config: dict[str, Any], folder: Path, backend: RolloutBackend | None = None, tell: Any = lambda progress: None
 ) -> tuple[TrainedAgent, pl.DataFrame]:
     """An agent learned into a folder."""
-    episodes = learn(config, backend or here(config), Artifacts().parts(config), Storage(str(folder)), tell)
+    episodes = train_agent(config, backend or here(config), Artifacts().parts(config), Storage(str(folder)), tell)
     return read_agent(str(folder)), episodes
 
 
@@ -155,7 +155,7 @@ def test_what_a_lost_runner_held_is_repeated(
     with ThreadPoolExecutor() as killer:
         killing = killer.submit(kill)
         try:
-            episodes = through_losses(attempt, lambda progress: None, said.append)
+            episodes = retry_lost(attempt, lambda progress: None, said.append)
         finally:
             ended.set()  # whether or not it came so far that a state was saved
     killing.result()  # raises what the thread raised

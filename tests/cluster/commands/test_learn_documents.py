@@ -16,7 +16,7 @@ from cluster.rollouts.backends import in_workers
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments, actions_of
 from cluster.rollouts.request import compose_learning
-from cluster.rollouts.trainer import Progress, RolloutBackend, learn
+from cluster.rollouts.trainer import Progress, RolloutBackend, train_agent
 from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import assemble, check
@@ -62,7 +62,7 @@ def taught(config: dict[str, Any], folder: Path, workers: int = 0) -> tuple[Trai
 
 
 def _learned(config: dict[str, Any], backend: RolloutBackend, folder: Path) -> tuple[TrainedAgent, pl.DataFrame]:
-    episodes = learn(config, backend, Artifacts().parts(config), Storage(str(folder)))
+    episodes = train_agent(config, backend, Artifacts().parts(config), Storage(str(folder)))
     return read_agent(str(folder)), episodes
 
 
@@ -160,8 +160,8 @@ def test_an_interrupted_learning_goes_on(config: dict[str, Any], folder: Path, t
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        learn(config | {"save_every": 0}, backend, parts, storage, interrupt)
-    learn(config, backend, parts, storage)
+        train_agent(config | {"save_every": 0}, backend, parts, storage, interrupt)
+    train_agent(config, backend, parts, storage)
     one, other = read_agent(str(folder)), read_agent(str(tmp_path))
     assert all(weights.equal(other.weights[name]) for name, weights in one.weights.items())
     assert one.facts == other.facts
