@@ -20,7 +20,7 @@ from pooling.yield_curves import YieldCurve, exponential, exponential_rest, powe
 from ranking.errors import BadInput
 
 CURVES: dict[str, YieldCurve] = {"exponential": exponential, "power": power}
-_AT_ONCE = 16  # judgements at which the target is tried
+_AT_ONCE = 64  # judgements at which the target is tried
 
 
 class StoppingRule(ABC):

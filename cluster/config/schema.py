@@ -218,6 +218,7 @@ class PoolSource(Shape):
     groups: str | None
     relevant_from: Count
     topics: Literal["all", "even", "odd"]
+    most_topics: Count | None
     encoding: str
     strict: bool
 

@@ -60,9 +60,11 @@ def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     for text in overrides:
         key = key_of(text)
         if key == "method":
-            names = values_of(text)
+            names = [name.strip() for value in values_of(text) for name in value.strip("[]").split(",")]
         elif key.startswith("method."):
             options.append(text)
+        elif key == "scale":  # the same word in every command
+            others.append(f"pool_{text}")
         else:
             others.append(text)
     chosen = [name for given in names for name in (there if given == ALL else [given])]

@@ -65,7 +65,11 @@ def contrast_cells(row: dict[str, Any]) -> list[str]:
     """A contrast's interval and p, as people read them."""
     if row["p"] is None:
         return ["– ", "–"]
-    return [f"{row['low']:+.2f} to {row['high']:+.2f} ", f"{row['p']:.4f}{'*' if row['p'] < ALPHA else ' '}"]
+    mark = "*" if row["p"] < ALPHA else " "
+    return [
+        f"{row['low']:+.2f} to {row['high']:+.2f} ",
+        f"{row['p']:.4f}{mark}" if row["p"] >= 1e-4 else f"<.0001{mark}",
+    ]
 
 
 def ranked(part: pl.DataFrame) -> list[str]:

@@ -96,7 +96,11 @@ def _named(name: str, source: dict[str, Any]) -> NamedPool:
     runs = read_runs(source["runs"], source["order"], source["groups"], source["strict"], source["encoding"])
     faults = Faults(source["strict"])
     qrels = read_qrels(source["qrels"], faults=faults, encoding=source["encoding"])
-    pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], HALVES[source["topics"]])
+    chosen = HALVES[source["topics"]]
+    if source["most_topics"] is not None:
+        first, step = chosen.start or 0, chosen.step or 1
+        chosen = slice(first, first + step * source["most_topics"], step)
+    pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], chosen)
     pool.notes["broken lines of the judgements left out"] = sum(faults.skipped.values())
     return NamedPool(name, pool, fingerprint(pool))
 

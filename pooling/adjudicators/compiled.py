@@ -35,10 +35,12 @@ def options_of(function: Any, owner: Any, given: int) -> tuple[float, ...]:
         owner: has each as an attribute.
         given: how many arguments before them are not options.
     """
-    return tuple(
-        float(getattr(owner, name))
-        for name in list(signature(getattr(function, "py_func", function)).parameters)[given:]
-    )
+    return tuple(float(getattr(owner, name)) for name in _arguments(getattr(function, "py_func", function))[given:])
+
+
+@cache
+def _arguments(function: Callable[..., Any]) -> list[str]:
+    return list(signature(function).parameters)
 
 
 def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:

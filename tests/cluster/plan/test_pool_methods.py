@@ -16,6 +16,23 @@ def test_all_stands_for_every_method_and_none_is_named_twice() -> None:
     assert set(DEFAULT) <= set(group_options()["method"])
 
 
+def test_methods_are_a_list_in_brackets_or_without() -> None:
+    assert split(["method=[rrf,rank]"])[0] == split(["method=rrf,rank"])[0] == ["rrf", "rank"]
+    assert split(["method=[mm]"])[0] == ["mm"]
+
+
+def test_a_scale_cuts_topics_depth_and_seeds_and_the_user_has_the_last_word() -> None:
+    def sizes(*arguments: str) -> tuple[int, int | None, int]:
+        config = read_plan(["method=mm", *arguments]).config
+        return config["seeds"], config["most_topics"], config["depth"]
+
+    assert sizes() == sizes("scale=full") == (10, None, 100)
+    assert sizes("scale=tiny") == (1, 5, 10)
+    assert sizes("scale=small", "depth=7") == sizes("depth=7", "scale=small") == (3, 20, 7)
+    with pytest.raises(BadInput, match="there is no pool_scale 'huge'"):
+        read_plan(["scale=huge"])
+
+
 def test_overrides_are_told_apart() -> None:
     assert split(["method=mm", "method.mm.rate=0,1", "depth=10"]) == (["mm"], ["method.mm.rate=0,1"], ["depth=10"])
 

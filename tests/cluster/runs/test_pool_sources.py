@@ -28,6 +28,15 @@ def test_halves_are_every_second_topic(of_small_pool: list[str]) -> None:
     assert names == {"all": ["1", "2", "3", "4"], "even": ["1", "3"], "odd": ["2", "4"]}
 
 
+def test_the_first_so_many_of_the_topics_chosen(of_small_pool: list[str]) -> None:
+    def names(*given: str) -> list[str]:
+        return [topic.name for topic in opened(*of_small_pool, *given)[0].pool.topics]
+
+    assert names("most_topics=3") == ["1", "2", "3"]
+    assert names("most_topics=1", "topics=odd") == ["2"]
+    assert names("most_topics=9", "topics=even") == ["1", "3"]
+
+
 HALVES = ("all", "even", "odd")
 
 
