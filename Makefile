@@ -9,7 +9,7 @@ FAISS ?= cpu
 CONSTRAINTS ?= constraints.txt
 EXTRAS ?= $(FAISS),glove,dev
 BIN := .venv/bin
-FAULTS := tests/faults tests/cluster/learning tests/cluster/parallel tests/cluster/pools
+FAULTS := tests/faults tests/cluster/commands tests/cluster/training
 
 .PHONY: install study test faults lint clean
 
@@ -29,7 +29,7 @@ lint: install
 	$(BIN)/mypy
 
 test: lint
-	RAY_AUTH_MODE=token $(BIN)/python -m pytest --kills=0 $(ARGS)
+	RAY_AUTH_MODE=token $(BIN)/python -m pytest $(ARGS)
 
 faults: install
 	RAY_AUTH_MODE=token $(BIN)/python -m pytest --kills=20 $(FAULTS) $(ARGS)

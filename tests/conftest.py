@@ -57,12 +57,16 @@ JUDGEMENTS = [
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--kills", type=int, default=20, help="losses a command in tests/faults")
+    parser.addoption("--kills", type=int, default=0, help="losses a command in tests/faults")
+    parser.addoption("--sample", action="store_true", help="the one loss of tests/faults that is drawn by the date")
 
 
 @pytest.fixture(scope="session")
 def kills(request: pytest.FixtureRequest) -> int:
-    """Losses that each command of tests/faults goes through; whoever asks for it is skipped where there are none."""
+    """Losses that each command of tests/faults goes through; whoever asks for it is skipped where there are none.
+
+    Also for what damages files and fills disks.
+    """
     asked = int(request.config.getoption("--kills"))
     if not asked:
         pytest.skip("takes minutes: `make faults`, or --kills=N")

@@ -64,7 +64,7 @@ def damage(files: list[Path]) -> None:
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+def disk(kills: int, tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     """Gives a disk of its own a size, as `60k`."""
     place = tmp_path / "disk"
     place.mkdir()
@@ -84,7 +84,7 @@ def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(base: list[str], ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def undisturbed(kills: int, base: list[str], ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small study that nothing has happened to."""
     out = tmp_path_factory.mktemp("undisturbed") / "study"
     assert command("study", *base, *ONE_METHOD, f"out={out}") == 0
@@ -285,7 +285,7 @@ def test_damaged_results_of_a_study_are_made_again(undisturbed: Path, tmp_path: 
 
 
 def test_damaged_results_of_a_pool_are_made_again(
-    ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ray_session: None, kills: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place, out = write_runs(tmp_path / "of"), tmp_path / "out"
     given = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -90,17 +92,47 @@ def jobs(own_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 def test_what_is_killed_comes_out_the_same(
     name: str, jobs: dict[str, Job], kills: int, own_cache: Path, tmp_path: Path
 ) -> None:
+    survive(jobs[name], kills, own_cache, tmp_path)
+
+
+@pytest.mark.timeout(600)
+def test_the_loss_of_the_day(
+    jobs: dict[str, Job], request: pytest.FixtureRequest, own_cache: Path, tmp_path: Path
+) -> None:
+    if not request.config.getoption("--sample"):
+        pytest.skip("takes minutes: `make faults`, or --sample")
+    job = drawn(list(jobs.values()), date.today())
+    print(f"today: `pyrite {job.verb}` loses {job.victims[0]}")
+    survive(job, 1, own_cache, tmp_path)
+
+
+def drawn(jobs: list[Job], day: date) -> Job:
+    """One of the jobs with one of its victims: all of them in turn, as the days go by."""
+    number, job = divmod(day.toordinal(), len(jobs))
+    victims = jobs[job].victims
+    return replace(jobs[job], victims=(victims[number % len(victims)],))
+
+
+def test_within_three_weeks_every_loss_is_drawn() -> None:
+    jobs = [Job(str(count), [], tuple(map(str, range(count))), lambda out: {}) for count in (4, 5, 5, 4)]
+    days = [drawn(jobs, date.fromordinal(740_000 + day)) for day in range(20)]
+    assert len({(job.verb, job.victims) for job in days if job.verb == "5"}) == 5
+    assert {job.victims for job in days if job.verb == "4"} == {("0",), ("1",), ("2",), ("3",)}
+
+
+def survive(job: Job, kills: int, own_cache: Path, tmp_path: Path) -> None:
+    """See that a command comes out the same, and leaves nothing behind, however often something is killed under it."""
     shared_memory = set(os.listdir("/dev/shm"))
-    disturbed = Disturbed(jobs[name], tmp_path, np.random.default_rng(7))
+    disturbed = Disturbed(job, tmp_path, np.random.default_rng(7))
     try:
         span = disturbed.undisturbed(tmp_path / "whole")
-        whole = jobs[name].results(tmp_path / "whole")
+        whole = job.results(tmp_path / "whole")
         done = number = 0
         while done < kills:
             out = tmp_path / f"killed-{number}"
             done += disturbed.run(out, span, min(kills - done, 4))
             number += 1
-            results = jobs[name].results(out)
+            results = job.results(out)
             for file, content in whole.items():
                 assert results[file] == content, f"{file} differs after {disturbed.history}"
             assert disturbed.leftovers() == []
@@ -109,6 +141,6 @@ def test_what_is_killed_comes_out_the_same(
         assert not list((own_cache / "indexes").glob("*/*"))
     finally:
         disturbed.close()
-        print(name, disturbed.history)
+        print(job.verb, disturbed.history)
     assert disturbed.left == []
     assert set(os.listdir("/dev/shm")) <= shared_memory

@@ -176,7 +176,7 @@ def test_more_than_there_is_is_refused(base: list[str], ray_session: None, tmp_p
         assert command("study", *base, asked, "seeds=1", f"out={tmp_path / asked}") == 2
 
 
-def test_a_killed_study_resumes_to_the_same_summary(study: Path, base: list[str], tmp_path: Path) -> None:
+def test_a_killed_study_resumes_to_the_same_summary(study: Path, base: list[str], kills: int, tmp_path: Path) -> None:
     killed = tmp_path / "killed"
 
     def two_are_done() -> bool:
