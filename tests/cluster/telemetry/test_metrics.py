@@ -28,7 +28,6 @@ from cluster.telemetry.catalogue import CATALOGUE
 from cluster.telemetry.learning_metrics import LearningMetrics
 from cluster.telemetry.metrics import ThrottledCounter, record
 from cluster.telemetry.training_metrics import TrainingMetrics, pairs, run_tags
-from tests.cluster.command_line import command
 
 ROOT = Path(__file__).resolve().parents[3]
 Told = list[tuple[str, float, dict[str, str]]]
@@ -178,12 +177,19 @@ def test_what_was_done_before_an_interrupt_is_not_counted_again_and_stages_are(t
     assert total(told, "pyrite_training_pairs_total") == 8 * 9
 
 
-def test_a_study_tells_its_trials_by_state(base: list[str], ray_session: None, told: Told, tmp_path: Path) -> None:
-    from cluster.tune.callback import TrialCallback
-    from cluster.tune.live_table import LiveTable
+def test_a_study_tells_its_trials_by_state(ray_session: None, told: Told, tmp_path: Path) -> None:
+    from ray import tune
 
-    given = ["policy=fixed", "function=bm25", "selector=uniform", "seeds=2"]
-    assert command("study", *base, *given, f"out={tmp_path / 'states'}") == 0
+    from cluster.tune.callback import TrialCallback
+    from cluster.tune.known_runs import KnownRuns
+    from cluster.tune.live_table import LiveTable
+    from cluster.tune.runner import run_trials
+
+    storage, runs = Storage(str(tmp_path / "states")), KnownRuns([{"name": "one"}, {"name": "two"}])
+    with LiveTable(Console(quiet=True), 2, 0, "AP") as shown:
+        assert not run_trials(
+            lambda trial: tune.report({"best": 0.5}), runs, storage, {"concurrent": 1, "retries": 0}, shown
+        )
     states = [(tags, value) for name, value, tags in told if name == "pyrite_study_trials"]
     assert all(tags["study"] == "states" for tags, _ in states)
     assert {tags["state"]: value for tags, value in states} == {"waiting": 0, "running": 0, "done": 2, "failed": 0}
