@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,27 @@ def test_the_rule_is_seen_to_be_broken() -> None:
     assert faults("sampling", hidden.format("ray.tune")) == {"ray"}
     assert faults("pooling", "import rl.policy as p, ranking") == {"rl"}
     assert faults("rl", hidden.format("ray.rllib")) == set()
+
+
+BELOW = {
+    "telemetry": {"output", "config"},
+    "index": {"runs", "telemetry", "output", "plan", "config"},
+    "training": {"index", "runs", "telemetry", "output", "plan", "config"},
+    "jobs": {"output", "config"},
+}
+"""Rooms of cluster/ that run on Ray's actors, workers and jobs, and the rooms below them."""
+
+
+@pytest.mark.parametrize("room", BELOW)
+def test_rooms_of_actors_and_workers_import_from_below(room: str) -> None:
+    wrong = {}
+    for file in (ROOT / "cluster" / room).rglob("*.py"):
+        found = re.findall(r"^\s*(?:from|import) cluster\.(\w+)", file.read_text("utf-8"), re.MULTILINE)
+        if others := set(found) - BELOW[room] - {room}:
+            wrong[file.name] = others
+    assert not wrong
+
+
+def test_a_run_knows_neither_index_actors_nor_workers() -> None:
+    for file in (ROOT / "cluster" / "runs").rglob("*.py"):
+        assert not re.search(r"cluster\.(index|training|tune)\b.* import", file.read_text("utf-8")), file
