@@ -80,7 +80,7 @@ class Guard:
         """
         rows, places = np.nonzero(dropped & (np.cumsum(dropped, axis=1) <= depth))
         scores, best = ranked.scores[rows, places], positives[rows]
-        absolute = np.inf if self.absolute is None else self.absolute
+        absolute = 0 if self.absolute is None else self.absolute
         reasons = np.where(scores > best, 0, np.where(scores > best - absolute, 1, 2)).astype(np.int8)
         documents = ranked.documents[rows, places]
         return GuardedDocuments(

@@ -137,8 +137,11 @@ def test_what_was_dropped_and_why(sources: Sources) -> None:
         (1, 5, 4, -2, above), (1, 1, -1, -2, above), (1, 2, -1.5, -2, above),
     ]  # fmt: skip
     assert guarded.total == 5
-    _, guarded = negatives_lists(Known(6), sources, Guard(absolute=0.75))
-    assert [REASONS[reason] for reason in guarded.reasons][:1] == ["within the absolute margin"]
+    _, guarded = negatives_lists(Known(6), sources, Guard(absolute=1.5))
+    absolute = "within the absolute margin"
+    assert [REASONS[reason] for reason in guarded.reasons] == [absolute, absolute, above, above, above, absolute]
+    _, guarded = negatives_lists(Known(6), sources, Guard(relative=0.1))
+    assert [REASONS[reason] for reason in guarded.reasons] == [relative, above, above, above]
 
 
 def test_of_a_query_no_more_is_written_down_than_its_list_is_long(sources: Sources) -> None:
