@@ -85,12 +85,15 @@ class FilteredFunction(RetrievalFunction):
 
     def excluded(self, batch: Batch, documents: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Which of the documents [b, m] may not be shown: judged relevant for their query, or shown already."""
-        out = self.relevant.among(batch.queries, documents)
-        if self.taken.shape[1]:
-            if len(batch) != len(self.taken):
-                raise ValueError("a selector must ask for the whole batch that it was given")
-            out |= self._again(documents, self.taken)
-        return out
+        return self.relevant.among(batch.queries, documents) | self.repeated(batch, documents)
+
+    def repeated(self, batch: Batch, documents: NDArray[np.integer]) -> NDArray[np.bool_] | np.bool_:
+        """Which of the documents [b, m] another function has supplied for their query; one False for no other."""
+        if not self.taken.shape[1]:
+            return np.False_
+        if len(batch) != len(self.taken):
+            raise ValueError("a selector must ask for the whole batch that it was given")
+        return self._again(documents, self.taken)
 
     def _again(self, documents: NDArray[np.integer], taken: NDArray[np.int32]) -> NDArray[np.bool_]:
         again: NDArray[np.bool_] = (documents[:, :, None] == taken[:, None, :]).any(axis=2) & (documents >= 0)
@@ -181,7 +184,7 @@ def check_selected(
     ordered = np.sort(documents, axis=1)
     if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
         raise BadInput(f"{who} picked a document twice for one query", "selector", "give −1 where there are too few")
-    if function.excluded(batch, documents).any():
+    if function.repeated(batch, documents).any():
         raise BadInput(
             f"{who} picked a document that another function has supplied",
             "selector",

@@ -52,6 +52,6 @@ class Window(Selector):
         documents, scores = head.documents[:, self.first - 1 :], head.scores[:, self.first - 1 :]
         if self.ceiling is not None:
             documents = np.where(scores > self.ceiling, -1, documents)
-        places = np.broadcast_to(np.arange(documents.shape[1]), documents.shape)
+        places = np.broadcast_to(np.arange(documents.shape[1], dtype=float), documents.shape)
         keys = -places if self.pick == "first" else rng.random(documents.shape)
         return pick(CandidateBatch(documents, scores), keys, count)
