@@ -125,17 +125,21 @@ def run(
             clock = _Clock(state["seconds"] if state else 0.0)
             state = None
 
+            def keep(training: Any = None, staged: StagedTraining = staged, clock: _Clock = clock) -> None:
+                if store and clock.due(save_every):
+                    _keep(store, outcome, staged.state_dict(), clock.seconds)
+
             def after_epoch(
-                training: RankerTraining, fold: int = fold, staged: StagedTraining = staged, clock: _Clock = clock
+                training: RankerTraining, fold: int = fold, staged: StagedTraining = staged, keep: Any = keep
             ) -> None:
                 last = (training.losses[-1], training.validations[-1])
                 epochs, limit = staged.epochs + training.epoch, training.max_epochs * len(staged.stages)
                 on_epoch(Progress(fold, len(splits), epochs, limit, *last))
-                if store and clock.due(save_every):
-                    _keep(store, outcome, staged.state_dict(), clock.seconds)
+                keep()
 
             with watched(staged, watch, config["validation"]["measure"]):
-                staged.fit(after_epoch)
+                # Several workers are alike between epochs alone: each counts its own rows of a batch.
+                staged.fit(after_epoch, keep if config["resources"]["workers"] == 1 else None)
         outcome.seconds += clock.seconds
         _measure(config, parts, fold, staged, outcome)
         if store and fold + 1 < len(splits):

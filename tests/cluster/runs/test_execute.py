@@ -11,6 +11,7 @@ from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
+from ranking.checkpoint import from_bytes
 from ranking.errors import BadInput
 
 
@@ -86,6 +87,45 @@ def test_an_interrupted_run_goes_on_bit_for_bit(base: list[str]) -> None:
     assert resumed.losses == whole.losses
     assert values(resumed).tobytes() == values(whole).tobytes()
     assert [row | {"x": 0} for row in resumed.sampler] == [row | {"x": 0} for row in whole.sampler]
+
+
+class KilledInMidEpoch(Kept):
+    """Ends the run when it has kept a state after so many of its steps."""
+
+    def __init__(self, kept: int) -> None:
+        super().__init__()
+        self.left = kept
+
+    def save(self, state: bytes) -> None:
+        super().save(state)
+        self.left -= 1
+        if not self.left:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["policy=random", "selector=dynamic"],
+        ["ranker=dssm", "objective=sir_v1", "function=bm25", "sampling.negatives=2"],
+    ],
+)
+def test_a_state_is_kept_in_mid_epoch(base: list[str], overrides: list[str]) -> None:
+    config, parts = prepared([*base, *overrides, "training.batch_size=4", "training.max_epochs=2"])
+    whole = run(config, parts)
+    for kept in (2, 5):
+        store = KilledInMidEpoch(kept)
+        with pytest.raises(KeyboardInterrupt):
+            run(config, parts, store=store, save_every=0)
+        assert store.state is not None
+        training = from_bytes(store.state)["staged"]["training"]
+        epoch, _, position, _ = training["counters"]
+        assert (epoch, position > 0) == (0, True)
+        resumed = run(config, parts, store=store, save_every=1e9)
+        assert resumed.losses == whole.losses
+        assert values(resumed).tobytes() == values(whole).tobytes()
+        assert resumed.sampler == whole.sampler
+        assert all((a[key] == b[key]).all() for a, b in zip(resumed.traces, whole.traces, strict=True) for key in a)
 
 
 def test_without_a_split_every_query_is_tested_once(base: list[str], tmp_path: Path) -> None:
