@@ -20,6 +20,9 @@ from ranking.errors import BadInput
 METHOD = ("ranker", "policy", "function", "selector")
 CHECKPOINT = "ranker.checkpoint"
 BM25 = "BM25's own order"  # the method column of the ranking that the candidates came in
+RUN = "the run's own order"  # the same where they came in a run file
+RUN_FILE = "run_file"
+"""The origin whose candidates are those of a run file; names of several begin with it."""
 EMBEDDINGS = "embeddings"
 """Where other figures have the origin of their candidates, those of the embeddings have this."""
 AGENTS = ("policy.agent", "selector.agent")
@@ -100,6 +103,11 @@ def with_factors(trials: pl.DataFrame, asked: Sequence[str] | None) -> pl.DataFr
 def diverged(trials: pl.DataFrame) -> pl.DataFrame:
     """The runs that ended with a result, though their training diverged; an older study doesn't say."""
     return trials.filter("diverged", status="done") if "diverged" in trials.columns else trials.clear()
+
+
+def first_stage_of(candidates: str) -> str:
+    """What an origin's candidates were ranked by before the ranker: BM25, or the run of a run file."""
+    return "the run" if candidates.startswith(RUN_FILE) else "BM25"
 
 
 def is_learned(method: Mapping[str, str]) -> bool:

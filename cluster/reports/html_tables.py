@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from cluster.output.methods import EMBEDDINGS
+from cluster.output.methods import EMBEDDINGS, first_stage_of
 from cluster.reports.comparison import TESTS
 from cluster.reports.page import Markup, markup, table, tag
 from cluster.reports.summary import INTERPOLATED
@@ -56,7 +56,7 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Markup:
     head = ["method"]
     for origin in origins:
         head.append(origin if origin == EMBEDDINGS else f"{origin} candidates")
-        head += ["with BM25"] if origin in mixed else []
+        head += [f"with {first_stage_of(origin)}"] if origin in mixed else []
     return table([*head, "runs"], rows)
 
 
@@ -66,7 +66,7 @@ def all_figures(summary: pl.DataFrame, measure: str) -> Markup:
     counts, numbers = ("runs", "failed", "diverged"), ("mean", "std", "min", "max")
     robust = ("trained_mean", "trained_std", "all_mean", "all_std", *INTERPOLATED)
     head = ["method", "candidates", *counts, *numbers, "95% interval"]
-    head += ["mean without diverged", "std", "mean with failed as 0", "std", "with BM25", "std"]
+    head += ["mean without diverged", "std", "mean with failed as 0", "std", "with the first stage", "std"]
     for _, name in tests:
         head += [name, *(f"{test.replace('_holm', ' (Holm)').replace('_p', ' p')}" for test in TESTS)]
     rows: list[list[object] | Markup] = []
@@ -116,7 +116,7 @@ def sections(summary: pl.DataFrame, measure: str, own: bool = True) -> Iterator[
     several = rows["collection"].n_unique() > 1
     parts = rows.partition_by("collection", "ranker", as_dict=True, maintain_order=True)
     for (collection, ranker), section in sorted(parts.items(), key=lambda item: (item[0][0], item[0][1] == "bm25")):
-        name = "BM25's own order" if ranker == "bm25" else str(ranker)
+        name = "the first stage's own order" if ranker == "bm25" else str(ranker)
         yield (f"{name} on {collection}" if several else name), section
 
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy.stats import gaussian_kde
 
-from cluster.output.methods import BM25, with_methods
+from cluster.output.methods import first_stage_of, with_methods
 from cluster.reports.canvas import INK, Look, Panels, grid, legend, looks, name_axes, section_titles
 from cluster.reports.oscillation import DEV_LOSS, has_dev_losses
 from cluster.reports.terminal_table import figure as printed
@@ -87,8 +87,8 @@ def runs(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> Figure:
                 ax.plot((row["ci_low"], row["ci_high"]), (y - 0.2,) * 2, color=INK, lw=1.6, solid_capstyle="butt")
             best = row["mean"] == means["mean"].max()
             ax.plot(row["mean"], y - 0.2, color=INK, marker="*" if best else "|", ms=10 if best else 8, mew=1.4)
-        own = rows.filter(collection=collection, method=BM25, candidates=origin)["mean"].to_list()
-        name_axes(ax, f"{measure}  (BM25's own order: {printed(own[0])})" if own else measure, "")
+        own = rows.filter(collection=collection, ranker="bm25", candidates=origin)["mean"].to_list()
+        name_axes(ax, f"{measure}  ({first_stage_of(origin)}'s own order: {printed(own[0])})" if own else measure, "")
         _mark(ax, own)
         ax.set_yticks(range(len(methods)), methods if origin == panels.origins[0] else [""] * len(methods))
         ax.set_ylim(-0.6, len(methods) - 0.4)
@@ -103,7 +103,7 @@ def _strip(ax: Axes, y: float, values: np.ndarray, look: Look, jitter: np.random
 
 
 def _mark(ax: Axes, own: list[float]) -> None:
-    """Draw BM25's own figure where that does not squeeze the runs into a corner."""
+    """Draw the first stage's own figure where that does not squeeze the runs into a corner."""
     low, high = ax.get_xlim()
     for value in own:
         if low - (high - low) / 4 <= value <= high + (high - low) / 4:

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.output.methods import BM25, METHOD, column_of, evaluations, factors, measurements
+from cluster.output.methods import BM25, METHOD, RUN, column_of, evaluations, factors, first_stage_of, measurements
 from cluster.reports.comparison import TESTS, Runs, best_baselines, compare, named_baseline, runs_of
 from cluster.reports.pairing import Run
 from ranking.evaluation.significance import bootstrap_interval
@@ -74,7 +74,7 @@ def summarise(trials: pl.DataFrame, baseline: str | None = None, seed: int = 0) 
                 if baseline is not None:
                     row |= _comparison(runs.method, fixed, fixed_tests, "baseline", "baseline_")
                 rows.append(row)
-        rows += [{**place, **own} for own in _own_order(here["bm25"], keys)]
+        rows += [{**place, **own} for own in _own_order(here["bm25"], keys, candidates)]
     return pl.DataFrame(rows, schema=_schema(keys, baseline is not None))
 
 
@@ -135,14 +135,15 @@ def _comparison(
     return {name: opponents[method].method} | {prefix + test: p for test, p in tests[method].items()}
 
 
-def _own_order(figures: pl.Series, keys: list[str]) -> list[Row]:
-    """BM25's own order of the same candidates: one value if all runs agree, as they do on one split."""
+def _own_order(figures: pl.Series, keys: list[str], candidates: str) -> list[Row]:
+    """The first stage's own order of the same candidates: one value if all runs agree, as they do on one split."""
     values = figures.drop_nulls().sort().to_numpy()
     if not len(values):
         return []
     if np.ptp(values) <= 1e-12:
         values = values[:1]
-    identity = {"ranker": "bm25", **dict.fromkeys((*METHOD[1:], *keys), "-"), "method": BM25}
+    method = BM25 if first_stage_of(candidates) == "BM25" else RUN
+    identity = {"ranker": "bm25", **dict.fromkeys((*METHOD[1:], *keys), "-"), "method": method}
     spread = _spread(Runs(identity, [Run(value) for value in values]), np.random.default_rng(0))
     return [{**identity, **spread, "ci_low": None, "ci_high": None, "marks": ""}]
 

@@ -14,6 +14,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cluster.output.methods import first_stage_of
+
 READING = "differs from the best baseline (p < .05, Holm): * t-test paired by seed, ‡ Student's, † KS"
 
 
@@ -46,7 +48,7 @@ def table(summary: pl.DataFrame, measure: str | None = None) -> Table:
     for origin in origins:
         layout.add_column(f"{origin} candidates", no_wrap=True)
         if origin in led:
-            layout.add_column("with BM25", no_wrap=True)
+            layout.add_column(f"with {first_stage_of(origin)}", no_wrap=True)
     layout.add_column("runs", justify="right", no_wrap=True)
 
     for (collection,), part in rows.partition_by("collection", as_dict=True, maintain_order=True).items():

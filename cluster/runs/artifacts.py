@@ -38,7 +38,7 @@ from rl.state import StateOptions
 from rl.trained import TrainedAgent
 from sampling.guard import GuardedDocuments, negatives_lists
 
-FORMAT = 6
+FORMAT = 7
 """Raised whenever a part's content changes for the same configuration."""
 
 

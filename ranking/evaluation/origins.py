@@ -129,7 +129,7 @@ class RandomCandidates(Origin):
 
 
 class RunFileCandidates(Origin):
-    """The lists of a TREC run.
+    """The lists of a TREC run, which is the first stage here: its own order is the figure to beat.
 
     Args:
         path: the run, plain or .gz.
@@ -141,8 +141,8 @@ class RunFileCandidates(Origin):
         self.path = path
 
     def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
-        lists = lists_of_run([self.path], sources.collection, self.depth)
-        return self.scored(sources, queries, lists.documents[queries])
+        lists = lists_of_run([self.path], sources.collection, self.depth).take(queries)
+        return Candidates(queries, lists.documents, lists, lists.documents.shape[1])
 
 
 class FullCollection(Origin):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from scipy import stats
 
-from cluster.output.methods import BM25, with_factors, with_methods
+from cluster.output.methods import BM25, RUN, with_factors, with_methods
 from cluster.reports.summary import summarise
 from cluster.reports.terminal_table import figure, table
 
@@ -124,6 +124,15 @@ def test_bm25s_own_order_is_one_value(made_up_study: Any) -> None:
     assert row(summarise(varied), BM25)["runs"] == 20
     none = made_up_study()[0].with_columns(pl.lit(None, pl.Float64).alias("bm25:AP@100:bm25"))
     assert summarise(none).filter(ranker="bm25", candidates="bm25", measure="AP@100").is_empty()
+
+
+def test_a_run_file_has_the_runs_own_order(made_up_study: Any) -> None:
+    trials = made_up_study()[0].rename(lambda name: name.replace("random:", "run_file:"))
+    summary = summarise(trials).filter(ranker="bm25", measure="AP@100")
+    assert summary.select("candidates", "method", "mean").rows() == [("bm25", BM25, 0.5), ("run_file", RUN, 0.7)]
+    out = io.StringIO()
+    Console(file=out, width=110).print(table(summarise(trials)))
+    assert [line.split()[-2] for line in out.getvalue().splitlines() if RUN in line] == [".7000"]
 
 
 def test_order_of_rows(made_up_study: Any) -> None:

@@ -73,6 +73,17 @@ def test_lists_in_another_order_are_matched_by_document(encoded_of: Callable[...
     assert mixed.tolist() == [[0.0, 0.0, 1.0]]  # the one that was not ranked is as low as the last that was
 
 
+def test_a_query_without_candidates_is_passed_over(encoded_of: Callable[..., EncodedCollection]) -> None:
+    encoded = encoded_of([[2], [3]], [[2]], {0: {1: 1}})
+    none = np.full((1, 2), -1, np.int32)
+    lists = RankedLists(none, np.full((1, 2), -np.inf, np.float32))
+    with np.errstate(all="raise"):
+        mixed = interpolate(
+            Evaluation(encoded, Candidates(np.arange(1), none, lists, 2), ["RR"]), np.zeros((1, 2), np.float32), 0.5
+        )
+    assert mixed.tolist() == [[0.0, 0.0]]
+
+
 def test_a_whole_collection_has_no_lists(encoded_of: Callable[..., EncodedCollection]) -> None:
     encoded = encoded_of([[2], [3], [4]], [[2]], {0: {1: 1}})
     lists = RankedLists(np.array([[2, 0]], np.int32), np.array([[8, 4]], np.float32))

@@ -107,8 +107,7 @@ def test_run_file_candidates(tmp_path: Path, tiny_sources: Sources) -> None:
     found = RunFileCandidates(str(tmp_path / "run"), 3).candidates(tiny_sources, np.array([4, 5]))
     assert found.documents is not None
     assert found.documents.tolist() == [[4, 6, -1], [-1, -1, -1]]
-    assert found.first_stage.scores[0, 0] > 0
-    assert found.first_stage.scores[0, 1] == 0
+    assert found.first_stage.scores.tolist() == [[5, 3, -np.inf], [-np.inf] * 3]  # the run's own
     np.testing.assert_array_equal(found.first_stage.documents, found.documents)
 
 
