@@ -18,7 +18,7 @@ import torch
 
 import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from cluster.config.compose import compose
-from cluster.rollouts.backends import LIGHT, Hosted, _hosts, in_workers
+from cluster.rollouts.backends import FEASIBLE, LIGHT, Hosted, in_workers, ranker_hosts
 from cluster.rollouts.environments import Environments, spaces_of
 from cluster.rollouts.trainer import RolloutBackend
 from cluster.runs.artifacts import Artifacts
@@ -116,7 +116,7 @@ def workers(folder: str, parts: dict[str, Any]) -> None:
             config = configuration(folder, f"workers={count}", "copies=8")
             found.append(steps_a_second(in_workers(config, shared), config, parts, 40))
         config = configuration(folder, "workers=1", "copies=8", "hosts=1")
-        with _hosts(config, 1, f"benchmark-{len(hosted)}") as (_, names):
+        with ranker_hosts(config, 1, f"benchmark-{len(hosted)}", FEASIBLE) as (_, names):
             hosted.append(
                 steps_a_second(RolloutBackend(functools.partial(Hosted, names, 8), 1, LIGHT), config, parts, 40)
             )

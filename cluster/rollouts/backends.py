@@ -115,7 +115,7 @@ def train_on_hosts(
     workers = workers_of(config)
     # One that has begun has had room, and the machine that it lost may come back.
     patience = FEASIBLE if storage.read(STATE) is None else REPLACED
-    with _hosts(config, workers, name, patience) as (group, names):
+    with ranker_hosts(config, workers, name, patience) as (group, names):
         # On this node, which the learning needs anyway, and whose loss ends it.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         queue = Queue(actor_options={"num_cpus": 0, "name": f"{name}-progress", "scheduling_strategy": here})
@@ -165,7 +165,7 @@ def _learn(
 
 
 @contextmanager
-def _hosts(config: dict[str, Any], workers: int, name: str, patience: float) -> Iterator[tuple[Any, list[str]]]:
+def ranker_hosts(config: dict[str, Any], workers: int, name: str, patience: float) -> Iterator[tuple[Any, list[str]]]:
     """A placement group for the learner, its workers and their hosts, and the hosts in it.
 
     RLlib puts worker k into bundle k. A host shares the bundle of its first worker; with one host everything is on
