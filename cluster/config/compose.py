@@ -155,7 +155,8 @@ def build(node: Any, **given: Any) -> Any:
     try:
         return made()
     except TypeError as error:
-        if "missing" in str(error):  # an option without a default that was deleted
+        # An option without a default that was deleted, or one that a class from outside does not have.
+        if "missing" in str(error) or "unexpected keyword argument" in str(error):
             raise BadInput(str(error), node["_target_"], "see `pyrite options`") from None
         raise
 

@@ -8,7 +8,10 @@ import sys
 from pathlib import Path
 
 import polars as pl
+import pytest
 
+from cluster.config.compose import build
+from ranking.errors import BadInput
 from tests.sampling.outside import IN_BATCH, WINDOW
 
 
@@ -28,3 +31,10 @@ def test_a_selector_and_a_function_of_ones_own(base: list[str], tmp_path: Path) 
     samplers = pl.read_parquet(out / "samplers.parquet")
     assert samplers["function"].unique().to_list() == ["others"]
     assert samplers["negatives"].min() > 0  # type: ignore[operator]
+
+
+def test_an_option_that_a_class_does_not_have_is_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine_too.py").write_text(WINDOW)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(BadInput, match="unexpected keyword argument 'lam'"):
+        build({"_target_": "mine_too.Window", "lam": 0.5})
