@@ -1,6 +1,7 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
 #   make study   sets up .venv and runs the main job
 #   make test    sets up .venv and runs linters, types and tests
+#   make nightly runs the tests on examples that it has not seen
 #   make faults  kills processes and machines under every command, twenty times each: half an hour and more
 # On a machine with a GPU:  make install FAISS=gpu CONSTRAINTS=
 
@@ -11,7 +12,7 @@ EXTRAS ?= $(FAISS),glove,dev
 BIN := .venv/bin
 FAULTS := tests/faults tests/cluster/commands tests/cluster/training
 
-.PHONY: install study test faults lint clean
+.PHONY: install study test nightly faults lint clean
 
 install: .venv/installed
 
@@ -29,7 +30,10 @@ lint: install
 	$(BIN)/mypy
 
 test: lint
-	RAY_AUTH_MODE=token $(BIN)/python -m pytest $(ARGS)
+	RAY_AUTH_MODE=token $(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup $(ARGS)
+
+nightly: lint
+	HYPOTHESIS_PROFILE=nightly RAY_AUTH_MODE=token $(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup $(ARGS)
 
 faults: install
 	RAY_AUTH_MODE=token $(BIN)/python -m pytest --kills=20 $(FAULTS) $(ARGS)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,15 @@ from tests.made_up import write_beir
 
 os.environ["RAY_AUTH_MODE"] = "token"
 
-# No deadline: the first example of a test may compile something. The same examples in every run.
+# No deadline: the first example of a test may compile something. Every run has the same examples but the nightly one.
 settings.register_profile("pyrite", deadline=None, derandomize=True)
-settings.load_profile("pyrite")
+settings.register_profile("nightly", deadline=None, max_examples=300, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "pyrite"))
+
+STARTS_RAY = re.compile(r"\bray_session\b|\bimport ray\b|\btests\.nodes\b|\bpyrite submit\b")
+"""What a test file says that uses Ray: all such files run in one process, one after another."""
+MAY_SKIP = re.compile(r"make faults|\bGPU\b|\bCUDA\b")
+"""Reasons for which a test may be skipped where none may (PYRITE_NO_SKIP)."""
 
 DOCUMENTS = [  # id, text, category, subcategory; the ids' order is not the documents'
     ("d9", "moles dig long tunnels under the lawn", "animals", "mammals"),
@@ -59,6 +66,27 @@ JUDGEMENTS = [
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=0, help="losses a command in tests/faults")
     parser.addoption("--sample", action="store_true", help="the one loss of tests/faults that is drawn by the date")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Share files out over processes: those that use Ray stay together, each other file is a group of its own."""
+    groups: dict[Path, str] = {}
+    for item in items:
+        if item.path not in groups:
+            uses_ray = STARTS_RAY.search(item.path.read_text("utf-8")) is not None
+            groups[item.path] = "ray" if uses_ray else item.path.as_posix()
+        item.add_marker(pytest.mark.xdist_group(groups[item.path]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where everything that tests need should be there, fail those that skip for want of it."""
+    report = yield
+    if os.environ.get("PYRITE_NO_SKIP") and report.skipped and not hasattr(report, "wasxfail"):
+        reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        if not MAY_SKIP.search(reason):
+            report.outcome, report.longrepr = "failed", f"skipped, with PYRITE_NO_SKIP set: {reason}"
+    return report
 
 
 @pytest.fixture(scope="session")

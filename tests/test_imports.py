@@ -52,25 +52,43 @@ def test_the_rule_is_seen_to_be_broken() -> None:
     assert faults("rl", hidden.format("ray.rllib")) == set()
 
 
-BELOW = {
-    "telemetry": {"output", "config"},
-    "index": {"runs", "telemetry", "output", "plan", "config"},
-    "training": {"index", "runs", "telemetry", "output", "plan", "config"},
-    "jobs": {"output", "config"},
-}
-"""Rooms of cluster/ that run on Ray's actors, workers and jobs, and the rooms below them."""
+FLOORS = (
+    "config", "output", "plan", "telemetry", "lost_process", "object_store", "session", "runs", "index", "training",
+    "rollouts", "reports", "tune", "jobs", "commands",
+)  # fmt: skip
+"""The rooms of cluster/, from the bottom up: each imports from those before it alone."""
+NO_RAY = {"config", "output", "plan", "reports"}
+"""Rooms that name Ray nowhere."""
 
 
-@pytest.mark.parametrize("room", BELOW)
-def test_rooms_of_actors_and_workers_import_from_below(room: str) -> None:
-    wrong = {}
-    for file in (ROOT / "cluster" / room).rglob("*.py"):
-        found = re.findall(r"^\s*(?:from|import) cluster\.(\w+)", file.read_text("utf-8"), re.MULTILINE)
-        if others := set(found) - BELOW[room] - {room}:
-            wrong[file.name] = others
-    assert not wrong
+def rooms_of(source: str) -> set[str]:
+    """The rooms of cluster/ that a file imports."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "cluster":
+            parts = str(node.module).split(".")
+            found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+    return found
 
 
-def test_a_run_knows_neither_index_actors_nor_workers() -> None:
-    for file in (ROOT / "cluster" / "runs").rglob("*.py"):
-        assert not re.search(r"cluster\.(index|training|tune)\b.* import", file.read_text("utf-8")), file
+def room(file: Path) -> str:
+    return file.relative_to(ROOT / "cluster").parts[0].removesuffix(".py")
+
+
+def test_rooms_of_cluster_import_downward() -> None:
+    files = [file for file in sorted((ROOT / "cluster").rglob("*.py")) if room(file) in FLOORS]
+    assert {room(file) for file in files} == set(FLOORS)
+    wrong = []
+    for file in files:
+        source, own = file.read_text("utf-8"), FLOORS.index(room(file))
+        for other in rooms_of(source):
+            if other not in FLOORS or FLOORS.index(other) > own:
+                wrong.append(f"{file.relative_to(ROOT)} imports {other}")
+        if room(file) in NO_RAY and "ray" in imported(source):
+            wrong.append(f"{file.relative_to(ROOT)} imports ray")
+    assert not wrong, wrong
+
+
+def test_every_folder_of_cluster_is_a_known_room() -> None:
+    there = {path.name for path in (ROOT / "cluster").iterdir() if path.is_dir() and any(path.glob("*.py"))}
+    assert there <= set(FLOORS), there - set(FLOORS)

@@ -1,0 +1,221 @@
+"""README and docs say nothing that the command line refuses: commands and options compose, paths and links exist."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster.commands.arguments import parser
+from cluster.commands.cli import _quoted
+from cluster.commands.pool import DEFAULT
+from cluster.commands.study import StudyExperiment
+from cluster.commands.submit import SENT
+from cluster.commands.train import TrainExperiment
+from cluster.config.compose import CONF, compose, group_options, groups_of
+from cluster.config.schema import SHAPES
+from cluster.plan.pool_methods import split, variants
+from cluster.plan.sweep import key_of, plan, values_of
+from ranking.errors import BadInput
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*/README.md")])
+PLACEHOLDER = re.compile(r"[A-Z]{2,}|^[A-Z]$|…|\.\.\.")
+"""What stands for a value of the reader's own: OUT, N, FOLDER_OR_URI, …"""
+JUDGED = ["runs=somewhere", "collection=beir", "collection.path=somewhere"]
+NEEDED = {
+    **{name: ["ranker.checkpoint=somewhere"] for name in ("bi_encoder", "cross_encoder")},
+    **{name: ["collection.path=somewhere"] for name in ("beir", "trec", "msmarco")},
+    "run_file": ["function.run_file.path=somewhere"],
+}
+"""What an option can't be composed without."""
+
+
+def blocks(page: str) -> Iterator[str]:
+    """Commands in code blocks and code spans, each on one line."""
+    fenced = re.findall(r"^```[a-z]*\n(.*?)^```", page, re.M | re.S)
+    spans = re.findall(r"`(\.?[^`\n]*\bpyrite [^`\n]+)`", re.sub(r"^```.*?^```", "", page, flags=re.M | re.S))
+    for line in [line for block in fenced for line in block.replace("\\\n", " ").splitlines()] + spans:
+        found = re.search(r"(?:^|[\s/&|])pyrite (.*)$", line.strip().removeprefix("$ "))
+        if found and re.match(r"[a-z]+\b", found[1]):
+            yield found[1]
+
+
+def words(command: str) -> list[str]:
+    """A command's words, without what only the shell reads."""
+    found = shlex.split(command, comments=True)
+    stop = next((place for place, word in enumerate(found) if word in ("&&", "||", "|", ";", "&", ">")), len(found))
+    return [word.rstrip(";") for word in found[:stop]]
+
+
+def is_placeholder(override: str) -> bool:
+    return bool(PLACEHOLDER.search(override.partition("=")[2]))
+
+
+@functools.cache
+def keys(primary: str) -> dict[str, list[str]]:
+    """All keys that options of a primary file may have, each with the choices of a group that bring it."""
+    found: dict[str, list[str]] = {}
+
+    def walk(node: object, key: str, choice: str) -> None:
+        found.setdefault(key, []).append(choice)
+        for name, value in node.items() if isinstance(node, dict) else ():
+            if name != "defaults":
+                walk(value, f"{key}.{name}".removeprefix("."), choice)
+
+    def file(name: str, key: str, choice: str = "") -> None:
+        text = (CONF / f"{name}.yaml").read_text("utf-8")
+        package = re.match(r"# @package (\S+)", text)
+        place = key if package is None else package[1].removeprefix("_global_").removeprefix("_global_.")
+        node = yaml.safe_load(text) or {}
+        walk(node, place, choice)
+        for default in node.get("defaults", []):
+            for name, option in default.items() if isinstance(default, dict) else ((default, None),):
+                group, _, where = str(name).removeprefix("override ").partition("@")
+                if group.startswith("/") and where == "_here_":
+                    file(group[1:] if option is None else f"{group[1:]}/{option}", place, choice)
+
+    file(primary, "")
+    for group in groups_of(primary):
+        for option in group_options()[group]:
+            file(f"{group}/{option}", group, f"{group}={option}")
+    return found
+
+
+def known(override: str, primary: str) -> bool:
+    """Whether an override's key is one of a primary file's, or of a part that it can choose."""
+    key = key_of(override)
+    return key in keys(primary) or key in groups_of(primary) or override.startswith("+")
+
+
+def is_tail(override: str) -> bool:
+    """Whether it is the end of an option's path, as pages say it where the part is plain."""
+    return any(key.endswith(f".{key_of(override)}") for primary in SHAPES for key in keys(primary))
+
+
+def made_up(page: str) -> set[str]:
+    """What a page says for an example, or of another program, and declares in a comment."""
+    return {each.strip() for said in re.findall(r"<!-- not ours: (.*?) -->", page) for each in said.split(" ; ")}
+
+
+def check_command(command: str) -> None:
+    """Compose what a command asks for, without reading any data."""
+    given = words(command)
+    if not given or given[0] not in _verbs():
+        raise BadInput(f"there is no verb in {command!r}")
+    given = [word for word in given if word not in ("…", "...", "--resources")]
+    if "--help" in given:
+        return
+    if given[0] == "submit" and not {*SENT, "VERB"} & set(given):
+        given.append("study")
+    chosen, more = parser().parse_known_args(["study" if word == "VERB" else concrete(word) for word in given])
+    overrides = [*getattr(chosen, "overrides", []), *(word for word in more if "=" in word)]
+    verb = getattr(chosen, "sent", None) or chosen.verb
+    if getattr(chosen, "resume", None) or verb in ("report", "options"):
+        for text in overrides:
+            assert any(known(text, primary) for primary in SHAPES), f"{text}: there is no such option"
+    elif verb in ("study", "train"):
+        kind = StudyExperiment if verb == "study" else TrainExperiment
+        experiment = kind.new([*(text for text in overrides if key_of(text) != "out"), "out=somewhere"])
+        if isinstance(experiment, StudyExperiment):
+            for point in experiment.plan.points():
+                plan(point, point.at([0.5] * len(point.intervals)), experiment.plan.seeds[:1])
+    elif verb == "learn":
+        compose(overrides, "learn")
+    elif verb == "pool":
+        names, options, others = split(overrides)
+        config = compose(others, "pool")
+        variants(names or DEFAULT, options, config["preset"]["overrides"])
+    elif verb == "judge" and {key_of(text) for text in overrides} - {"out", "port", "host"}:
+        compose(overrides, "judge")
+
+
+def concrete(word: str) -> str:
+    """An override with something in the place of what is the reader's own."""
+    key, sign, value = word.partition("=")
+    if value == "N":
+        return f"{key}=3"
+    value = value.replace("…", "somewhere").replace("...", "somewhere")
+    return _quoted(f"{key}{sign}{re.sub(r'(?<![A-Za-z0-9@])[A-Z][A-Z_]{2,}(?![A-Za-z0-9@])', 'somewhere', value)}")
+
+
+@functools.cache
+def _verbs() -> frozenset[str]:
+    (verbs,) = (action for action in parser()._actions if action.dest == "verb")
+    return frozenset(verbs.choices or ())
+
+
+def options_in(page: str) -> Iterator[str]:
+    """Code spans that are one override."""
+    text = re.sub(r"^```.*?^```", "", page, flags=re.M | re.S)
+    for span in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text):
+        if re.fullmatch(r"[+~]?[a-z][a-z0-9_]*(\.[A-Za-z0-9_]+)*=\S*", span):
+            yield span
+
+
+def composes(override: str) -> bool:
+    """Whether some command takes an option, with whatever is chosen beside it."""
+    key, value = key_of(override), override.partition("=")[2]
+    for primary in SHAPES:
+        if not known(override, primary):
+            continue
+        if is_placeholder(override) or not value:
+            return True
+        for choice in ["", *keys(primary).get(key, [])][-3:]:
+            needed = [choice, *NEEDED.get(choice.partition("=")[2], [])] if choice else []
+            needed = [*(JUDGED if primary == "judge" else []), *needed, *NEEDED.get(value, [])]
+            try:
+                for each in values_of(override):
+                    compose([*needed, f"{key}={each}"], primary)
+            except BadInput:
+                continue
+            return True
+    return is_tail(override)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_commands_compose(page: Path) -> None:
+    text, wrong = page.read_text("utf-8"), []
+    for command in dict.fromkeys(blocks(text)):
+        if set(words(command)) & made_up(text):
+            continue
+        try:
+            check_command(command)
+        except (BadInput, SystemExit, AssertionError, ValueError) as error:
+            wrong.append(f"pyrite {command}: {error}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_options_exist(page: Path) -> None:
+    text = page.read_text("utf-8")
+    wrong = [each for each in dict.fromkeys(options_in(text)) if each not in made_up(text) and not composes(each)]
+    assert not wrong, wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_paths_and_links_exist(page: Path) -> None:
+    text = page.read_text("utf-8")
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    wrong = [link for link in links if link and not (page.parent / link).exists()]
+    rooms = "ranking|sampling|rl|pooling|cluster|tests|benchmarks|docs|deploy|examples"
+    for path in re.findall(rf"`((?:{rooms})/[\w./*-]+)`", text):
+        there = (path.rstrip("/"), f"{path}.py", f"{path.rpartition('.')[0]}.py")  # rl/policy.LearnedPolicy
+        if path not in made_up(text) and not any(each and list(ROOT.glob(each)) for each in there):
+            wrong.append(path)
+    assert not wrong, wrong
+
+
+def test_what_nobody_defines_is_found() -> None:
+    for command in ("study training.accumulate=4", "train scale=small colour=red", "pool method=nobody", "fly"):
+        with pytest.raises((BadInput, SystemExit, AssertionError)):
+            check_command(command)
+    check_command("study function=random,bm25 selector=uniform seeds=2")
+    assert not composes("training.accumulate=4")
+    assert composes("function.bm25.k1=1.2")
+    assert list(blocks("```\n.venv/bin/pyrite study \\\n  seeds=2\n```\n")) == ["study    seeds=2"]
