@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) ->
         rng: draws weights, and vectors of words that have none.
     """
     generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
-    given = {"labels": base.encoded.label_counts} if config["ranker"].get("categories") else {}
-    ranker: Ranker = build(config["ranker"])(vectors=base.vectors.filled(rng), generator=generator, **given)
+    factory = build(config["ranker"])
+    given: dict[str, Any] = {"labels": base.encoded.label_counts} if config["ranker"].get("categories") else {}
+    if "idf" in inspect.signature(factory).parameters:
+        given["idf"] = base.encoded.idf
+    ranker: Ranker = factory(vectors=base.vectors.filled(rng), generator=generator, **given)
     return ranker

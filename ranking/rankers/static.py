@@ -1,0 +1,87 @@
+"""Defines a ranker that compares weighted means of static word vectors by cosine."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ranking.errors import BadInput
+from ranking.rankers.bag import padded_mean, weighted_mean
+from ranking.rankers.dense import DenseRanker
+from ranking.texts import Texts
+
+
+class Static(DenseRanker):
+    """A text is the weighted mean of its words' vectors, Σ e^{w_t}·E_t / Σ e^{w_t}; two are compared by cosine.
+
+    The quickest ranker to train: thousands of pairs a second on one core. What sentence-transformers calls a static
+    embedding, with a learned weight for each word that begins at its inverse document frequency. Train it with
+    `objective=softmax`, most simply among the positives of its own batch (`function=in_batch`).
+
+    Args:
+        vectors: float32 [vocabulary, dimension], the word vectors to start from; row 0 is padding.
+        generator: draws the further dimensions.
+        idf: float32 [vocabulary], what words weigh at first; None: all the same.
+        preset: how many further dimensions there are where `further` is None: `paper`, `small` or `tiny`.
+        further: dimensions beside those of the vectors, drawn at random with their spread, for words that the vectors
+            don't know or don't tell apart.
+        scale: of the cosine, an inverse temperature.
+
+    Raises:
+        BadInput: where an option is out of its range.
+    """
+
+    presets = {"paper": {"further": 206}, "small": {"further": 78}, "tiny": {"further": 14}}
+
+    def __init__(
+        self,
+        vectors: NDArray[np.float32],
+        generator: torch.Generator,
+        idf: NDArray[np.float32] | None = None,
+        preset: str = "small",
+        further: int | None = None,
+        scale: float = 20.0,
+    ) -> None:
+        super().__init__()
+        widths = self.resolve_preset(preset, further=further or None)
+        if not scale > 0:
+            raise BadInput(f"scale is {scale}", "ranker.scale", "choose a number above 0")
+        self.scale = scale
+        count = 0 if further == 0 else widths["further"]
+        known = torch.from_numpy(vectors.copy())
+        more = torch.randn(len(vectors), count, generator=generator) * float(vectors.std())
+        more[0] = 0
+        self.vectors = nn.Parameter(torch.cat([known, more], 1))
+        start = np.ones(len(vectors), np.float32) if idf is None else np.maximum(idf, 1e-3)
+        self.term_weights = nn.Parameter(torch.from_numpy(np.log(start).astype(np.float32)))
+
+    @property
+    def dimension(self) -> int:
+        return self.vectors.shape[1]
+
+    def read(self, texts: Texts) -> Tensor:
+        """Vectors of unit length. Shape [texts, dimension]."""
+        return F.normalize(weighted_mean(self.vectors, self.term_weights, texts), dim=1)
+
+    def represent_queries(self, queries: Texts) -> Tensor:
+        return self.read(queries)
+
+    def represent_documents(self, documents: Texts) -> Tensor:
+        return self.read(documents)
+
+    def represent(self, queries: Texts, documents: Texts) -> tuple[Tensor, Tensor]:
+        vectors = self.read(queries.followed_by(documents))  # in one go: one gradient of the table, and not two
+        return vectors[: len(queries)], vectors[len(queries) :]
+
+    def score_padded(self, queries: Tensor, documents: Tensor) -> Tensor:
+        width = max(queries.shape[-1], documents.shape[-1])
+        tokens = torch.cat([F.pad(texts, (0, width - texts.shape[-1])) for texts in (queries, documents.flatten(0, 1))])
+        read = F.normalize(padded_mean(self.vectors, self.term_weights, tokens), dim=1)
+        of_queries, of_documents = read[: len(queries)], read[len(queries) :]
+        return self.interact(of_queries[:, None], of_documents.unflatten(0, (len(queries), -1)))
+
+    def layers(self) -> list[nn.Module]:
+        return [nn.ParameterList([self.vectors, self.term_weights])]
