@@ -18,7 +18,7 @@ from rich.console import Console
 from cluster.config.compose import build, compose, digest
 from cluster.output.storage import Storage
 from cluster.plan.sweep import key_of
-from cluster.runs.pool_sources import fingerprint
+from cluster.pools.sources import fingerprint
 from pooling.judging import export, store
 from pooling.judging.documents import pooled, read_texts, write_texts
 from pooling.judging.folder import private_file

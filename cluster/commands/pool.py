@@ -16,8 +16,8 @@ from cluster.output.storage import Storage, new_place
 from cluster.plan.pool import PoolPlan
 from cluster.plan.pool_methods import Variant, split, variants
 from cluster.plan.sweep import key_of
-from cluster.runs.pool_sources import NamedPool, open_pools
-from cluster.runs.pool_trial import finished, plan_trial
+from cluster.pools.sources import NamedPool, open_pools
+from cluster.pools.trial import finished, plan_trial
 from cluster.telemetry.tracking.tracking import Tracking
 from ranking.errors import BadInput
 

@@ -1,1 +1,1 @@
-"""Pools of runs: making runs where there are none, and judging what was pooled."""
+"""Opens pools, builds systems where there are no runs, and simulates one method over one pool."""

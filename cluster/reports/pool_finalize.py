@@ -16,9 +16,9 @@ from cluster.output.failure_summary import failure_summary, show
 from cluster.output.manifest import CONFIG, read_config
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
+from cluster.pools.sources import NamedPool
+from cluster.pools.trial import TABLES, Trial, read_seconds, read_trial
 from cluster.reports.pool_summary import contrasts, summarise
-from cluster.runs.pool_sources import NamedPool
-from cluster.runs.pool_trial import TABLES, Trial, read_seconds, read_trial
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import ttest_1samp
 
+from cluster.pools.trial import WHOLE
 from ranking.evaluation.significance import holm, paired_t_test
 
-WHOLE = 0
-"""The budget that stands for the whole pool."""
 RESAMPLES = 1000
 ALPHA = 0.05
 

@@ -11,7 +11,7 @@ from ray import tune
 from rich.console import Console
 
 from cluster.output.storage import Storage
-from cluster.runs.pool_trial import Trial, execute_trial
+from cluster.pools.trial import Trial, execute_trial
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable

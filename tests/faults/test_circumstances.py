@@ -24,8 +24,8 @@ from cluster.object_store import bytes_of, check_store, largest_and_all, wanted_
 from cluster.output.lock import output_lock
 from cluster.output.manifest import CONFIG, read_config, write_config
 from cluster.output.storage import Storage, Unwritable, new_place
+from cluster.pools.trial import finished
 from cluster.rollouts import checkpoints
-from cluster.runs.pool_trial import finished
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.collections import cache
 from ranking.errors import BadInput

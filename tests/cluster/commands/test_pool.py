@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from cluster.plan.pool import PoolPlan
-from cluster.runs.pool_trial import Trial, execute_trial
+from cluster.pools.trial import Trial, execute_trial
 from pooling.pool import Pool
 from tests.cluster.command_line import command, kill_when, this_ray
 

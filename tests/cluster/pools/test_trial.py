@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cluster.runs.pool_trial import LOSADA, usual_budgets
+from cluster.pools.trial import LOSADA, usual_budgets
 from pooling.effort import effort, total_curve
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, Topic, topic_pool

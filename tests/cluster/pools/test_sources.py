@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster.config.compose import compose
-from cluster.runs.pool_sources import NamedPool, open_pools
+from cluster.pools.sources import NamedPool, open_pools
 from ranking.errors import BadInput
 
 

@@ -17,14 +17,16 @@ from cluster.output.provenance import code, differences
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
 from cluster.plan.pool_methods import Variant
-from cluster.reports.pool_summary import WHOLE
-from cluster.runs.pool_sources import NamedPool
+from cluster.pools.sources import NamedPool
 from cluster.telemetry.metrics import ThrottledCounter
 from cluster.telemetry.training_metrics import study_of
 from pooling.effort import effort, total_curve
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 from pooling.simulation import Method, found_at, found_curves, simulate
+
+WHOLE = 0
+"""The budget that stands for the whole pool."""
 
 TABLES = ("curves", "totals", "budgets", "effort", "ranking_quality", "stopping", "reuse")
 LOSADA = [100, 300, 500, 700, 900, 1100, 2000]
