@@ -53,5 +53,5 @@ class Window(Selector):
         if self.ceiling is not None:
             documents = np.where(scores > self.ceiling, -1, documents)
         places = np.broadcast_to(np.arange(documents.shape[1], dtype=float), documents.shape)
-        keys = -places if self.pick == "first" else rng.random(documents.shape)
+        keys = -places.astype(np.float64) if self.pick == "first" else rng.random(documents.shape)
         return pick(CandidateBatch(documents, scores), keys, count)
