@@ -89,10 +89,10 @@ def test_levels_start_from_the_checkpoint_or_from_the_weights_before(
     starts.append(weights(staged))
     fit = RankerTraining.fit
 
-    def watched(training: RankerTraining, source: Any, on_epoch: Any = None) -> None:
+    def watched(training: RankerTraining, source: Any, on_epoch: Any = None, on_step: Any = None) -> None:
         if staged.stage:
             starts.append(weights(staged))
-        fit(training, source, on_epoch)
+        fit(training, source, on_epoch, on_step)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RankerTraining, "fit", watched)
