@@ -2,17 +2,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import polars as pl
 import pytest
 from scipy import stats
 
-from cluster.reports.comparison import TESTS, Runs, best_baselines, compare
+from cluster.reports.comparison import TESTS, Runs, best_baselines, compare, named_baseline
 from cluster.reports.pairing import Run
+from ranking.errors import BadInput
 
 
 def method(name: str, values: Sequence[float], policy: str = "fixed") -> Runs:
     return Runs({"method": name, "policy": policy}, [Run(value, seed) for seed, value in enumerate(values)])
 
 
+METHODS = pl.DataFrame(
+    [
+        {"method": "bm25 · top", "ranker": "ff", "function": "bm25", "selector": "top"},
+        {"method": "bm25 · top", "ranker": "mp", "function": "bm25", "selector": "top"},
+        {"method": "random · top", "ranker": "ff", "function": "random", "selector": "top"},
+    ]
+)
 A = method("a", [1.0, 2.0, 4.0, 8.0])
 B = method("b", [0.9, 1.8, 3.9, 7.7])  # always a little less, and beside their spread that is nothing
 C = method("c", [0.0, 3.0, 1.0, 2.0])
@@ -91,3 +100,29 @@ def test_without_common_seeds_nothing_is_paired() -> None:
 def test_who_is_not_compared() -> None:
     none = method("x", [])
     assert compare([A, none], {"a": A, "x": A}) == {}
+
+
+@pytest.mark.parametrize(
+    ("baseline", "found"),
+    [
+        ("function=bm25 selector=top", ("bm25 · top", {"ff", "mp"})),
+        ("function=random", ("random · top", {"ff"})),
+        ("selector=top ranker=mp", ("bm25 · top", {"mp"})),
+    ],
+)
+def test_a_baseline_is_the_one_method_that_its_values_name(baseline: str, found: tuple[str, set[str]]) -> None:
+    assert named_baseline(METHODS, baseline) == found
+
+
+@pytest.mark.parametrize(
+    ("baseline", "said"),
+    [
+        ("selector=top", "names 2 methods"),
+        ("function=dense", "names no method of this study"),
+        ("colour=red", "'colour=red' is not one of"),
+    ],
+)
+def test_a_baseline_that_names_none_or_several_is_refused(baseline: str, said: str) -> None:
+    with pytest.raises(BadInput, match=said) as raised:
+        named_baseline(METHODS, baseline)
+    assert str(raised.value).endswith("choose from: function=bm25 selector=top; function=random selector=top")
