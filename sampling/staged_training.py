@@ -33,18 +33,18 @@ class StagedTraining:
 
     def fit(
         self,
-        on_epoch: Callable[[RankerTraining], None],
+        on_validation: Callable[[RankerTraining], None],
         on_step: Callable[[RankerTraining], None] | None = None,
     ) -> None:
         """Train to the end of the last stage.
 
         Args:
-            on_epoch: called after each validation; may keep `state_dict`.
-            on_step: called after each step that no validation follows; likewise.
+            on_validation: called after each validation; may keep `state_dict`.
+            on_step: called after each step that no validation follows, likewise.
         """
         while True:
             if self._has_use(self.stage):
-                self.training.fit(self.sampler, on_epoch, on_step)
+                self.training.fit(self.sampler, on_validation, on_step)
             if self.stage + 1 == len(self.stages):
                 return
             self._advance()

@@ -34,6 +34,7 @@ from cluster.telemetry.tracking.tracker import Run
 from cluster.telemetry.tracking.tracking import Tracking, trackers
 from cluster.telemetry.training_metrics import run_tags
 from cluster.training.launch import launch
+from cluster.tune.live_table import span
 from ranking.errors import BadInput
 
 
@@ -122,9 +123,25 @@ class TrainExperiment(Experiment):
         def note(line: str) -> None:
             console.print(f"[dim]{line}[/]")
 
+        told: list[float] = []
+
+        def tell_batch(progress: Progress) -> None:
+            now = time.perf_counter()
+            if told and now - told[-1] < (5 if console.is_terminal else 60):
+                return
+            told.append(now)
+            left = "" if progress.left is None else f"  at most {span(progress.left)} left"
+            console.print(
+                f"[dim]epoch {progress.epoch + 1:2d}  batch {progress.batch:,} of {progress.batches:,}"
+                f"  loss {progress.loss:.4f}{left}[/]",
+                end="\r" if console.is_terminal else "\n",
+            )
+
         if self.storage is None or tracking is None:
             watch = run_tags("train", planned.config)
-            self.outcome = launch(planned.config, self.parts, tell, name=planned.name, note=note, watch=watch)
+            self.outcome = launch(
+                planned.config, self.parts, tell, name=planned.name, note=note, watch=watch, on_batch=tell_batch
+            )
             return
         run, log = Run(planned.name, planned.parameters, shlex.join(planned.overrides)), RunLog(tracking.events)
         log.started(run.name)
@@ -141,7 +158,7 @@ class TrainExperiment(Experiment):
             note(line)
             log.says(run.name, [line])
 
-        start = partial(launch, name=planned.name, note=note_all)
+        start = partial(launch, name=planned.name, note=note_all, on_batch=tell_batch)
         self.outcome = outcome = execute_run(
             planned.name, planned.config, self.made_of, self.parts, self.storage, tell_all, start=start
         )

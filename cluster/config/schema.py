@@ -47,7 +47,8 @@ class Sampling(Shape):
 class Validation(Shape):
     """`validation` of conf/config.yaml."""
 
-    origin: str
+    origin: str | Annotated[list[str], Field(min_length=1)]
+    every: Count | None
     measure: str
     negatives: Count | None
 
@@ -55,6 +56,7 @@ class Validation(Shape):
 class Limits(Shape):
     """`limits` of conf/config.yaml."""
 
+    examples: Count | None
     train: Count | None
     dev: Count | None
     test: Count | None
@@ -88,6 +90,7 @@ class Run(Shape):
     objective: Part
     ranker: Part
     optimizer: Part
+    scheduler: Part
     function: Annotated[dict[str, Part], Field(min_length=1)]
     policy: Part
     selector: Part

@@ -22,9 +22,10 @@ from cluster.runs.agent_file import agent_content, checkpoint_of, documents_of, 
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
-from ranking.encoding import EncodedCollection, Judgements
+from ranking.encoding import SPLITS, EncodedCollection, Judgements
 from ranking.errors import BadInput
 from ranking.evaluation.origins import Candidates
+from ranking.objectives.objective import Objective
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from ranking.splits import Split, split_queries
@@ -59,11 +60,12 @@ class Lists:
     guarded: GuardedDocuments
 
 
-Part = Base | Tokens | Candidates | Lists | Compressed | NDArray[np.float32] | TrainedAgent
+Part = Base | Tokens | Candidates | Lists | RankedLists | Compressed | NDArray[np.float32] | TrainedAgent
 SAID = {
     "base": "encoding texts",
     "tokens": "tokenizing texts",
     "validation": "ranking for validation",
+    "objective": "preparing the objective",
     "compressed": "compressing texts for the agent",
     "similarity": "measuring the candidates for the agent",
     "candidates": "describing the candidates for the agent",
@@ -110,15 +112,19 @@ class Artifacts:
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
         """The name and key of each part of a configuration, cheaply: nothing but the collection is read."""
         fingerprint = self.collection(config).fingerprint
-        options = [config[key] for key in ("encoding", "vectors", "limits", "folds")]
+        limits = {split: config["limits"][split] for split in SPLITS}
+        options = [config["encoding"], config["vectors"], limits, config["folds"]]
         base = digest([FORMAT, fingerprint, *options, *_files(config["vectors"])])
         keys = {"base": base}
         if tokenization := tokenization_of(config):
             keys["tokens"] = digest([FORMAT, fingerprint, tokenization.key()])
         for name, node in config["origin"].items():
             keys[f"origin:{name}"] = digest([base, "test", node, _files(node)])
-        validation = self._validation_origin(config)
-        keys["validation"] = digest([base, "dev", validation, _files(validation)])
+        for name, origin in validation_parts(config).items():
+            validation = self._validation_origin(config, origin)
+            keys[name] = digest([base, "dev", validation, _files(validation)])
+        if ranks_ahead(config["objective"]):
+            keys["objective"] = digest([base, config["objective"], _files(config["objective"])])
         for name, node in config["function"].items():
             keys[f"function:{name}"] = digest([base, node, config["sampling"]["guard"], _files(node)])
         return keys | self._observed(config, keys)
@@ -225,8 +231,12 @@ class Artifacts:
             return Lists(
                 *negatives_lists(build(config["function"][which]), sources, build(config["sampling"]["guard"]))
             )
+        if kind == "objective":
+            return build(config["objective"]).rank(sources)
         split, node = (
-            ("dev", self._validation_origin(config)) if kind == "validation" else ("test", config["origin"][which])
+            ("dev", self._validation_origin(config, validation_parts(config)[name]))
+            if kind == "validation"
+            else ("test", config["origin"][which])
         )
         queries = np.unique(np.concatenate([getattr(each, split) for each in base.splits]))
         return build(node).candidates(sources, queries)
@@ -237,12 +247,23 @@ class Artifacts:
         vectors = build(config["vectors"]).read(words)
         return Base(encoded, vectors, split_queries(collection, encoded, config["folds"], config["limits"]))
 
-    def _validation_origin(self, config: dict[str, Any]) -> dict[str, Any]:
-        name = config["validation"]["origin"]
+    def _validation_origin(self, config: dict[str, Any], name: str) -> dict[str, Any]:
         return config["origin"].get(name) or option("origin", name)[name]
 
     def _cache(self, config: dict[str, Any]) -> Path:
         return Path(config["cache"]) if config["cache"] else default_cache()
+
+
+def validation_parts(config: dict[str, Any]) -> dict[str, str]:
+    """The origins whose candidates validate, by the names of their parts; the first one leads."""
+    given = config["validation"]["origin"]
+    leading, *others = [given] if isinstance(given, str) else given
+    return {"validation": leading} | {f"validation:{origin}": origin for origin in others}
+
+
+def ranks_ahead(node: dict[str, Any]) -> bool:
+    """Whether an objective has lists made ahead of time (`Objective.rank`)."""
+    return type(build(node)).rank is not Objective.rank
 
 
 def tokenization_of(config: dict[str, Any]) -> Tokenization | None:
@@ -317,5 +338,5 @@ def _lists(state: dict[str, Any]) -> Lists:
 _RESTORE: dict[str, Callable[[Any], Part]] = {
     "base": _base, "tokens": _tokens, "origin": _candidates, "validation": _candidates, "function": _lists,
     "compressed": lambda state: Compressed(**state), "similarity": lambda table: table,
-    "candidates": lambda table: table,
+    "candidates": lambda table: table, "objective": lambda state: RankedLists(**state),
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from cluster.config.compose import build
 from cluster.plan.resources import check_workers
 from cluster.runs.agent_file import check_agent
-from cluster.runs.artifacts import read_encoded
+from cluster.runs.artifacts import read_encoded, validation_parts
 from cluster.runs.embeddings import check_vectors, spread_out, vectors_of
 from cluster.runs.outcome import Outcome
 from cluster.runs.rankers import make_ranker
@@ -55,7 +56,18 @@ class StateStore(Protocol):
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run is: told after each epoch."""
+    """Where a run is: told after each validation, and now and then between two.
+
+    Args:
+        fold, folds: which one of how many, from 0.
+        epoch: epochs that are over; within an epoch it counts that one too, from its first validation on.
+        max_epochs: at most.
+        loss: mean since the last validation.
+        validation: the last value, nan before there is one.
+        batch, batches: of the epoch, where it is told between two validations; 0 after one.
+        left: seconds to the end of the last epoch at the pace so far, None where it is not known; early stopping may
+            end it before.
+    """
 
     fold: int
     folds: int
@@ -63,6 +75,13 @@ class Progress:
     max_epochs: int
     loss: float
     validation: float
+    batch: int = 0
+    batches: int = 0
+    left: float | None = None
+
+
+TELL_EVERY = 5.0
+"""Seconds between two words of progress within an epoch: the first estimate of the time left comes after so many."""
 
 
 Attach = Callable[[RankerTraining, Sampler], AbstractContextManager[object]]
@@ -73,8 +92,9 @@ class _Clock:
     """Seconds of training, over interrupts, and when the state was last kept."""
 
     def __init__(self, before: float) -> None:
-        self.started = self.kept = time.perf_counter()
+        self.started = self.kept = self.told = time.perf_counter()
         self.before = before
+        self.first: int | None = None
 
     @property
     def seconds(self) -> float:
@@ -88,6 +108,26 @@ class _Clock:
         self.kept = now
         return True
 
+    def time_to_tell(self) -> bool:
+        """Whether progress should be told now, between two validations."""
+        now = time.perf_counter()
+        if now - self.told < TELL_EVERY:
+            return False
+        self.told = now
+        return True
+
+    def left(self, done: int, steps: int) -> float | None:
+        """Seconds that the other steps take if they go on as since this process began.
+
+        Args:
+            done: steps that are done, those before an interrupt too.
+            steps: of the whole.
+        """
+        if self.first is None:
+            self.first = done
+        made = done - self.first
+        return (time.perf_counter() - self.started) / made * (steps - done) if made > 0 else None
+
 
 def run(
     config: dict[str, Any],
@@ -97,6 +137,7 @@ def run(
     save_every: float = 30.0,
     attach: Attach = lambda training, sampler: nullcontext(),
     watch: Mapping[str, str] | None = None,
+    on_batch: Callable[[Progress], None] = lambda progress: None,
 ) -> Outcome:
     """Train and evaluate one ranker, in this process.
 
@@ -105,11 +146,12 @@ def run(
     Args:
         config: a composed configuration.
         parts: its parts (`cluster.runs.artifacts`).
-        on_epoch: told the progress.
+        on_epoch: told the progress after each validation.
         store: keeps the state between interrupts.
         save_every: seconds between two states that are kept.
         attach: connects a fresh training to what runs outside this process, index actors and other workers, until the
             context that it returns ends (`cluster.training.launch`).
+        on_batch: told the progress within an epoch, every few seconds.
         watch: tags of its metrics (`cluster.telemetry.training_metrics.run_tags`); None: it tells none.
     """
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
@@ -134,17 +176,42 @@ def run(
             ) -> None:
                 last = (training.losses[-1], training.validations[-1])
                 epochs, limit = staged.epochs + training.epoch, training.max_epochs * len(staged.stages)
+                epochs += bool(training.position)  # it was validated within the epoch
                 on_epoch(Progress(fold, len(splits), epochs, limit, *last))
                 keep()
 
+            def after_step(
+                training: RankerTraining,
+                fold: int = fold,
+                staged: StagedTraining = staged,
+                clock: _Clock = clock,
+                keep: Any = keep,
+            ) -> None:
+                if clock.time_to_tell():
+                    on_batch(_between(fold, len(splits), staged, clock))
+                # Several workers keep states between epochs alone, where none of them is a step ahead.
+                if save_every and config["resources"]["workers"] == 1:
+                    keep()
+
             with watched(staged, watch, config["validation"]["measure"]):
-                # Several workers are alike between epochs alone: each counts its own rows of a batch.
-                staged.fit(after_epoch, keep if config["resources"]["workers"] == 1 else None)
+                clock.left(staged.steps + staged.training.step, 0)
+                staged.fit(after_epoch, after_step)
         outcome.seconds += clock.seconds
         _measure(config, parts, fold, staged, outcome)
         if store and fold + 1 < len(splits):
             _keep(store, outcome, None, 0.0)
     return outcome
+
+
+def _between(fold: int, folds: int, staged: StagedTraining, clock: _Clock) -> Progress:
+    """Progress between two validations."""
+    training = staged.training
+    limit, batches = training.max_epochs * len(staged.stages), training.steps_per_epoch
+    left = clock.left(staged.steps + training.step, limit * batches)
+    batch = math.ceil(training.position / training.batch_size)
+    validation = training.validations[-1] if training.validations else math.nan
+    epochs = staged.epochs + training.epoch
+    return Progress(fold, folds, epochs, limit, training.running_loss, validation, batch, batches, left)
 
 
 def _attached(
@@ -181,16 +248,24 @@ def assemble(
     device = torch.device("cuda" if config["resources"]["gpu"] and torch.cuda.is_available() else "cpu")
     ranker = make_ranker(config, base, np.random.default_rng(weights))
     check_vectors(config, ranker, encoded)
-    validation = Evaluation(encoded, parts["validation"].take(split.dev), [config["validation"]["measure"]])
+    validation = {
+        origin: Evaluation(encoded, parts[name].take(split.dev), [config["validation"]["measure"]])
+        for name, origin in validation_parts(config).items()
+    }
+    objective = build(config["objective"])
+    objective.prepare(encoded, parts.get("objective"))
     training = build(config["training"])(
         ranker.to(device),
-        build(config["objective"]),
+        objective,
         encoded,
         split.train,
         validation,
         _optimizer(config),
         np.random.default_rng(order),
         held_out=_held_out(config, encoded, split),
+        schedule=build(config["scheduler"]),
+        validate_every=config["validation"]["every"],
+        most_examples=config["limits"]["examples"],
     )
     functions = {}
     for name, node in config["function"].items():
@@ -270,6 +345,7 @@ def _measure(
     weight = best_weight(validation, training.ranker)
     outcome.interpolation += [] if weight is None else [weight]
     for origin in config["origin"]:
+        training.restore_best(origin)
         evaluation = Evaluation(encoded, parts[f"origin:{origin}"].take(queries), config["measures"])
         nothing = np.zeros(0)
         scores = evaluation.scores(training.ranker)
@@ -315,7 +391,7 @@ def check(config: dict[str, Any]) -> None:
     Raises:
         BadInput: where a part of the configuration refuses its options.
     """
-    for key in ("objective", "policy", "selector", "vectors", "encoding", "ranker", "training"):
+    for key in ("objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler"):
         made = build(config[key])
         if key == "policy":
             made.set_functions(list(config["function"]))

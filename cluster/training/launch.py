@@ -22,20 +22,21 @@ def launch(
     name: str = "run",
     note: Callable[[str], None] = lambda line: None,
     watch: Mapping[str, str] | None = None,
+    on_batch: Callable[[Progress], None] = lambda progress: None,
 ) -> Outcome:
     """Execute a run with all that it asks of a cluster: index actors, and workers with `resources.workers` above 1.
 
     Args:
-        config, parts, on_epoch, store, save_every, watch: of `cluster.runs.execute.run`.
+        config, parts, on_epoch, store, save_every, watch, on_batch: of `cluster.runs.execute.run`.
         name: of the run, for what it starts on the cluster.
         note: told what it starts there, and loses.
     """
     if config["resources"]["workers"] > 1:
         from cluster.training.workers import run_on_workers
 
-        return run_on_workers(config, parts, on_epoch, store, save_every, name, note, watch)
+        return run_on_workers(config, parts, on_epoch, store, save_every, name, note, watch, on_batch)
 
     def attach(training: RankerTraining, sampler: Sampler) -> AbstractContextManager[object]:
         return attach_indexes(sampler.functions, training, config, name, note)
 
-    return run(config, parts, on_epoch, store, save_every, attach, watch)
+    return run(config, parts, on_epoch, store, save_every, attach, watch, on_batch)

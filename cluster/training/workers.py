@@ -30,6 +30,7 @@ def run_on_workers(
     name: str = "run",
     note: Callable[[str], None] = lambda line: None,
     watch: Mapping[str, str] | None = None,
+    on_batch: Callable[[Progress], None] = lambda progress: None,
 ) -> Outcome:
     """Run by the workers that `resources` asks for; without dropout, the result differs from one process by rounding.
 
@@ -47,6 +48,7 @@ def run_on_workers(
         name: of the run, for what it starts on the cluster.
         note: told what it starts there, and loses.
         watch: tags of its metrics, which the first worker tells; None: it tells none.
+        on_batch: told the progress between two validations.
 
     Raises:
         BadInput: where a worker has met bad input.
@@ -67,7 +69,10 @@ def run_on_workers(
             with contextlib.suppress(GetTimeoutError):
                 outcome = ray.get(ending, timeout=0.5)
             for told in ray.get(coordinator.drain.remote()):
-                note(told) if isinstance(told, str) else on_epoch(Progress(**told))
+                if isinstance(told, str):
+                    note(told)
+                else:
+                    (on_batch if told["batches"] else on_epoch)(Progress(**told))
         return Outcome(**from_bytes(outcome))
     except RayTaskError as error:
         raise error.cause from None
@@ -112,7 +117,7 @@ def _work(
         ray.get(coordinator.report.remote(line))
 
     ray.get(coordinator.add_placement_group.remote(get_current_placement_group()))
-    outcome = run(config, parts, tell, store, save_every, attached(config, name, note), watch)
+    outcome = run(config, parts, tell, store, save_every, attached(config, name, note), watch, tell)
     ray.get(coordinator.finish.remote(to_bytes(vars(outcome))))
 
 

@@ -20,6 +20,7 @@ from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.match_pyramid import MatchPyramid
 from ranking.rankers.ranker import Ranker
+from ranking.schedules.linear import Linear
 from ranking.sources import Sources
 from ranking.training import Batch, RankerTraining, UpdateResult
 from ranking.vectors import WordVectors
@@ -301,3 +302,77 @@ def test_unknown_words_are_drawn_from_the_seed(tiny_vectors: WordVectors) -> Non
     assert not np.array_equal(one[1], other[1])
     assert np.array_equal(one[2:], other[2:])
     assert not one[0].any()
+
+
+def test_an_empty_batch_is_an_error(tiny_sources: Sources) -> None:
+    run = training(tiny_sources, queries=TRAIN[:1])
+    source = RandomNegatives()
+    while not run.epoch_over:
+        run.update(run.next_batch(), source.negatives(run.next_batch(), run))
+    before = run.step
+    with pytest.raises(ValueError, match="the epoch is over"):
+        run.update(run.next_batch(), np.zeros((0, 2), np.int32))
+    assert run.step == before
+
+
+def test_it_validates_within_an_epoch_too(tiny_sources: Sources) -> None:
+    # Five examples: three batches of two, two and one.
+    validation = Scripted([0.1, 0.3, 0.2, 0.3])
+    run = training(tiny_sources, validation=validation, patience=2, validate_every=2)
+    seen: list[tuple[int, int, int]] = []
+    run.fit(RandomNegatives(), lambda each: seen.append((each.step, each.epoch, each.position)))
+    assert seen == [(2, 0, 4), (3, 1, 0), (5, 1, 4), (6, 2, 0)]
+    assert run.validations == [0.1, 0.3, 0.2, 0.3]
+    assert (run.best_epoch, len(run.losses)) == (1, 4)
+
+
+def test_each_origin_is_validated_and_restored_by_itself(tiny_sources: Sources) -> None:
+    near, far = Scripted([0.5, 0.4, 0.3, 0.2]), Scripted([0.1, 0.2, 0.3, 0.2])
+    run = training(tiny_sources, validation={"near": near, "far": far}, patience=2)
+    seen: list[torch.Tensor] = []
+    run.fit(RandomNegatives(), lambda each: seen.append(weights(each)["upper.0.weight"].clone()))
+    assert (run.epoch, run.validations) == (4, [0.5, 0.4, 0.3, 0.2])
+    assert torch.equal(weights(run)["upper.0.weight"], seen[0])
+    run.restore_best("far")
+    assert torch.equal(weights(run)["upper.0.weight"], seen[2])
+    assert not torch.equal(seen[0], seen[2])
+
+
+def test_a_state_of_mid_epoch_goes_on_bit_for_bit(tiny_sources: Sources) -> None:
+    states: list[tuple[bytes, bytes]] = []
+    source = RandomNegatives()
+
+    def keep(run: RankerTraining) -> None:
+        states.append((to_bytes(run.state_dict()), to_bytes(source.rng.bit_generator.state)))
+
+    options: dict[str, Any] = {"validate_every": 2, "schedule": Linear(2), "max_epochs": 3}
+    whole = training(tiny_sources, **options)
+    whole.fit(source, on_step=keep)
+    assert len(states) == 3  # one a step that no validation follows
+    for state, of_source in states:
+        again, other = training(tiny_sources, **options), RandomNegatives()
+        again.load_state_dict(from_bytes(state))
+        other.rng.bit_generator.state = from_bytes(of_source)
+        again.fit(other)
+        assert_same(again, whole)
+
+
+def test_the_learning_rate_follows_its_schedule(tiny_sources: Sources) -> None:
+    run = training(tiny_sources, schedule=Linear(), max_epochs=2)
+    rates = []
+    run.fit(RandomNegatives(), on_step=lambda each: rates.append(each.optimizer.param_groups[0]["lr"]))
+    first = training(tiny_sources).optimizer.param_groups[0]["lr"]
+    assert rates == pytest.approx([first * share for share in (1, 5 / 6, 3 / 6, 2 / 6)])
+
+
+def test_fewer_examples_are_some_of_more(tiny_sources: Sources) -> None:
+    def pairs(most: int | None) -> set[tuple[int, int]]:
+        examples = training(tiny_sources, most_examples=most).examples
+        return set(zip(examples.queries.tolist(), examples.positives.tolist(), strict=True))
+
+    every = pairs(None)
+    assert len(every) == 5
+    for most in range(1, 6):
+        assert len(pairs(most)) == most
+        assert pairs(most) <= pairs(min(most + 1, 5))
+    assert pairs(9) == every

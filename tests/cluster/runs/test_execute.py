@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 from cluster.config.compose import compose
+from cluster.runs import execute
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import run
+from cluster.runs.execute import Progress, run
 from cluster.runs.outcome import Outcome
 from ranking.checkpoint import from_bytes
 from ranking.errors import BadInput
@@ -235,3 +236,38 @@ def test_what_is_skipped_is_said(base: list[str], tmp_path: Path) -> None:
     notes: list[str] = []
     Artifacts(notes.append).collection(compose([*overrides, "strict=false"]))
     assert "1 ×" in notes[-1]
+
+
+def test_a_state_kept_within_an_epoch_goes_on_bit_for_bit(base: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    config, parts = prepared([*base, "policy=curriculum", "selector=dynamic", "training.max_epochs=2"])
+    whole = run(config, parts)
+    store, told = Kept(), []
+    monkeypatch.setattr(execute, "TELL_EVERY", 0.0)
+
+    def stop(progress: Progress) -> None:
+        told.append(progress)
+        if progress.epoch == 1 and progress.batch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(config, parts, store=store, save_every=1e-9, on_batch=stop)
+    assert [(each.epoch, each.batch) for each in told if each.epoch == 1] == [(1, 1), (1, 2)]
+    assert told[-1].batches > 2
+    assert told[-1].left is not None
+    assert store.state is not None
+    first: list[Progress] = []
+    resumed = run(config, parts, store=store, save_every=1e9, on_batch=first.append)
+    assert (first[0].epoch, first[0].batch) == (1, 2)  # the state was kept after the first batch of the second epoch
+    assert (resumed.losses, resumed.validations) == (whole.losses, whole.validations)
+    assert values(resumed).tobytes() == values(whole).tobytes()
+
+
+def test_each_origin_is_measured_with_the_weights_that_were_best_by_it(base: list[str]) -> None:
+    few = [*base, "function=random", "training.max_epochs=6", "training.patience=6"]
+    config, parts = prepared([*few, "validation.origin=[bm25,random]"])
+    both = run(config, parts)
+    for origin in ("bm25", "random"):
+        alone = run(*prepared([*few, f"validation.origin={origin}"]))
+        for measure, of_queries in both.values[origin].items():
+            assert of_queries.tobytes() == alone.values[origin][measure].tobytes()
+    assert both.validations[0] == run(*prepared([*few, "validation.origin=bm25"])).validations[0]

@@ -1,0 +1,94 @@
+"""What every objective promises, whichever there are: found by walking the package."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+import ranking.objectives
+from ranking.encoding import EncodedCollection
+from ranking.objectives.block import Block
+from ranking.objectives.objective import Objective
+
+for module in pkgutil.iter_modules(ranking.objectives.__path__, "ranking.objectives."):
+    importlib.import_module(module.name)
+
+
+def found(base: type[Objective] = Objective) -> Iterator[type[Objective]]:
+    for each in base.__subclasses__():
+        if not inspect.isabstract(each) and each.__module__.startswith("ranking."):
+            yield each
+        yield from found(each)
+
+
+EVERY = sorted(set(found()), key=lambda kind: kind.__name__)
+QUERIES = np.array([0, 2, 4])
+DOCUMENTS = np.array([[0, 5, 6, -1], [9, 1, 2, 3], [4, -1, -1, -1]], np.int32)
+
+
+def test_there_are_objectives() -> None:
+    assert {"SoftmaxLikelihood", "BlockLoss", "PairwiseHinge"} <= {kind.__name__ for kind in EVERY}
+
+
+def block_of(encoded: EncodedCollection) -> Block:
+    return Block.of(encoded, QUERIES, DOCUMENTS, np.full((3, 3), 0.5, np.float32))
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_loss_and_gradient_are_finite_and_leave_absent_documents_alone(
+    kind: type[Objective], tiny_encoded: EncodedCollection
+) -> None:
+    scores = torch.randn(3, 4, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    block = block_of(tiny_encoded)
+    loss = kind().loss(scores, block)
+    assert loss.shape == ()
+    loss.backward()
+    assert scores.grad is not None
+    assert torch.isfinite(loss)
+    assert torch.isfinite(scores.grad).all()
+    assert not scores.grad[~block.present].any()
+    assert scores.grad[block.present].any()
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_a_better_order_costs_less(kind: type[Objective], tiny_encoded: EncodedCollection) -> None:
+    right, wrong = torch.tensor([[2.0, 0, 0, 0]] * 3), torch.tensor([[0, 2.0, 2, 2]] * 3)
+    block = block_of(tiny_encoded)
+    assert kind().loss(right, block) < kind().loss(wrong, block)
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_the_entry_point_of_passes_gives_the_loss(kind: type[Objective], tiny_encoded: EncodedCollection) -> None:
+    scores = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
+    block = block_of(tiny_encoded)
+
+    def score(level: int = 0, columns: torch.Tensor | None = None) -> torch.Tensor:
+        return scores if columns is None else scores.gather(1, columns)
+
+    loss, first = kind().of_passes(score, block, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(loss, kind().loss(scores, block))
+    assert torch.equal(first, scores)
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_probabilities_are_probabilities(kind: type[Objective], tiny_encoded: EncodedCollection) -> None:
+    found = kind().probabilities(torch.randn(3, 4), block_of(tiny_encoded).present)
+    assert found.shape == (3, 4)
+    assert ((found >= 0) & (found <= 1)).all()
+
+
+def test_a_block_knows_gains_and_source_scores(tiny_encoded: EncodedCollection) -> None:
+    block = block_of(tiny_encoded)
+    grades = tiny_encoded.judgements.lookup(QUERIES, DOCUMENTS)
+    assert block.gains.tolist() == grades.tolist()
+    assert grades.any()
+    assert block.source_scores[:, 0].isnan().all()
+    assert (block.source_scores[:, 1:] == 0.5).all()
+    assert block.documents is not None
+    assert block.documents.tolist() == DOCUMENTS.tolist()
