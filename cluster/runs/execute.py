@@ -190,7 +190,7 @@ def run(
                 if clock.time_to_tell():
                     on_batch(_between(fold, len(splits), staged, clock))
                 # Several workers keep states between epochs alone, where none of them is a step ahead.
-                if save_every and config["resources"]["workers"] == 1:
+                if config["resources"]["workers"] == 1:
                     keep()
 
             with watched(staged, watch, config["validation"]["measure"]):
