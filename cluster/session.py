@@ -18,7 +18,8 @@ def session(address: str | None = None, dashboard: bool = True, shared: int = 0)
     """Connect to Ray, and leave it as it was found.
 
     Inside a submitted job, or where Ray runs in this process already, that cluster is used. Everything
-    started here listens on loopback alone and ends with the command.
+    started here listens on loopback alone and ends with the command; what torch's workers open among themselves
+    (`resources.workers` above 1) is theirs.
 
     Args:
         address: of a cluster, e.g. `auto`; None takes RAY_ADDRESS, or starts a local Ray.
