@@ -1,8 +1,9 @@
 """How fast pools are judged: all methods over TREC-8, against plain Python, and over ever larger pools.
 
-    python -m benchmarks.pooling FOLDER [--only reading study plain growth full] [--seeds N]
+    python -m benchmarks.pooling FOLDER [--only reading command measuring study plain growth full] [--seeds N]
 
-FOLDER holds `trec8/runs` and `trec8/qrels.txt.gz`. Prints the time of reading the runs; of judging all topics by
+FOLDER holds `trec8/runs` and `trec8/qrels.txt.gz`. Prints the time of reading the runs; of `pyrite pool` from
+start to report; of what its trials measure; of judging all topics by
 every method of `cluster/conf/method` and every seed, with its peak memory; of the plain loops in
 `benchmarks.plain_pooling` and of the compiled ones over every tenth topic, whose orders must be equal; with which power
 of the number of runs, of their depth and of topics the time grows over made-up pools; and judging 1,000 × 1,000 × 50.
@@ -18,13 +19,16 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
 
 from benchmarks.plain_pooling import plain_simulation
-from cluster.config.compose import group_options
+from cluster.config.compose import compose, group_options
 from cluster.plan.pool_methods import variants
+from cluster.runs.pool_sources import NamedPool
+from cluster.runs.pool_trial import measure, plan_trial
 from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.fusion import Fusion
 from pooling.adjudicators.static import Static
@@ -37,7 +41,7 @@ from ranking.trec_files import read_qrels
 THREADS = 2
 SEEDS = 10
 GROWING = ("mtf", "mm", "ucb1_tuned", "bla", "moffat_c", "hedge", "posterior_fusion")
-PARTS = ("reading", "study", "plain", "growth", "full")
+PARTS = ("reading", "command", "measuring", "study", "plain", "growth", "full")
 
 
 def main() -> None:
@@ -61,6 +65,10 @@ def main() -> None:
             full(chosen.methods)
         elif part == "reading":
             reading(chosen.folder)
+        elif part == "command":
+            command(chosen.folder, chosen.seeds)
+        elif part == "measuring":
+            measuring(chosen.seeds)
         elif part == "study":
             study(trec8(chosen.folder), chosen.seeds)
         else:
@@ -100,6 +108,45 @@ def reading(folder: Path) -> None:
     print(
         f"reading {len(runs.names)} runs, {len(runs.table):,} lines: " + ", ".join(f"{s:.2f}" for s in seconds) + " s"
     )
+
+
+def command(folder: Path, seeds: int) -> None:
+    """`pyrite pool` with all methods, from start to report: what a user waits for."""
+    with TemporaryDirectory() as out:
+        given = [f"runs={folder / 'trec8' / 'runs'}", f"qrels={folder / 'trec8' / 'qrels.txt.gz'}", "method=all"]
+        given += [f"seeds={seeds}", "dashboard=false", f"out={out}/pool"]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        asked = [sys.executable, "-m", "cluster", "pool", *given]
+        seconds = timed(lambda: subprocess.run(asked, check=True, stdout=subprocess.DEVNULL))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        trials = pl.read_parquet(f"{out}/pool/trials.parquet")
+        simulated, every = (trials[name].sum() for name in ("seconds", "seconds_in_all"))
+    print(
+        f"pyrite pool over TREC-8, {len(trials)} methods × {seeds} seeds: {seconds:.1f} s from start to report; "
+        f"{cpu:.1f} s of CPU in its process and those that ended with it; "
+        f"in the trials {every:.1f} s, of which {simulated:.1f} simulated"
+    )
+
+
+def measuring(seeds: int) -> None:
+    """What a trial does beside simulating, at the depth of 50: tables, quality of the ranking, stopping rules."""
+    config = compose([f"seeds={seeds}"], "pool")
+    shallow = made_up(59, 50, 54)
+    spent: dict[str, list[float]] = {"simulated": [], "measured": []}
+    for variant in variants(GROWING, [], []):
+        method, options = variant.build(), plan_trial(NamedPool("made up", shallow, ""), variant, config).options
+        simulate(method, shallow.only([shallow.topics[0].name]), [0])
+        started = time.process_time()
+        orders = simulate(method, shallow, range(seeds))
+        between = time.process_time()
+        measure(options, method, shallow, orders)
+        spent["simulated"].append(between - started)
+        spent["measured"].append(time.process_time() - between)
+    for what, seconds in spent.items():
+        print(
+            f"{what:10s} {sum(seconds):6.2f} s of CPU, {len(GROWING)} methods × {seeds} seeds, 59 runs × 50 × 54 topics"
+        )
 
 
 def study(pool: Pool, seeds: int) -> None:
