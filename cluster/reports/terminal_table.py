@@ -41,9 +41,9 @@ def table(summary: pl.DataFrame, measure: str | None = None) -> Table:
     several = rows["collection"].n_unique() > 1
 
     title = f"{measure} by origin of the candidates" if measures else "no runs"
-    layout = Table(title=title, caption=READING if measures else None, box=box.SIMPLE_HEAD)
+    layout = Table(title=title, caption=READING if measures else None, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     layout.title_style, layout.caption_style, layout.caption_justify = "bold", "dim", "left"
-    layout.add_column("method")
+    layout.add_column("method", overflow="fold")
     led = mixed_origins(rows)[:1]
     for origin in origins:
         layout.add_column(f"{origin} candidates", no_wrap=True)

@@ -282,3 +282,12 @@ def test_the_table_fits_a_terminal_and_shows_all(made_up_study: Any) -> None:
     Console(file=out, width=100).print(table(summary, "RR@10"))
     assert "RR@10" in out.getvalue()
     Console(file=out).print(table(summary.clear()))
+
+
+def test_a_name_that_is_too_long_for_the_terminal_is_folded(made_up_study: Any) -> None:
+    trials, _ = made_up_study(swept=[("training.patience", ["2", "10"])])
+    mixed = trials.with_columns(pl.col("bm25:AP@100").alias("bm25:AP@100:interpolated"))
+    out = io.StringIO()
+    Console(file=out, width=80).print(table(summarise(mixed)))
+    assert "…" not in out.getvalue()
+    assert "patience=10" in out.getvalue()
