@@ -27,6 +27,8 @@ import polars as pl
 from benchmarks.plain_pooling import plain_simulation
 from cluster.config.compose import compose, group_options
 from cluster.plan.pool_methods import variants
+from cluster.pools.sources import NamedPool
+from cluster.pools.trial import measure, plan_trial
 from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.fusion import Fusion
 from pooling.adjudicators.static import Static
@@ -35,9 +37,6 @@ from pooling.runs import Runs, read_runs
 from pooling.sentinels import NO_DOCUMENT
 from pooling.simulation import Method, simulate
 from ranking.trec_files import read_qrels
-
-from .pool_sources import NamedPool
-from .pool_trial import measure, plan_trial
 
 THREADS = 2
 SEEDS = 10
