@@ -9,6 +9,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PRIVATE = re.compile(
     r"""ray\._[a-z]+(?:\.[a-z]\w+)?          # a private package of Ray, and a module of it
       | ray\.dashboard(?:\.\w+)+
+      | ray\.(?:\w+\.)+_[a-z]\w+
       | \b(?:_worker_manager|_named_optimizers|_learner\b|_global_node)
       | \b(?:ENABLE_RAY_CLUSTER\w*|TUNE_[A-Z_]+|RAY_AIR_NEW_OUTPUT|RAY_JOB_[A-Z_]+|RAY_CHDIR_TO_TRIAL_DIR)""",
     re.VERBOSE,
