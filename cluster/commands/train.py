@@ -16,6 +16,7 @@ from rich.table import Table
 from cluster.commands.experiment import Experiment, Work, ray_session
 from cluster.config.compose import CHOICES, compose
 from cluster.index.attach import check_room, live_functions
+from cluster.output.duration import duration
 from cluster.output.event_log import EventLog
 from cluster.output.failure_summary import failure_summary, show
 from cluster.output.manifest import CONFIG, read_config, verb_of
@@ -34,7 +35,6 @@ from cluster.telemetry.tracking.tracker import Run
 from cluster.telemetry.tracking.tracking import Tracking, trackers
 from cluster.telemetry.training_metrics import run_tags
 from cluster.training.launch import launch
-from cluster.tune.live_table import span
 from ranking.errors import BadInput
 
 
@@ -130,7 +130,7 @@ class TrainExperiment(Experiment):
             if told and now - told[-1] < (5 if console.is_terminal else 60):
                 return
             told.append(now)
-            left = "" if progress.left is None else f"  at most {span(progress.left)} left"
+            left = "" if progress.left is None else f"  at most {duration(progress.left)} left"
             console.print(
                 f"[dim]epoch {progress.epoch + 1:2d}  batch {progress.batch:,} of {progress.batches:,}"
                 f"  loss {progress.loss:.4f}{left}[/]",
