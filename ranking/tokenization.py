@@ -29,6 +29,14 @@ class Tokens:
     queries: Texts
 
 
+@dataclass(frozen=True)
+class Prompts:
+    """What stands before each query and each document; nothing where it is empty."""
+
+    query: str = ""
+    document: str = ""
+
+
 class Tokenization(ABC):
     """Makes the tokens of a collection, once for all runs whose rankers read the same ones.
 
@@ -56,33 +64,42 @@ class Subwords(Tokenization):
         checkpoint: folder, or name at the hub.
         max_query: subwords read of a query.
         max_document: subwords read of a document.
+        prompts: what the checkpoint wants before each text; its subwords do not count as read.
     """
 
-    def __init__(self, checkpoint: str, max_query: int, max_document: int) -> None:
+    def __init__(self, checkpoint: str, max_query: int, max_document: int, prompts: Prompts | None = None) -> None:
         self.checkpoint, self.max_query, self.max_document = checkpoint, max_query, max_document
+        self.prompts = prompts or Prompts()
 
     def key(self) -> list[Any]:
         folder = Path(self.checkpoint).expanduser()
         files = [folder / name for name in LIBRARY_FILES if (folder / name).is_file()]
         contents = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
-        return ["subwords", contents or self.checkpoint, self.max_query, self.max_document]
+        prompts = [vars(self.prompts)] if self.prompts != Prompts() else []
+        return ["subwords", contents or self.checkpoint, self.max_query, self.max_document, *prompts]
 
     def encode(self, collection: Collection) -> Tokens:
         tokenizer = read_tokenizer(self.checkpoint)
         return Tokens(
-            subwords(tokenizer, collection.documents["text"], self.max_document),
-            subwords(tokenizer, collection.queries["text"], self.max_query),
+            subwords(tokenizer, collection.documents["text"], self.max_document, self.prompts.document),
+            subwords(tokenizer, collection.queries["text"], self.max_query, self.prompts.query),
         )
 
 
-def subwords(tokenizer: Any, texts: pl.Series, limit: int) -> Texts:
-    """The first `limit` subwords of each text; a text without any is one unknown one."""
+def subwords(tokenizer: Any, texts: pl.Series, limit: int, prompt: str = "") -> Texts:
+    """The first `limit` subwords of each text behind those of the prompt; a text without any is one unknown one."""
+    limit += count_subwords(tokenizer, prompt)
     unknown = tokenizer.unk_token_id if tokenizer.unk_token_id is not None else tokenizer.pad_token_id
     return Texts.of_arrays(
         np.array(ids[:limit] or [unknown], np.int32) + 1
         for start in range(0, len(texts), CHUNK)
-        for ids in _ids(tokenizer, texts.slice(start, CHUNK).to_list(), limit)
+        for ids in _ids(tokenizer, [prompt + text for text in texts.slice(start, CHUNK)], limit)
     )
+
+
+def count_subwords(tokenizer: Any, prompt: str) -> int:
+    """How many subwords a prompt is."""
+    return len(tokenizer(prompt, add_special_tokens=False)["input_ids"]) if prompt else 0
 
 
 def _ids(tokenizer: Any, texts: list[str], limit: int) -> Iterator[list[int]]:

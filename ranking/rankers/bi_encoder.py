@@ -19,13 +19,14 @@ from ranking.rankers.dense import DenseRanker
 from ranking.rankers.pretrained import PRESETS, Pretrained, read_model
 from ranking.rankers.sentence_folder import POOLINGS, SIMILARITIES, SentenceFolder, write
 from ranking.texts import Texts
-from ranking.tokenization import Subwords, Tokenization, read_tokenizer
+from ranking.tokenization import Subwords, Tokenization, count_subwords, read_tokenizer
 
 
 class BiEncoder(DenseRanker):
     """One vector a text, pooled from a pretrained encoder's last layer (Reimers and Gurevych 2019; Xiong et al. 2021).
 
-    Reads plain checkpoints and the folders of sentence-transformers, and writes the latter. A long text is cut.
+    Reads plain checkpoints and the folders of sentence-transformers, with their prompts, and writes the latter. A long
+    text is cut.
 
     Args:
         vectors: not read; every ranker is offered them.
@@ -33,8 +34,8 @@ class BiEncoder(DenseRanker):
         checkpoint: folder, or name at the hub.
         preset: layers and lengths where the next three are None: `paper`, `small` or `tiny`.
         layers: keep the first so many.
-        max_query: subwords read of a query.
-        max_document: subwords read of a document.
+        max_query: subwords read of a query, those of the checkpoint's prompt not counted.
+        max_document: subwords read of a document, likewise.
         pooling: mean (of all tokens) or cls (the first one's); None takes the checkpoint's, or else mean.
         similarity: cosine or dot; None takes the checkpoint's, or else cosine.
         tied: one tower reads both. Otherwise the document tower begins as a copy of the query tower, unless the
@@ -84,8 +85,10 @@ class BiEncoder(DenseRanker):
         self.scale = {"cosine": 20.0, "dot": 1.0}[self.similarity] if scale is None else scale
         if not self.scale > 0:
             raise BadInput(f"scale is {scale}", "ranker.scale", "choose a number above 0")
-        self.max_query, self.max_document = widths["max_query"], widths["max_document"]
         self.tokenizer = read_tokenizer(said.query)
+        self.prompts, self._declared = said.prompts, dict(said.declared)
+        self.max_query = widths["max_query"] + count_subwords(self.tokenizer, said.prompts.query)
+        self.max_document = widths["max_document"] + count_subwords(self.tokenizer, said.prompts.document)
         self.packing = Packing.of(self.tokenizer, pair=False)
         self.drawn: list[str] = []
 
@@ -122,8 +125,8 @@ class BiEncoder(DenseRanker):
     def tokenization(cls, **options: Any) -> Tokenization:
         given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
         widths = cls.resolve_preset(options.get("preset", "paper"), **given)
-        checkpoint = SentenceFolder.read(options["checkpoint"]).query
-        return Subwords(checkpoint, widths["max_query"], widths["max_document"])
+        said = SentenceFolder.read(options["checkpoint"])
+        return Subwords(said.query, widths["max_query"], widths["max_document"], said.prompts)
 
     @property
     def dimension(self) -> int:
@@ -166,11 +169,12 @@ class BiEncoder(DenseRanker):
         """Write it as sentence-transformers' `SentenceTransformer` reads it: safetensors, the tokenizer, the modules.
 
         Two towers become its `Router`, whose `encode_query` and `encode_document` choose between them. One tower has
-        one length there, that of documents.
+        one length there, that of documents. What the checkpoint declared besides (prompts, versions, keys that we do
+        not know) is kept.
         """
         specials = self.packing.specials
         towers = {"document": self.document_tower.model}
         if self.document_tower is not self.query_tower:
             towers = {"query": self.query_tower.model} | towers
         tokens = {"query": self.max_query + specials, "document": self.max_document + specials}
-        write(folder, towers, self.tokenizer, self.pooling, self.similarity, tokens)
+        write(folder, towers, self.tokenizer, self.pooling, self.similarity, tokens, self.prompts, self._declared)

@@ -68,8 +68,11 @@ class Cascade(Ranker):
         if not (isinstance(front, Subwords) and isinstance(rear, Subwords) and same_subwords(front, rear)):
             remedy = "choose checkpoints of one tokenizer, or two rankers that read words"
             raise BadInput("its two levels read different tokens", "ranker.front, ranker.rear", remedy)
+        if front.prompts != rear.prompts:
+            remedy = "choose checkpoints with the same prompts, or without"
+            raise BadInput("its two levels want different prompts", "ranker.front, ranker.rear", remedy)
         longest = (max(front.max_query, rear.max_query), max(front.max_document, rear.max_document))
-        return Subwords(front.checkpoint, *longest)
+        return Subwords(front.checkpoint, *longest, front.prompts)
 
     def at_level(self, level: int) -> Ranker:
         return self.rear if level else self.front

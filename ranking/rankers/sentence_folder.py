@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from ranking.errors import BadInput
-from ranking.tokenization import refused
+from ranking.tokenization import Prompts, refused
 
 MODULE = "sentence_transformers.models."
 """Where its modules have been named since its first versions, which the newest still understand."""
 POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
 SIMILARITIES = ("cosine", "dot")
+NO_PROMPTS = Prompts()
+DECLARED = "config_sentence_transformers.json"
+NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
+"""What checkpoints call the prompts of queries and of documents."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +30,16 @@ class SentenceFolder:
     Args:
         query, document: folder or name of the transformers that read them; the same where there is one.
         pooling, similarity: None where nothing is said.
+        prompts: what stands before queries and documents.
+        declared: the rest of what the folder says of itself, to be written again.
     """
 
     query: str
     document: str
     pooling: str | None = None
     similarity: str | None = None
+    prompts: Prompts = NO_PROMPTS
+    declared: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def tied(self) -> bool:
@@ -66,11 +74,14 @@ class SentenceFolder:
         (query, pooling, unit), (document, other, also_unit) = towers
         if (pooling, unit) != (other, also_unit):
             raise BadInput("pools queries and documents differently", root, "choose a checkpoint that does not")
-        named = (_read(root, "config_sentence_transformers.json") or {}).get("similarity_fn_name")
-        similarity = "cosine" if unit else named or "cosine"
+        declared = _read(root, DECLARED) or {}
+        similarity = "cosine" if unit else declared.get("similarity_fn_name") or "cosine"
         if similarity not in SIMILARITIES:
             raise BadInput(f"compares texts by {similarity}", root, "choose one that does so by cosine or dot")
-        return cls(query, document, pooling, similarity)
+        prompts = _prompts(root, declared)
+        if prompts != NO_PROMPTS and not all(_pools_prompt(root, route) for route in routes):
+            raise BadInput("leaves its prompts out of the pooling", root, "choose one that pools all tokens")
+        return cls(query, document, pooling, similarity, prompts, declared)
 
 
 def write(
@@ -80,6 +91,8 @@ def write(
     pooling: str,
     similarity: str,
     tokens: Mapping[str, int],
+    prompts: Prompts,
+    declared: Mapping[str, Any],
 ) -> None:
     """Write towers as `sentence_transformers.SentenceTransformer` reads them.
 
@@ -88,7 +101,10 @@ def write(
         towers: transformers by route: just one under `document`, or `query` and `document` (its `Router`).
         tokenizer: of all of them.
         pooling, similarity: of `POOLINGS` and `SIMILARITIES`.
-        tokens: most tokens of a text by route, special ones included.
+        tokens: most tokens of a text by route, prompt and special ones included.
+        prompts: what stood before queries and documents; they get the names that `encode_query` and
+            `encode_document` look for, whatever the checkpoint called them.
+        declared: what the checkpoint said of itself (`SentenceFolder.declared`): what we do not say stays as it was.
     """
     root = Path(folder)
     routes: dict[str, list[tuple[str, str]]] = {}
@@ -118,7 +134,36 @@ def write(
         for place, (kind, path) in enumerate(listed)
     ]
     _write(root / "modules.json", modules)
-    _write(root / "config_sentence_transformers.json", {"similarity_fn_name": similarity})
+    said: dict[str, Any] = dict(declared) | {"similarity_fn_name": similarity}
+    if prompts != NO_PROMPTS:
+        said["prompts"] = said["prompts"] | vars(prompts)
+    _write(root / DECLARED, said)
+
+
+def _prompts(root: str, declared: Mapping[str, Any]) -> Prompts:
+    """What stands before queries and documents: the prompts of their names, or else the default one.
+
+    A default that bears the other's name is none, as for `encode_query` and `encode_document`.
+    """
+    prompts, default = declared.get("prompts") or {}, declared.get("default_prompt_name")
+    if not isinstance(prompts, dict) or not all(isinstance(text, str | None) for text in prompts.values()):
+        raise BadInput("its prompts are no texts by name", f"{root}/{DECLARED}", 'write them as {"query": "query: "}')
+    if default is not None and default not in prompts:
+        known = ", ".join(prompts) or "none"
+        raise BadInput(f"has no prompt {default!r}, its default", f"{root}/{DECLARED}", f"it declares {known}")
+    found = {}
+    for kind, names in NAMES.items():
+        given = [prompts[name] for name in names if prompts.get(name) is not None]
+        named = {name for other in NAMES.values() for name in other}
+        fallback = "" if default is None or default in named else prompts[default] or ""
+        found[kind] = next(filter(None, given), "") if given else fallback
+    return Prompts(**found)
+
+
+def _pools_prompt(root: str, modules: list[tuple[str, str]]) -> bool:
+    """Whether a prompt's tokens are pooled with those of the text, as a bi-encoder does."""
+    config = _read(root, str(Path(modules[1][1]) / "config.json")) or {}
+    return config.get("include_prompt") is not False
 
 
 def _tower(root: str, modules: list[tuple[str, str]]) -> tuple[str, str, bool]:

@@ -21,7 +21,7 @@ from ranking.rankers.sentence_folder import SentenceFolder
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
 from ranking.texts import Texts
-from ranking.tokenization import Tokenization
+from ranking.tokenization import Prompts, Subwords, Tokenization
 from tests.ranking.checkpoints import KINDS
 from tests.ranking.trained import generator, gradients, in_training, steps
 
@@ -194,6 +194,9 @@ def test_two_towers_are_written_and_read(
         ("1_Pooling/config.json", {"pooling_mode": ["mean", "cls"]}),
         ("1_Pooling/config.json", {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}),
         ("config_sentence_transformers.json", {"similarity_fn_name": "manhattan"}),
+        ("config_sentence_transformers.json", {"prompts": ["query: "]}),
+        ("config_sentence_transformers.json", {"prompts": {"query": 3}}),
+        ("config_sentence_transformers.json", {"prompts": {"query": "q "}, "default_prompt_name": "other"}),
     ],
 )  # fmt: skip
 def test_what_a_bi_encoder_does_not_do_is_refused(
@@ -205,6 +208,40 @@ def test_what_a_bi_encoder_does_not_do_is_refused(
         ranker(str(folder))
     assert str(caught.value).startswith(str(folder))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("declared", "query", "document"),
+    [
+        ({}, "", ""),
+        ({"prompts": {}, "default_prompt_name": None}, "", ""),
+        ({"prompts": {"query": "Q ", "document": "D "}}, "Q ", "D "),
+        ({"prompts": {"query": "Q ", "passage": "P ", "document": ""}}, "Q ", "P "),
+        ({"prompts": {"query": "Q "}, "default_prompt_name": "query"}, "Q ", ""),
+        ({"prompts": {"s": "S "}, "default_prompt_name": "s"}, "S ", "S "),
+        ({"prompts": {"s": "S ", "query": None, "document": ""}, "default_prompt_name": "s"}, "S ", ""),
+        ({"prompts": {"s": "S "}}, "", ""),
+    ],
+)  # fmt: skip
+def test_which_prompts_a_folder_declares(
+    declared: dict[str, Any], query: str, document: str, made_up: Callable[..., str], tmp_path: Path
+) -> None:
+    folder = sentence_folder(made_up, tmp_path / "folder")
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(declared))
+    asked = BiEncoder.tokenization(checkpoint=str(folder), **SHORT)
+    assert isinstance(asked, Subwords)
+    assert asked.prompts == Prompts(query, document)
+    assert (len(asked.key()) > len(Subwords(str(folder), 8, 12).key())) == bool(query or document)
+
+
+def test_prompts_left_out_of_the_pooling_are_refused(made_up: Callable[..., str], tmp_path: Path) -> None:
+    folder = sentence_folder(made_up, tmp_path / "folder")
+    pooling = json.loads((folder / "1_Pooling" / "config.json").read_text())
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling | {"include_prompt": False}))
+    assert ranker(str(folder)).prompts == Prompts()
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": {"query": "Q "}}))
+    with pytest.raises(BadInput, match="pooling"):
+        ranker(str(folder))
 
 
 def test_towers_of_unlike_words_are_refused(made_up: Callable[..., str], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,17 @@ def test_levels_read_the_same_tokens(made_up: Callable[..., str], small_bert: st
         with pytest.raises(BadInput, match="different tokens") as caught:
             Cascade.tokenization(front=front, rear=other)
         assert "\n" not in str(caught.value)
+
+
+def test_levels_want_the_same_prompts(made_up: Callable[..., str], tmp_path: Path) -> None:
+    BiEncoder(generator(), made_up(), **SHORT).save_pretrained(str(tmp_path))
+    (tmp_path / "config_sentence_transformers.json").write_text('{"prompts": {"query": "gold "}}')
+    prompted = partial(BiEncoder, checkpoint=str(tmp_path))
+    both = Cascade.tokenization(front=prompted, rear=partial(prompted, preset="small"))
+    assert isinstance(both, Subwords)
+    assert both.prompts.query == "gold "
+    with pytest.raises(BadInput, match="prompts"):
+        Cascade.tokenization(front=prompted, rear=partial(CrossEncoder, checkpoint=made_up()))
 
 
 def test_keep_is_at_least_one() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +137,38 @@ def test_their_two_towers_here(small_bert: str, tiny: Collection, tmp_path: Path
     queries, documents = tiny.queries["text"], tiny.documents["text"]
     np.testing.assert_allclose(vectors(ranker, queries, True), model.encode_query(queries.to_list()), atol=1e-5)
     np.testing.assert_allclose(vectors(ranker, documents), model.encode_document(documents.to_list()), atol=1e-5)
+
+
+DECLARED = {
+    "__version__": {"sentence_transformers": "2.2.2"},
+    "prompts": {"query": "moles dig ", "passage": "gold ", "clustering": "rocks "},
+    "default_prompt_name": "passage",
+    "similarity_fn_name": "dot",
+    "note": {"of": "its maker"},
+}
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_prompts_of_a_checkpoint_are_honoured_and_kept(
+    tied: bool, made_up: Callable[..., str], tiny: Collection, tmp_path: Path
+) -> None:
+    """Also where lengths cut the texts: prompts do not count (one tower has one length there, 5 + 2 = 6 + 1)."""
+    BiEncoder(generator(), made_up(), similarity="dot", max_query=3, max_document=6).save_pretrained(str(tmp_path))
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(DECLARED))
+    options: dict[str, Any] = {"max_query": 5 if tied else 3, "max_document": 6}
+    ranker = BiEncoder(generator(), str(tmp_path), tied=tied, **options)
+    tokens = BiEncoder.tokenization(checkpoint=str(tmp_path), **options).encode(tiny)
+    with torch.no_grad():
+        ours = ranker.represent_queries(tokens.queries).numpy(), ranker.represent_documents(tokens.documents).numpy()
+    ranker.save_pretrained(str(tmp_path / "again"))
+    said = json.loads((tmp_path / "again" / "config_sentence_transformers.json").read_text())
+    prompts = DECLARED["prompts"] | {"document": "gold "}  # type: ignore[operator]
+    assert said == DECLARED | {"prompts": prompts}
+    model = library.SentenceTransformer(str(tmp_path / "again"), device="cpu", local_files_only=True)
+    queries, documents = tiny.queries["text"].to_list(), tiny.documents["text"].to_list()
+    named = [("query", queries), ("passage", documents)] if tied else []
+    for expected, (name, texts) in zip(ours, named, strict=False):
+        np.testing.assert_allclose(model.encode(texts, prompt_name=name), expected, atol=1e-5)
+    np.testing.assert_allclose(model.encode_query(queries), ours[0], atol=1e-5)
+    np.testing.assert_allclose(model.encode_document(documents), ours[1], atol=1e-5)
+    assert np.abs(model.encode_query(queries, prompt="") - ours[0]).max() > 0.01

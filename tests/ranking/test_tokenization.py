@@ -13,7 +13,7 @@ from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.cross_encoder import CrossEncoder
-from ranking.tokenization import Subwords, read_tokenizer, subwords
+from ranking.tokenization import Prompts, Subwords, read_tokenizer, subwords
 
 
 @pytest.fixture
@@ -63,6 +63,20 @@ def test_the_key_is_what_the_tokens_depend_on(small_bert: str, tmp_path: Path) -
     tokenizer["normalizer"] = None
     (copied / "tokenizer.json").write_text(json.dumps(tokenizer))
     assert Subwords(str(copied), 8, 16).key() != key
+
+
+def test_prompts_stand_before_texts_and_do_not_shorten_them(tiny: Collection, made_up: Callable[..., str]) -> None:
+    plain = Subwords(made_up(), 3, 4)
+    prompted = Subwords(made_up(), 3, 4, Prompts(query="hard mineral "))
+    (without, tokens) = (each.encode(tiny) for each in (plain, prompted))
+    mineral = subwords(read_tokenizer(made_up()), pl.Series(["hard mineral"]), 9).tokens.tolist()
+    for row in range(len(without.queries)):
+        expected = mineral + without.queries.take([row]).tokens.tolist()
+        assert tokens.queries.take([row]).tokens.tolist() == expected
+    assert tokens.documents.tokens.tolist() == without.documents.tokens.tolist()
+    assert Subwords(made_up(), 3, 4, Prompts()).key() == plain.key()
+    assert len({json.dumps(each.key()) for each in (plain, prompted, Subwords(made_up(), 3, 4, Prompts("a")))}) == 3
+    assert json.loads(json.dumps(prompted.key())) == prompted.key()
 
 
 def test_a_home_folder(made_up: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
