@@ -56,7 +56,7 @@ class Optimization:
     """
 
     def __init__(self, ranker: Ranker, factory: OptimizerFactory, schedule: Schedule | None, steps: int) -> None:
-        self.optimizer = factory(ranker.parameters())
+        self.optimizer = factory([each for each in ranker.parameters() if each.requires_grad])
         self.schedule, self.steps = schedule or Constant(), steps
         self._rates = [group["lr"] for group in self.optimizer.param_groups]
         # float16 gradients underflow unless the loss is scaled up; for other precisions this does nothing.

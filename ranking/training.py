@@ -206,7 +206,7 @@ class RankerTraining:
                     self.optimization.add(share)
         finally:
             self.ranker.eval()
-        parameters = list(self.ranker.parameters())
+        parameters = [each for each in self.ranker.parameters() if each.requires_grad]
         loss, together = self.gradient_sync.join(parameters, loss, torch.cat(scored))
         norm, finite = self.optimization.finish(loss, parameters, self.top)
         return self.record(UpdateResult(loss, norm, together.cpu().numpy()), finite)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -40,6 +40,8 @@ class BiEncoder(DenseRanker):
         similarity: cosine or dot; None takes the checkpoint's, or else cosine.
         tied: one tower reads both. Otherwise the document tower begins as a copy of the query tower, unless the
             checkpoint has two of its own.
+        frozen: `documents` leaves the tower of documents as it is: their vectors stay the same while the query tower
+            learns (ADORE, Zhan et al. 2021). Needs two towers.
         scale: of the scores, above 0; None is 20 for cosine, which alone spans no more than 2, and 1 for dot.
         precision, gradient_checkpointing, compiled, budget: see `Pretrained`.
         categories: whether what category and subcategory say is added to the pooled vector: at first nothing, so that
@@ -64,6 +66,7 @@ class BiEncoder(DenseRanker):
         pooling: str | None = None,
         similarity: str | None = None,
         tied: bool = True,
+        frozen: str | None = None,
         scale: float | None = None,
         precision: str = "float32",
         gradient_checkpointing: bool = False,
@@ -80,6 +83,13 @@ class BiEncoder(DenseRanker):
         for name, value, known in (("pooling", self.pooling, POOLINGS), ("similarity", self.similarity, SIMILARITIES)):
             if value not in known:
                 raise BadInput(f"no {name} {value!r}", f"ranker.{name}", f"choose {' or '.join(known)}")
+        if frozen not in (None, "documents"):
+            raise BadInput(f"nothing called {frozen!r} can be frozen", "ranker.frozen", "choose documents or null")
+        if frozen and tied:
+            raise BadInput("one tower reads queries and documents", "ranker.frozen", "set ranker.tied=false")
+        if frozen and categories:
+            remedy = "set ranker.categories=false, or ranker.frozen=null"
+            raise BadInput("what categories add would change the documents' vectors", "ranker.frozen", remedy)
         if tied and not said.tied:
             raise BadInput("has a tower for queries and one for documents", checkpoint, "set ranker.tied=false")
         self.scale = {"cosine": 20.0, "dot": 1.0}[self.similarity] if scale is None else scale
@@ -117,6 +127,10 @@ class BiEncoder(DenseRanker):
                     f"{length} subwords are more than its {reach} positions", checkpoint, f"lower ranker.{name}"
                 )
 
+        self.frozen = frozen
+        if frozen:
+            self.document_tower.requires_grad_(False)
+
         self.categories: CategoryInput | None = None
         if categories:
             self.categories = CategoryInput(labels, self.dimension, 0.0, generator)
@@ -127,6 +141,12 @@ class BiEncoder(DenseRanker):
         widths = cls.resolve_preset(options.get("preset", "paper"), **given)
         said = SentenceFolder.read(options["checkpoint"])
         return Subwords(said.query, widths["max_query"], widths["max_document"], said.prompts)
+
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        if self.frozen:
+            self.document_tower.eval()  # dropout would change its vectors
+        return self
 
     @property
     def dimension(self) -> int:

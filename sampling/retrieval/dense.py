@@ -82,8 +82,8 @@ class Refresh:
 class Dense(RetrievalFunction):
     """The nearest documents by the ranker's own vectors: hard for the ranker of now, or of a little while ago.
 
-    With a refreshed index this is ANCE (Xiong et al. 2021); with an index that never changes and the query vectors of
-    now it is the dynamic hard negatives of ADORE on top of STAR (Zhan et al. 2021). Needs a `DenseRanker`.
+    With a refreshed index this is ANCE (Xiong et al. 2021); with an index that never changes, the query vectors of now
+    and a frozen tower of documents it is the dynamic hard negatives of ADORE (Zhan et al. 2021). Needs a `DenseRanker`.
 
     Args:
         depth: length of a list, relevant and guarded documents not counted.

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch.nn import functional as F
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
+from ranking.optimization import Optimization
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.sentence_folder import SentenceFolder
 from ranking.scoring import score_candidates
@@ -106,6 +108,37 @@ def test_two_towers_begin_alike_and_part(made_up: Callable[..., str], read_as: R
     assert changed
 
 
+def test_a_frozen_tower_of_documents_stays_as_it_is(
+    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
+) -> None:
+    """With dropout, decay and momentum, all of which would move it."""
+    texts = encoded(read_as, made_up("bert", 0.2))
+    made = ranker(made_up("bert", 0.2), tied=False, frozen="documents")
+    before = {each: vectors(made, texts.documents, each) for each in (True, False)}
+    training = in_training(made, texts, tiny_sources)
+    learned = [each for each in made.parameters() if each.requires_grad]
+    training.optimization = Optimization(made, partial(torch.optim.AdamW, lr=0.01, weight_decay=0.1), None, 4)
+    steps(training)
+    assert torch.equal(vectors(made, texts.documents), before[False])
+    assert not torch.allclose(vectors(made, texts.documents, queries=True), before[True], atol=0.01)
+    assert {id(each) for each in learned} == {id(each) for each in made.query_tower.parameters()}
+    assert {id(each) for each in training.optimization.optimizer.state} == {id(each) for each in learned}
+    made.train()
+    assert torch.equal(vectors(made, texts.documents), before[False])
+    assert not torch.equal(vectors(made, texts.documents, queries=True), vectors(made, texts.documents, queries=True))
+
+
+def test_a_frozen_tower_resumes(made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources) -> None:
+    texts = encoded(read_as, made_up())
+    one, other = (
+        in_training(ranker(made_up(), tied=False, frozen="documents"), texts, tiny_sources, lr=0.1) for _ in range(2)
+    )
+    steps(one)
+    other.load_state_dict(one.state_dict())
+    again, straight = steps(other), steps(one)
+    assert all(torch.equal(again[name], straight[name]) for name in straight)
+
+
 def test_scale_and_its_default(made_up: Callable[..., str], read_as: Reader) -> None:
     texts = encoded(read_as, made_up())
     assert (ranker(made_up()).scale, ranker(made_up(), similarity="dot").scale) == (20, 1)
@@ -126,6 +159,9 @@ def test_scale_and_its_default(made_up: Callable[..., str], read_as: Reader) -> 
         ({"max_document": 39}, "max_document"),
         ({"layers": 0}, "layers"),
         ({"precision": "int8"}, "bfloat16"),
+        ({"frozen": "documents"}, r"ranker\.tied=false"),
+        ({"frozen": "queries", "tied": False}, "documents or null"),
+        ({"frozen": "documents", "tied": False, "categories": True}, "categories"),
     ],
 )
 def test_bad_options(options: dict[str, Any], says: str, made_up: Callable[..., str]) -> None:
