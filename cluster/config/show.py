@@ -1,20 +1,24 @@
-"""`pyrite options`: the configuration that overrides give, beside the comments that explain it."""
+"""`pyrite options`: the configuration that overrides give, each option beside what it means, and what else there is."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import yaml
 from rich.console import Console
 from rich.markup import escape
-from rich.syntax import Syntax
 
 from cluster.config.compose import CHOICES, CONF, compose, group_options, groups_of
+from cluster.config.explain import Key, explanations
+
+COLUMN = 34
+"""Where explanations begin."""
 
 
 def show(overrides: Sequence[str], console: Console, primary: str = "config") -> None:
-    """Print the composed values, what each option of the primary file means, and what else each group offers.
+    """Print the composed values, what each of them means, and what else each group offers.
 
     Args:
         overrides: what differs from the defaults.
@@ -25,20 +29,31 @@ def show(overrides: Sequence[str], console: Console, primary: str = "config") ->
         BadInput: where the overrides name what is not there.
     """
     config = compose(overrides, primary)
+    means = explanations(config, primary)
     choices = config.pop(CHOICES)
-    console.print(
-        Syntax(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), "yaml", background_color="default")
-    )
+    for key, line in _lines(config):
+        text = means.get(key)
+        said = f"{' ' * max(COLUMN - len(line), 2)}[dim]# {escape(text)}[/]" if text else ""
+        console.print(f"{escape(line)}{said}", soft_wrap=True)
+    console.print()
     there = group_options()
-    for file in ("config", primary) if primary == "learn" else (primary,):
-        for option, text in re.findall(r"^(\w+):.*?  # (.+)$", (CONF / f"{file}.yaml").read_text(), re.MULTILINE):
-            console.print(f"  {option}  [dim]{escape(text)}[/]", soft_wrap=True)
     for group in groups_of(primary):
-        names = there[group]
-        chosen = choices.get(group)
-        picked = re.findall(r"\w+", str(chosen))  # one, or a list in brackets
-        for name in names:
+        chosen = choices.get(group) or config.get(group)
+        picked = re.findall(r"\w+", str(chosen)) if isinstance(chosen, str) else list(chosen or ())
+        for name in there[group]:
             says = (CONF / group / f"{name}.yaml").read_text().split("# ", 1)[1].splitlines()
             text = next((line.lstrip("# ") for line in says if "@package" not in line), "")
             mark = "[bold]*[/]" if name in picked else " "
             console.print(f"{mark} {group}={name}  [dim]{escape(text)}[/]", soft_wrap=True)
+
+
+def _lines(node: dict[str, Any], at: Key = ()) -> Iterator[tuple[Key, str]]:
+    """The configuration as YAML, a line a key; lists stand on one line."""
+    for name, value in node.items():
+        key, indent = (*at, str(name)), "  " * len(at)
+        if isinstance(value, dict) and value:
+            yield key, f"{indent}{name}:"
+            yield from _lines(value, key)
+        else:
+            written = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10**6)
+            yield key, f"{indent}{name}: {written.partition(chr(10))[0]}"

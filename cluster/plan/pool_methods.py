@@ -44,7 +44,7 @@ class Variant:
         Raises:
             BadInput: where it refuses an option.
         """
-        made: Method = build(self.node)
+        made: Method = build(self.node, f"method.{self.method}")
         return made
 
 

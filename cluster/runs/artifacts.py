@@ -98,7 +98,7 @@ class Artifacts:
         if key not in self._collections:
             name = config["choices"]["collection"]
             self.note(f"reading {name}")
-            reader = build(config["collection"])
+            reader = build(config["collection"], "collection")
             collection = open_collection(reader, self._cache(config) / "collections", config["strict"])
             if collection.skipped:
                 counts = ", ".join(f"{count} × {kind}" for kind, count in collection.skipped.items())
@@ -243,8 +243,8 @@ class Artifacts:
 
     def _make_base(self, config: dict[str, Any]) -> Base:
         collection = self.collection(config)
-        encoded, words = build(config["encoding"]).encode(collection)
-        vectors = build(config["vectors"]).read(words)
+        encoded, words = build(config["encoding"], "encoding").encode(collection)
+        vectors = build(config["vectors"], "vectors").read(words)
         return Base(encoded, vectors, split_queries(collection, encoded, config["folds"], config["limits"]))
 
     def _validation_origin(self, config: dict[str, Any], name: str) -> dict[str, Any]:

@@ -392,7 +392,7 @@ def check(config: dict[str, Any]) -> None:
         BadInput: where a part of the configuration refuses its options.
     """
     for key in ("objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler"):
-        made = build(config[key])
+        made = build(config[key], key)
         if key == "policy":
             made.set_functions(list(config["function"]))
         if key == "objective":
@@ -405,11 +405,11 @@ def check(config: dict[str, Any]) -> None:
                 "choose objective=sir_v3 or sir_v4 with objective.passes=level",
             )
     for group in ("function", "origin"):
-        for node in config[group].values():
-            build(node)
+        for name, node in config[group].items():
+            build(node, f"{group}.{name}")
     check_agent(config)
     check_workers(config["resources"])
-    build(config["sampling"]["guard"])
+    build(config["sampling"]["guard"], "sampling.guard")
     from ranking.evaluation.measures import parse
 
     for measure in [*config["measures"], config["validation"]["measure"]]:

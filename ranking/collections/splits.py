@@ -72,7 +72,8 @@ def folds(queries: pl.DataFrame, k: int = 5, salt: str = "") -> list[pl.DataFram
     if k < 3:
         raise BadInput(f"{k} folds leave no queries to train on", "folds", "take 3 or more")
     if len(queries) < k:
-        raise BadInput(f"{len(queries)} queries cannot be cut into {k} folds", "folds", "take fewer folds")
+        fewer = "take fewer folds" if len(queries) >= 3 else "3 is the fewest folds: bring more queries, or a split"
+        raise BadInput(f"{len(queries)} queries cannot be cut into {k} folds", "folds", fewer)
     part = {query: position % k for position, query in enumerate(shuffled(queries["id"], salt))}
     parts = pl.Series([part[query] for query in queries["id"]])
     return [
