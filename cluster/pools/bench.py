@@ -24,7 +24,7 @@ from ranking.ranked_lists import RankedLists
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
 from ranking.splits import Split
-from ranking.vectors import PackagedGlove, RandomVectors, WordVectors
+from ranking.vectors import PackagedGlove, WordVectors
 from sampling.guard import GuardedDocuments
 from sampling.retrieval.tfidf import TfIdf
 
@@ -99,10 +99,7 @@ class Bench:
     @cached_property
     def vectors(self) -> WordVectors:
         """GloVe's word vectors; none of any word where the package is not installed."""
-        try:
-            return PackagedGlove().read(self.vocabulary)
-        except BadInput:
-            return RandomVectors().read(self.vocabulary)
+        return PackagedGlove().read(self.vocabulary)
 
     @cached_property
     def sources(self) -> Sources:

@@ -114,7 +114,10 @@ class Artifacts:
         fingerprint = self.collection(config).fingerprint
         limits = {split: config["limits"][split] for split in SPLITS}
         options = [config["encoding"], config["vectors"], limits, config["folds"]]
-        base = digest([FORMAT, fingerprint, *options, *_files(config["vectors"])])
+        content = [FORMAT, fingerprint, *options, *_files(config["vectors"])]
+        if absent := build(config["vectors"], "vectors").stand_in():
+            content.append(absent[1])  # a study is not resumed with other vectors once these are installed
+        base = digest(content)
         keys = {"base": base}
         if tokenization := tokenization_of(config):
             keys["tokens"] = digest([FORMAT, fingerprint, tokenization.key()])
@@ -244,7 +247,10 @@ class Artifacts:
     def _make_base(self, config: dict[str, Any]) -> Base:
         collection = self.collection(config)
         encoded, words = build(config["encoding"], "encoding").encode(collection)
-        vectors = build(config["vectors"], "vectors").read(words)
+        source = build(config["vectors"], "vectors")
+        if absent := source.stand_in():
+            self.note(absent[1])
+        vectors = source.read(words)
         return Base(encoded, vectors, split_queries(collection, encoded, config["folds"], config["limits"]))
 
     def _validation_origin(self, config: dict[str, Any], name: str) -> dict[str, Any]:

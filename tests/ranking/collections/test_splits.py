@@ -58,6 +58,13 @@ def test_the_cut_goes_by_the_id_and_not_by_the_order() -> None:
     assert usable(frame).sort("id").equals(usable(frame.reverse()).sort("id"))
 
 
+def test_too_few_queries_are_told_what_would_help() -> None:
+    with pytest.raises(BadInput, match="5 folds; take fewer folds"):
+        folds(queries(none=4), 5)
+    with pytest.raises(BadInput, match="2 queries cannot be cut into 3 folds; 3 is the fewest folds"):
+        folds(queries(none=2), 3)
+
+
 @given(n=st.integers(3, 60), k=st.integers(3, 10))
 def test_folds_test_every_query_once(n: int, k: int) -> None:
     frame = queries(none=n)

@@ -1,0 +1,88 @@
+"""Every option is explained, wherever it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+from rich.console import Console
+
+from cluster.config.compose import CHOICES, CONF, compose
+from cluster.config.explain import arguments, comments, explanations
+from cluster.config.show import show
+from tests.cluster.config.test_configuration import FILES
+
+WITHOUT = ("experiment", "scale", "recipe", "pool_scale", "cut")
+"""Groups whose files set what others explain."""
+
+
+def paths(node: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of all options that hold a value."""
+    for key, value in node.items():
+        if isinstance(value, dict) and value:
+            yield from paths(value, (*at, str(key)))
+        elif not str(key).startswith("_") and key != "defaults":
+            yield (*at, str(key))
+
+
+def targets(node: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each part's path and class."""
+    if isinstance(node, dict):
+        if "_target_" in node:
+            yield at, node["_target_"]
+        for key, value in node.items():
+            yield from targets(value, (*at, str(key)))
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.parent.name not in WITHOUT],
+                         ids=lambda path: f"{path.parent.name}/{path.stem}")  # fmt: skip
+def test_every_option_of_every_file_says_what_it_means(path: Path) -> None:
+    content = OmegaConf.to_container(OmegaConf.load(path))
+    at = tuple(first.split()[2].split(".")) if (first := path.read_text().splitlines()[0]).startswith("# @pac") else ()
+    at = () if at == ("_global_",) else at
+    said = {key[len(at) :] for key in comments(path, ())}
+    said |= {(*key, name) for key, target in targets(content) for name in arguments(target)}
+    assert not set(paths(content)) - said, f"{path} leaves options unexplained"
+
+
+@pytest.mark.parametrize("primary", ["config", "learn", "pool"])
+def test_every_option_of_a_command_says_what_it_means(primary: str) -> None:
+    config = compose([], primary)
+    assert {key for key in paths(config) if key[0] != CHOICES} <= set(explanations(config, primary))
+
+
+def test_comments_are_found_where_they_stand(tmp_path: Path) -> None:
+    file = tmp_path / "part.yaml"
+    file.write_text(
+        "# The part.\ndefaults:\n  - inner: none   # what is in it\n  - /bandit@arm\n"
+        "top:          # a mapping\n  first: '#1'  # with a # in quotes\n  second: [1, 2]\n"
+        "third: x    # begins here,\n            # and ends here\n"
+    )
+    found = comments(file, ("group",))
+    assert found["group", "inner"] == "what is in it"
+    assert found["group", "top"] == "a mapping"
+    assert found["group", "top", "first"] == "with a # in quotes"
+    assert ("group", "top", "second") not in found
+    assert found["group", "third"] == "begins here, and ends here"
+    assert found["group", "arm", "rate"].startswith("what a run keeps")
+
+
+def test_an_argument_is_explained_by_its_class_or_one_that_it_is_a_kind_of() -> None:
+    assert arguments("sampling.selection.window.Window")["first"].startswith("rank of the first document")
+    assert arguments("torch.optim.Adam") == {}
+
+
+def test_options_are_shown_beside_what_they_mean() -> None:
+    console = Console(width=500, no_color=True)
+    with console.capture() as shown:
+        show(["function=[bm25,dense]", "selector=window"], console)
+    text = shown.get()
+    assert "      every: 200                  # steps between two versions" in text
+    assert "  ceiling: null                   # the highest score" in text
+    assert "* selector=window" in text
+    assert "* function=dense" in text
+    assert "  function=random" in text
+    assert str(CONF) not in text
