@@ -67,6 +67,7 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
         raise TypeError(f"{config} is not a mapping")
     check_classes(resolved)
     _check_levels(resolved, choices)
+    _take_classes(resolved, choices, overrides)
     check_shape({str(key): value for key, value in resolved.items()}, config)
     named = {str(group): option for group, option in choices.items() if not str(group).startswith("hydra")}
     return {str(key): value for key, value in resolved.items()} | {CHOICES: named}
@@ -89,13 +90,31 @@ def _check_levels(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
         file = f"conf/{group}/{chosen}.yaml" if isinstance(chosen, str) else f"conf/{group}"
         if group in NAMED_GROUPS and isinstance(node.get("_target_"), str):
             name = chosen if isinstance(chosen, str) else "NAME"
-            begin = f"with `# @package method.{name}`" if group == "method" else f"with `{name}:`, and `_target_` beneath"
+            begin = f"with `# @package method.{name}`" if group == "method" else f"with `{name}:`, `_target_` beneath"
             what = f"{group} takes parts by their names, and here _target_ has none"
             raise BadInput(what, file, f"begin the file {begin}; on the command line write +{group}.NAME._target_=…")
         inner = [key for key, value in node.items() if isinstance(value, dict) and "_target_" in value]
         if group in SINGLE_GROUPS and "_target_" not in node and len(inner) == len(node) == 1:
             what = f"_target_ stands under {inner[0]!r}, and {group} is one part without a name"
             raise BadInput(what, file, "begin the file with `_target_: package.module.Class`, its options beneath")
+
+
+def _take_classes(config: dict[Any, Any], choices: dict[Any, Any], overrides: Sequence[str]) -> None:
+    """Let a class that is named by `GROUP._target_=` take the place of a chosen part: that one's options go, and its name.
+
+    Options that the class has too, and those that are given, stay.
+    """
+    given = {text.lstrip("+~").partition("=")[0] for text in overrides}
+    for group in SINGLE_GROUPS:
+        node = config.get(group)
+        if f"{group}._target_" not in given or not isinstance(node, dict) or not isinstance(node.get("_target_"), str):
+            continue
+        target = _locate(node["_target_"])
+        taken = inspect.signature(target).parameters
+        for key in [str(key) for key in node]:
+            if not key.startswith("_") and key not in taken and f"{group}.{key}" not in given:
+                del node[key]
+        choices[group] = target.__name__
 
 
 def _siblings(unknown: str, overrides: Sequence[str], config: str) -> str:

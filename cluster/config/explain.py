@@ -1,4 +1,4 @@
-"""Finds what each option of a composed configuration means: comments of the YAML files, and docstrings of the classes."""
+"""Finds what each option of a composed configuration means, in comments of YAML files and docstrings of classes."""
 
 from __future__ import annotations
 

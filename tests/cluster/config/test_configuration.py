@@ -231,7 +231,7 @@ def test_a_method_that_is_not_written_is_one_line() -> None:
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
-        (["+function._target_=mine.F"], "begin the file with `bm25:`, and `_target_` beneath"),
+        (["+function._target_=mine.F"], "begin the file with `bm25:`, `_target_` beneath"),
         (["~selector._target_", "+selector.mine={_target_: mine.S}"], "`_target_: package.module.Class`"),
     ],
 )
@@ -239,3 +239,22 @@ def test_a_file_whose_target_stands_at_the_wrong_level_hears_how_it_begins(overr
     with pytest.raises(BadInput) as refused:
         compose(overrides)
     assert says in str(refused.value)
+
+
+class Own:
+    """Takes one of the options of feed_forward."""
+
+    def __init__(self, categories: bool = False, width: int = 8) -> None:
+        self.categories, self.width = categories, width
+
+
+def test_a_class_in_the_place_of_a_part_has_its_own_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sampling.selection.window as module
+
+    monkeypatch.setattr(module, "Own", Own, raising=False)
+    config = compose([f"ranker._target_={module.__name__}.Own", "+ranker.width=4"])
+    assert config["ranker"] == {
+        "_target_": f"{module.__name__}.Own", "_partial_": True, "categories": False, "width": 4,
+    }  # fmt: skip
+    assert config[CHOICES]["ranker"] == "Own"
+    assert compose([])[CHOICES]["ranker"] == "feed_forward"
