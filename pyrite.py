@@ -18,7 +18,7 @@ from rich.console import Console
 
 from cluster.commands.cli import kind_of
 from cluster.commands.experiment import conduct
-from cluster.commands.extras import missing_extra
+from cluster.config.extras import missing_extra
 from cluster.output.manifest import read_config
 from cluster.output.storage import Storage
 from cluster.plan.sweep import key_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from cluster.commands import submit as jobs
 from cluster.commands.arguments import parser
-from cluster.commands.extras import missing_extra
+from cluster.config.extras import missing_extra
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.config.aliases import named_parts
+from cluster.config.extras import missing_extra
 from cluster.config.renamed import no_option
 from cluster.config.trust import check_classes
 from ranking.errors import BadInput
@@ -100,7 +101,7 @@ def _check_levels(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
 
 
 def _take_classes(config: dict[Any, Any], choices: dict[Any, Any], overrides: Sequence[str]) -> None:
-    """Let a class that is named by `GROUP._target_=` take the place of a chosen part: that one's options go, and its name.
+    """Let a class that `GROUP._target_=` names take the place of a chosen part, whose other options and name go.
 
     Options that the class has too, and those that are given, stay.
     """
@@ -246,6 +247,8 @@ def _locate(path: str) -> type:
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
+        if isinstance(error, ModuleNotFoundError) and (refused := missing_extra(error)):
+            raise refused from None
         raise BadInput(f"there is no such class ({error})", path, "is it importable?") from None
     if not isinstance(found, type):
         raise BadInput("is not a class", path, "name the class by its module, as package.module.Class")

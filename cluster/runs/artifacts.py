@@ -168,6 +168,8 @@ class Artifacts:
         """One part, from the cache or made now."""
         if name == "agent":
             return read_agent(checkpoint_of(config) or "")
+        if name == "base" and (absent := build(config["vectors"], "vectors").stand_in()):
+            self.note(absent[1])
         place = self._place(config, self.keys(config)[name])
         if place.is_file():
             try:
@@ -247,10 +249,7 @@ class Artifacts:
     def _make_base(self, config: dict[str, Any]) -> Base:
         collection = self.collection(config)
         encoded, words = build(config["encoding"], "encoding").encode(collection)
-        source = build(config["vectors"], "vectors")
-        if absent := source.stand_in():
-            self.note(absent[1])
-        vectors = source.read(words)
+        vectors = build(config["vectors"], "vectors").read(words)
         return Base(encoded, vectors, split_queries(collection, encoded, config["folds"], config["limits"]))
 
     def _validation_origin(self, config: dict[str, Any], name: str) -> dict[str, Any]:

@@ -1,0 +1,39 @@
+"""A study of one's own ranker: which negatives train it best, and how much depends on the seed?
+
+Run it as a script or cell by cell. `mine.py` holds the class; a ranker is one class with four methods.
+"""
+
+# %% The class takes the place of a ranker of Pyrite's; +ranker.NAME= sets an option of it.
+import os
+import shlex
+
+import pyrite
+
+DATA = shlex.split(os.environ.get("PYRITE_EXAMPLE", "scale=tiny"))  # PYRITE_EXAMPLE="scale=small" takes longer
+RANKER = ["ranker._target_=mine.MeanOfWords", "+ranker.scale=10.0", "objective=softmax"]
+
+# %% A study: two functions, two selectors, two seeds each.
+study = pyrite.study(
+    [*DATA, *RANKER, "policy=fixed", "function=random,bm25", "selector=uniform,dynamic", "seeds=2", "dashboard=false"]
+)
+print(study.summary.select("ranker", "function", "selector", "runs"))
+print("the page:", study.report)
+
+# %% Frames are polars'. What did each function supply, and how hard was it?
+print(study.samplers.select("run", "function", "negatives"))
+best = study.queries.group_by("run", "origin").mean()
+print(best)
+
+# %% The same parts by hand: a training and its sampler, stepped three times.
+from cluster.config.compose import compose  # noqa: E402
+from cluster.runs.artifacts import Artifacts  # noqa: E402
+from cluster.runs.execute import assemble  # noqa: E402
+
+config = compose([*DATA, *RANKER, "function=bm25", "selector=dynamic"])
+training, sampler = assemble(config, Artifacts().parts(config), fold=0)
+for _ in range(3):
+    batch = training.next_batch()
+    negatives = sampler.negatives(batch, training)  # documents [queries, negatives]
+    result = training.update(batch, negatives, sampler.source_scores)
+    sampler.observe(negatives, result)
+    print(f"step {training.step}: loss {result.loss:.4f}, {(negatives >= 0).sum()} negatives")
