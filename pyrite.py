@@ -24,7 +24,19 @@ from cluster.output.storage import Storage
 from cluster.plan.sweep import key_of
 from ranking.errors import BadInput
 
-__all__ = ["BadInput", "Learning", "PoolStudy", "Results", "Study", "Training", "learn", "pool", "study", "train"]
+__all__ = [
+    "BadInput",
+    "Learning",
+    "PoolStudy",
+    "Reported",
+    "Results",
+    "Study",
+    "Training",
+    "learn",
+    "pool",
+    "study",
+    "train",
+]
 
 
 class Results:
@@ -74,7 +86,7 @@ class Results:
         return self.frame("trials")
 
 
-class _Reported(Results):
+class Reported(Results):
     """Results with a summary and a report."""
 
     @property
@@ -103,7 +115,7 @@ class _Reported(Results):
         return self.summary
 
 
-class Study(_Reported):
+class Study(Reported):
     """Ways of choosing negatives, compared over seeds and hyperparameters."""
 
     @property
@@ -161,7 +173,7 @@ class Learning(Results):
         return self.episodes
 
 
-class PoolStudy(_Reported):
+class PoolStudy(Reported):
     """Orders of judging, compared in simulation."""
 
     @property
