@@ -22,7 +22,8 @@ studies = {
 
 # %% One table of all runs.
 runs = pl.concat(
-    [study.trials.with_columns(pl.lit(name).alias("negatives")) for name, study in studies.items()], how="diagonal_relaxed"
+    [study.trials.with_columns(pl.lit(name).alias("negatives")) for name, study in studies.items()],
+    how="diagonal_relaxed",
 )
 measures = [name for name in runs.columns if name.startswith("bm25:")]
 print(runs.group_by("negatives", maintain_order=True).agg(pl.col(measures).mean()))
