@@ -1,9 +1,9 @@
-"""A policy of one's own: easy negatives first, then hard ones, against a coin and either alone.
+"""A policy of one's own: easy negatives first, then hard ones, against a coin for each batch.
 
 `mine.py` holds the class. It decides for each batch which retrieval function supplies the negatives.
 """
 
-# %% Methods differ in policy and function, so there is a study for each; the folder of each is kept.
+# %% One study: a class of ours and one of Pyrite's in turn, each choosing between the same two functions.
 import os
 import shlex
 
@@ -12,21 +12,13 @@ import polars as pl
 import pyrite
 
 DATA = shlex.split(os.environ.get("PYRITE_EXAMPLE", "scale=tiny"))
-SAME = [*DATA, "ranker=static", "selector=uniform", "seeds=2", "dashboard=false"]
 BOTH = "function=[random,bm25]"
-studies = {
-    "easy first": pyrite.study([*SAME, "policy._target_=mine.EasyFirst", "+policy.updates=4", BOTH]),
-    "coin": pyrite.study([*SAME, "policy=random", BOTH]),
-    "bm25": pyrite.study([*SAME, "policy=fixed", "function=bm25"]),
-}
+POLICIES = "policy._target_=mine.EasyFirst,sampling.policies.random.RandomPolicy"
+study = pyrite.study([*DATA, "ranker=static", POLICIES, BOTH, "selector=uniform", "seeds=2", "dashboard=false"])
 
-# %% One table of all runs.
-runs = pl.concat(
-    [study.trials.with_columns(pl.lit(name).alias("negatives")) for name, study in studies.items()],
-    how="diagonal_relaxed",
-)
-measures = [name for name in runs.columns if name.startswith("bm25:")]
-print(runs.group_by("negatives", maintain_order=True).agg(pl.col(measures).mean()))
+# %% Means of all runs by policy, over BM25's candidates.
+measures = [name for name in study.trials.columns if name.startswith("bm25:")]
+print(study.trials.group_by("policy", maintain_order=True).agg(pl.col(measures).mean()))
 
 # %% Which function did the policy choose, update by update? Build its sampler, and watch.
 from mine import EasyFirst  # noqa: E402
