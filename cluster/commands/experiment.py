@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 from rich.console import Console
 
-from cluster.config.trust import read_from_folder
+from cluster.config.trust import from_folder
 from cluster.output.lock import output_lock
 from cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
 from cluster.output.storage import Storage
@@ -51,6 +51,8 @@ class Experiment(ABC):
     verb: ClassVar[str]
     may_change: ClassVar[tuple[str, ...]]
     """Options that it may be resumed with: no result depends on them."""
+    resumed: bool = False
+    """Whether it goes on with what a folder says, which may come from anywhere."""
 
     def __init__(self, options: Mapping[str, Any], storage: Storage | None) -> None:
         self.options, self.storage = options, storage
@@ -62,7 +64,6 @@ class Experiment(ABC):
         Raises:
             BadInput: where an override is wrong, or the folder holds another experiment, or none to continue.
         """
-        read_from_folder(resume is not None)
         if resume is None:
             experiment = cls.new(list(arguments))
             if experiment.storage is not None:
@@ -72,7 +73,10 @@ class Experiment(ABC):
             if root_of(text) not in cls.may_change:
                 raise BadInput(f"{text} can't change what has begun", resume, "leave it out, or start another")
         storage = Storage(resume)
-        return cls.continued(list(arguments), read_config_of(cls.verb, storage), storage)
+        with from_folder():
+            experiment = cls.continued(list(arguments), read_config_of(cls.verb, storage), storage)
+        experiment.resumed = True
+        return experiment
 
     @classmethod
     @abstractmethod
@@ -128,7 +132,7 @@ def conduct(experiment: Experiment, console: Console) -> int:
     """
     storage = experiment.storage
     built = trackers(experiment.options.get("track", {}))  # track=[] leaves nothing of the group
-    with output_lock(storage) if storage is not None else nullcontext():
+    with output_lock(storage) if storage is not None else nullcontext(), from_folder(experiment.resumed):
         work = experiment.prepare(console)
         with _recorded(experiment, built, work, console) as tracking:
             if work.left:

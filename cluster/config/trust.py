@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from ranking.errors import BadInput
@@ -11,13 +14,17 @@ TRUSTED = ("cluster", "ranking", "sampling", "rl", "pooling", "torch.optim")
 VARIABLE = "PYRITE_TRUST"
 """Environment variable with packages or modules of the user's, by commas, whose classes may be resumed with."""
 
-_from_folder = False
+_from_folder = ContextVar("from_folder", default=False)
 
 
-def read_from_folder(yes: bool) -> None:
-    """Say whether what is composed from now on comes from a folder, and not from the user's command line."""
-    global _from_folder
-    _from_folder = yes
+@contextmanager
+def from_folder(yes: bool = True) -> Iterator[None]:
+    """Compose what comes from a folder, and not from the user's command line."""
+    token = _from_folder.set(yes)
+    try:
+        yield
+    finally:
+        _from_folder.reset(token)
 
 
 def check_classes(node: Any) -> None:
@@ -26,7 +33,7 @@ def check_classes(node: Any) -> None:
     Raises:
         BadInput: where it does, and comes from a folder.
     """
-    if _from_folder:
+    if _from_folder.get():
         _check(node, (*TRUSTED, *filter(None, os.environ.get(VARIABLE, "").split(","))))
 
 

@@ -15,7 +15,7 @@ FILES |= {"summary.csv", "report.html"}
 
 @pytest.fixture(scope="module")
 def study(base: list[str], ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The main job's seven methods over a made-up collection, two seeds each."""
+    """The main job's nine methods over a made-up collection, two seeds each."""
     out = tmp_path_factory.mktemp("studies") / "main"
     assert command("study", *base, "seeds=2", f"out={out}") == 0
     return out
@@ -32,8 +32,8 @@ def test_the_summary_has_its_columns_and_methods(study: Path) -> None:
     summary = pl.read_csv(study / "summary.csv")
     needed = ["ranker", "policy", "function", "selector", "measure", "candidates", "runs", "mean", "std", "min", "max"]
     assert {*needed, "t_p", "ks_p"} <= set(summary.columns)
-    rankers = summary.filter(pl.col("ranker") == "feed_forward")
-    assert rankers.select("policy", "function", "selector").n_unique() == 7
+    rankers = summary.filter(pl.col("ranker") == "static")
+    assert rankers.select("policy", "function", "selector").n_unique() == 9
     assert rankers["runs"].unique().to_list() == [2]
     assert set(summary["candidates"]) == {"bm25", "random"}
 
@@ -70,7 +70,7 @@ def test_report_makes_the_same_again(study: Path) -> None:
 def test_resuming_what_is_finished_runs_nothing(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = (study / "summary.csv").read_bytes()
     assert command("study", "--resume", str(study)) == 0
-    assert "14 done" in capsys.readouterr().out
+    assert "18 done" in capsys.readouterr().out
     assert (study / "summary.csv").read_bytes() == before
 
 

@@ -1,23 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cluster.config.compose import compose
-from cluster.config.trust import VARIABLE, read_from_folder
+from cluster.config.trust import VARIABLE, from_folder
 from cluster.output.manifest import write_config
 from cluster.output.storage import Storage
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
-
-
-@pytest.fixture(autouse=True)
-def afterwards() -> Iterator[None]:
-    yield
-    read_from_folder(False)
-
 
 FOREIGN = ["selector._target_=subprocess.Popen", "+selector.args=[touch,here]"]
 
@@ -31,16 +23,18 @@ def test_the_user_may_name_any_class() -> None:
                   ["policy._target_=${selector.name}", "+selector.name=os.system"]]
 )  # fmt: skip
 def test_a_folder_may_name_our_classes_alone(overrides: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    read_from_folder(True)
-    compose(["selector=top", "optimizer=adamw"])
-    with pytest.raises(BadInput, match=r"the folder names a class that is not Pyrite's; if you know and trust it"):
-        compose(overrides)
+    with from_folder():
+        compose(["selector=top", "optimizer=adamw"])
+        with pytest.raises(BadInput, match=r"the folder names a class that is not Pyrite's; if you know and trust it"):
+            compose(overrides)
+    with from_folder(False):
+        compose(FOREIGN)
 
 
 def test_the_user_may_trust_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    read_from_folder(True)
     monkeypatch.setenv(VARIABLE, "mine,subprocess")
-    assert compose(FOREIGN)["selector"]["_target_"] == "subprocess.Popen"
+    with from_folder():
+        assert compose(FOREIGN)["selector"]["_target_"] == "subprocess.Popen"
 
 
 def test_a_study_from_elsewhere_runs_nothing_of_its_own(

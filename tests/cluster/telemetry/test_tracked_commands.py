@@ -21,7 +21,7 @@ from cluster.tune.runner import run_trials
 from tests.cluster.command_line import command
 from tests.cluster.telemetry.read_back import of_mlflow, of_tensorboard, of_wandb
 
-METHOD = ["policy=fixed", "function=bm25", "selector=uniform"]
+METHOD = ["ranker=feed_forward", "policy=fixed", "function=bm25", "selector=uniform"]
 
 
 @pytest.fixture(scope="module")
