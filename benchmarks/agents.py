@@ -1,6 +1,6 @@
 """What agents learn where the best policy is known, and how many updates a second they make.
 
-    python -m benchmarks.agents [--seeds N] [--agent NAME] [--speed]
+    python -m benchmarks.agents [--seeds N] [--agent NAME] [--decisions N] [--speed]
 
 One toy has a function that is better early and another that is better late; in the other nothing matters. Prints, for
 each agent and seed, after how many decisions the policy first had 95% of the best return, what it had in the end, and
@@ -13,7 +13,8 @@ import cluster  # noqa: F401  # isort: skip  # says how to authenticate, which R
 
 import argparse
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from benchmarks.toys import EarlyLate, maker, policy_value, shares_of_first
 from cluster.session import session
@@ -24,6 +25,7 @@ from rl.agents.reinforce import Reinforce
 from rl.agents.trainer import AgentTrainer
 from rl.networks import PolicyNetwork, described
 
+SMALLEST = ["--agent actor_critic --seeds 1 --decisions 160"]
 COPIES = 8
 LOOKS = 20
 """How often a policy is looked at."""
@@ -77,9 +79,10 @@ def claimed(budget: Budget, seed: int) -> float:
     return share
 
 
-def study(name: str, seeds: int) -> None:
+def study(name: str, seeds: int, decisions: int | None) -> None:
     """Print an agent's table."""
     budget, reached, shares = BUDGETS[name], 0, []
+    budget = replace(budget, decisions=decisions or budget.decisions)
     print(f"{name}: {budget.decisions:,} decisions of {COPIES} copies", flush=True)
     print("seed   95% after   best   in the end   share of function 0 where nothing matters", flush=True)
     for seed in range(seeds):
@@ -105,18 +108,19 @@ def speed() -> None:
         trainer.close()
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--agent", choices=BUDGETS, action="append")
+    parser.add_argument("--decisions", type=int, help="of each agent, instead of what it is given by default")
     parser.add_argument("--speed", action="store_true", help="measure updates a second instead")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     with session(dashboard=False):
         if chosen.speed:
             speed()
         else:
             for name in chosen.agent or BUDGETS:
-                study(name, chosen.seeds)
+                study(name, chosen.seeds, chosen.decisions)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What DSSM's steps and searches cost, beside the same from dense bags of trigrams.
 
-    python -m benchmarks.dssm FOLDER [--only steps|shared|search|memory]
+    python -m benchmarks.dssm FOLDER [--only steps shared search memory]
 
 - steps: training pairs a second against a plain torch version whose input is a dense vector as wide as the trigrams, on
   the same batches and negatives, step by step; and the share of the matrix-multiply rate that the step's own
@@ -19,6 +19,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,11 @@ from ranking.evaluation.evaluation import Evaluation
 from ranking.rankers.dssm import Dssm
 from ranking.ranks import ranks_in
 from ranking.texts import Texts
-from ranking.training import RankerTraining
+from ranking.training import Batch, RankerTraining
 from sampling.sampler import Sampler
 
+SMALLEST = ["{collection} --steps 1 --negatives 4 --answers 300 --questions 20 --here"]
+PARTS = ("steps", "shared", "search", "memory")
 WARM = 3
 """First steps, which are not counted."""
 
@@ -87,6 +90,13 @@ def bags(texts: Texts, width: int) -> Tensor:
     return counts.index_put_((rows, torch.from_numpy(texts.tokens.astype(np.int64))), torch.ones(()), accumulate=True)
 
 
+def endless_batch(training: RankerTraining) -> Batch:
+    """The next batch of an epoch that begins again without a validation."""
+    if training.epoch_over:
+        training.position = 0
+    return training.next_batch()
+
+
 def steps(folder: str, negatives: int, count: int) -> None:
     """Print pairs a second of both sides, and what share of the machine's rate the sparse one reaches."""
     training, sampler, _, _ = made(folder, f"sampling.negatives={negatives}")
@@ -97,7 +107,7 @@ def steps(folder: str, negatives: int, count: int) -> None:
     seconds: dict[str, list[float]] = {"sparse": [], "dense": []}
     work, furthest = [], 0.0
     for _ in range(count + WARM):
-        batch = training.next_batch()
+        batch = endless_batch(training)
         shown = sampler.negatives(batch, training)
         started = time.perf_counter()
         step = training.update(batch, shown)
@@ -137,7 +147,7 @@ def shared(folder: str, count: int) -> None:
     seconds: dict[int, list[float]] = {n: [] for n in sides}
     for _ in range(count + WARM):
         for n, (training, sampler) in sides.items():
-            batch = training.next_batch()
+            batch = endless_batch(training)
             started = time.perf_counter()
             training.update(batch, sampler.negatives(batch, training))
             seconds[n].append(time.perf_counter() - started)
@@ -196,29 +206,29 @@ def memory(answers: int, questions: int, words: int = 40, categories: int = 26) 
     )
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", help="a BEIR folder with categories")
-    parser.add_argument("--only", choices=("steps", "shared", "search", "memory"))
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--answers", type=int, default=1_000_000)
     parser.add_argument("--questions", type=int, default=2_000)
-    parser.add_argument("--made-up", action="store_true", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
+    parser.add_argument("--negatives", type=int, nargs="+", default=[4, 10, 50], help="of steps")
+    parser.add_argument("--here", action="store_true", help="measure memory in this process, not in one of its own")
+    chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    if chosen.made_up:
-        memory(chosen.answers, chosen.questions)
-        return
-    if chosen.only in (None, "steps"):
-        for negatives in (4, 10, 50):
+    if "steps" in chosen.only:
+        for negatives in chosen.negatives:
             steps(chosen.folder, negatives, chosen.steps)
-    if chosen.only in (None, "shared"):
+    if "shared" in chosen.only:
         shared(chosen.folder, chosen.steps)
-    if chosen.only in (None, "search"):
+    if "search" in chosen.only:
         search(chosen.folder)
-    if chosen.only in (None, "memory"):
-        numbers = [f"--answers={chosen.answers}", f"--questions={chosen.questions}"]
-        subprocess.run([sys.executable, "-m", "benchmarks.dssm", chosen.folder, "--made-up", *numbers], check=True)
+    if "memory" in chosen.only and chosen.here:
+        memory(chosen.answers, chosen.questions)
+    elif "memory" in chosen.only:
+        rest = ["--only", "memory", "--here", f"--answers={chosen.answers}", f"--questions={chosen.questions}"]
+        subprocess.run([sys.executable, "-m", "benchmarks.dssm", chosen.folder, *rest], check=True)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
 """What the environment costs: state and reward beside the bare training step, workers, hosts, copies.
 
-Run as `python -m benchmarks.environment FOLDER` with a BEIR folder (MedQuAD here), on a quiet machine.
+    python -m benchmarks.environment FOLDER [--copies N …] [--workers N …]
+
+FOLDER is a BEIR folder, MedQuAD's here. The machine should be quiet.
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
 import resource
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +28,16 @@ from cluster.session import session
 from rl.agents.random import RandomAgent
 from rl.environment import SamplingEnvironment
 
-BATCHES = 120
+SMALLEST = [
+    "{collection} vectors=random encoding.min_count=1 ranker.preset=tiny training.batch_size=8 scale=full "
+    "measures=[AP@10] validation.measure=AP@10 --batches 2 --copies 1 2 --workers 1 --updates 1 --turns 1"
+]
 
 
-def configuration(folder: str, *overrides: str) -> dict[str, Any]:
+def configuration(chosen: argparse.Namespace, *overrides: str) -> dict[str, Any]:
     """A learning of f_FF small over a BEIR folder."""
-    given = ["collection=beir", f"collection.path={folder}", "ranker=feed_forward", "scale=small", *overrides]
-    return compose(given, "learn")
+    collection = ["collection=beir", f"collection.path={chosen.folder}"]
+    return compose([*collection, "ranker=feed_forward", "scale=small", *chosen.overrides, *overrides], "learn")
 
 
 def seconds(body: Callable[[], object], times: int) -> float:
@@ -46,9 +51,9 @@ def seconds(body: Callable[[], object], times: int) -> float:
     return min(rounds)
 
 
-def one_copy(folder: str, parts: dict[str, Any]) -> None:
+def one_copy(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
     """A step of the environment against a bare training step, and rewards scored a pair at a time."""
-    config = configuration(folder)
+    config = configuration(chosen)
     environment: Any = Environments(config).copies(parts, 0, 1).environments[0]
     assert isinstance(environment, SamplingEnvironment)
     environment.reset()
@@ -64,8 +69,8 @@ def one_copy(folder: str, parts: dict[str, Any]) -> None:
     every = config["validation_sample"]["every"]
     for _ in range(20):
         bare()
-    step = seconds(bare, BATCHES)
-    state = seconds(environment._observe, BATCHES)
+    step = seconds(bare, chosen.batches)
+    state = seconds(environment._observe, chosen.batches)
     sample = seconds(lambda: environment.sample(environment.training.ranker), 20)
     evaluation = environment.sample.evaluation
     queries, documents = evaluation.candidates.queries, evaluation.candidates.documents
@@ -105,24 +110,26 @@ def steps_a_second(backend: RolloutBackend, config: dict[str, Any], parts: dict[
     return speed
 
 
-def workers(folder: str, parts: dict[str, Any]) -> None:
-    """One and two workers, and a host, at eight copies, taken in turn."""
+def workers(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
+    """One and more workers, and a host, at eight copies, taken in turn."""
     import ray
 
     shared = {name: ray.put(part) for name, part in parts.items()}
-    one, two, hosted = [], [], []
-    for _ in range(2):
-        for found, count in ((one, 1), (two, 2)):
-            config = configuration(folder, f"workers={count}", "copies=8")
-            found.append(steps_a_second(in_workers(config, shared), config, parts, 40))
-        config = configuration(folder, "workers=1", "copies=8", "hosts=1")
+    speeds: dict[int, list[float]] = {count: [] for count in sorted({1, *chosen.workers})}
+    hosted: list[float] = []
+    for _ in range(chosen.turns):
+        for count, found in speeds.items():
+            config = configuration(chosen, f"workers={count}", "copies=8")
+            found.append(steps_a_second(in_workers(config, shared), config, parts, chosen.updates))
+        config = configuration(chosen, "workers=1", "copies=8", "hosts=1")
         with ranker_hosts(config, 1, f"benchmark-{len(hosted)}", FEASIBLE) as (_, names):
-            hosted.append(
-                steps_a_second(RolloutBackend(functools.partial(Hosted, names, 8), 1, LIGHT), config, parts, 40)
-            )
-    ratio = max(two) / max(one)
-    print(f"8 copies, steps a second: 1 worker {max(one):.0f}, 2 workers {max(two):.0f}: {ratio:.2f}x (goal 1.7x)")
-    print(f"a ranker host and one worker {max(hosted):.0f}: costs {max(one) / max(hosted) - 1:.0%} (goal: 10% at most)")
+            backend = RolloutBackend(functools.partial(Hosted, names, 8), 1, LIGHT)
+            hosted.append(steps_a_second(backend, config, parts, chosen.updates))
+    best = {count: max(found) for count, found in speeds.items()}
+    for count, speed in best.items():
+        ratio = f": {speed / best[1]:.2f}x (goal for 2: 1.7x)" if count > 1 else ""
+        print(f"8 copies, {count} workers: {speed:.0f} steps a second{ratio}")
+    print(f"a ranker host and one worker {max(hosted):.0f}: costs {best[1] / max(hosted) - 1:.0%} (goal: 10% at most)")
 
 
 def resident() -> int:
@@ -130,11 +137,11 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-def copies(folder: str, parts: dict[str, Any]) -> None:
+def copies(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
     """Steps a second and memory by the number of copies, in one process."""
-    config = configuration(folder)
+    config = configuration(chosen)
     print("copies   steps a second   MB a copy   of them weights, best weights and optimizer")
-    for count in (1, 2, 4, 8, 16, 32, 64):
+    for count in chosen.copies:
         before = resident()
         made = Environments(config).copies(parts, 0, count)
         made.reset()
@@ -153,16 +160,23 @@ def copies(folder: str, parts: dict[str, Any]) -> None:
         del made, training
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print all figures."""
-    folder = sys.argv[1]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
+    parser.add_argument("overrides", nargs="*", help="of the configuration, e.g. vectors=random")
+    parser.add_argument("--batches", type=int, default=120, help="steps that are timed")
+    parser.add_argument("--copies", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64], help="in one process")
+    parser.add_argument("--workers", type=int, nargs="+", default=[2], help="beside one")
+    parser.add_argument("--updates", type=int, default=40, help="that workers and host are timed for")
+    parser.add_argument("--turns", type=int, default=2, help="of workers and host")
+    chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    config = configuration(folder)
-    parts = Artifacts(lambda line: None).parts(config)
-    one_copy(folder, parts)
-    copies(folder, parts)
+    parts = Artifacts(lambda line: None).parts(configuration(chosen))
+    one_copy(chosen, parts)
+    copies(chosen, parts)
     with session(dashboard=False):
-        workers(folder, parts)
+        workers(chosen, parts)
 
 
 if __name__ == "__main__":

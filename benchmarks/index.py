@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,10 @@ from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import assemble
 from cluster.session import session
 
+SMALLEST = [
+    "{collection} vectors=random encoding.min_count=1 --checkpoint {small_bert} --layers 1 --length 16 --turns 1 "
+    "--depth 10 --reads 5"
+]
 READERS = 32
 """Queries that a reader asks at once."""
 
@@ -87,7 +91,7 @@ def training_cost(training: Any, sampler: Any, beside: Beside, turns: int) -> No
     print(f"{np.median(shares):.2f} (goal: .85); turns {', '.join(f'{each:.2f}' for each in shares)}")
 
 
-def reader_delay(training: Any, beside: Beside, depth: int) -> None:
+def reader_delay(training: Any, beside: Beside, depth: int, reads: int) -> None:
     """What a reader waits for an answer, with a build and without."""
     rng = np.random.default_rng(0)
     queries = training.encoded.queries
@@ -100,7 +104,7 @@ def reader_delay(training: Any, beside: Beside, depth: int) -> None:
 
     for _ in range(20):
         read()
-    quiet = np.array([read() for _ in range(300)])
+    quiet = np.array([read() for _ in range(reads)])
     built = beside.with_build(read)
     beside.settle()
     quiet = np.concatenate([quiet, [read() for _ in range(max(0, len(built) - len(quiet)))]])
@@ -112,21 +116,24 @@ def reader_delay(training: Any, beside: Beside, depth: int) -> None:
     print(f"  a build delays a reader by {added:.1f} ms at most (goal: 50)")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
+    parser.add_argument("overrides", nargs="*", help="of the configuration, e.g. vectors=random")
     parser.add_argument("--checkpoint", default=default_checkpoint(), help="of a BERT; MiniLM by default")
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--length", type=int, default=48, help="subwords of a document")
     parser.add_argument("--turns", type=int, default=2, help="builds beside the training")
     parser.add_argument("--depth", type=int, default=100, help="documents that a query is given")
-    chosen = parser.parse_args()
+    parser.add_argument("--reads", type=int, default=300, help="without a build, at least")
+    chosen = parser.parse_args(arguments)
     config = compose([
         "collection=beir", f"collection.path={chosen.folder}", "ranker=bi_encoder",
         f"ranker.checkpoint={chosen.checkpoint}", f"ranker.layers={chosen.layers}",
         f"ranker.max_document={chosen.length}", "function=dense", "function.dense.refresh.mode=async",
         "function.dense.refresh.every=1000000000", f"function.dense.depth={chosen.depth}", "origin=[bm25]",
         "training.batch_size=8", "sampling.negatives=7", "optimizer.lr=2e-5",
+        *chosen.overrides,
     ])  # fmt: skip
     torch.set_num_threads(1)
     parts = Artifacts().parts(config)
@@ -136,7 +143,7 @@ def main() -> None:
             (index,) = attached.indexes.values()
             beside = Beside(index, training)
             training_cost(training, sampler, beside, chosen.turns)
-            reader_delay(training, beside, chosen.depth)
+            reader_delay(training, beside, chosen.depth, chosen.reads)
 
 
 if __name__ == "__main__":

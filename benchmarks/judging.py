@@ -31,6 +31,7 @@ from pooling.judging.topics import TopicText
 from pooling.judging.view import View
 from pooling.pool import Pool, Topic
 
+SMALLEST = ["--judgements 90 --topics 3 --answers 2"]
 SETTINGS = {"pool": "made up"}
 TEXT = "moles dig tunnels under the lawn and robins sing about them every morning " * 20
 

@@ -13,6 +13,7 @@ import cluster  # noqa: F401  # isort: skip  # says how to authenticate, which R
 
 import argparse
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from statistics import median
@@ -27,7 +28,10 @@ from cluster.session import session
 from cluster.telemetry.metrics import EVERY
 from cluster.telemetry.training_metrics import TrainingMetrics, run_tags
 
-LOOKS = 2000
+SMALLEST = [
+    "{collection} vectors=random encoding.min_count=1 ranker.preset=tiny training.batch_size=8 scale=full "
+    "--turns 2 --seconds 0.05 --looks 3"
+]
 
 
 def steps(training: Any, sampler: Any, seconds: float) -> float:
@@ -43,17 +47,21 @@ def steps(training: Any, sampler: Any, seconds: float) -> float:
     return (time.process_time() - used) / made
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
+    parser.add_argument("overrides", nargs="*", help="of the configuration, e.g. vectors=random")
     parser.add_argument("--turns", type=int, default=6)
-    chosen = parser.parse_args()
-    overrides = ["collection=beir", f"collection.path={chosen.folder}", "policy=fixed", "function=bm25", "scale=small"]
-    config = compose([*overrides, "selector=uniform"])
+    parser.add_argument("--seconds", type=float, default=2 * EVERY, help="of a turn")
+    parser.add_argument("--looks", type=int, default=2000, help="that are timed by themselves")
+    chosen = parser.parse_args(arguments)
+    collection = ["collection=beir", f"collection.path={chosen.folder}", "ranker=feed_forward"]
+    method = ["policy=fixed", "function=bm25", "selector=uniform"]
+    config = compose([*collection, *method, "scale=small", *chosen.overrides])
     training, sampler = assemble(config, Artifacts().parts(config), 0)
     training.validations.append(0.5)  # something to tell of
     staged: Any = SimpleNamespace(training=training)
-    steps(training, sampler, 5)
+    steps(training, sampler, min(5, chosen.seconds))
     with session(dashboard=False):
         look = TrainingMetrics(staged, run_tags("benchmark", config), config["validation"]["measure"])
         ratios, bare = [], []
@@ -61,14 +69,14 @@ def main() -> None:
             sides = {}
             for watched in (True, False) if turn % 2 else (False, True):
                 with poll(look, EVERY) if watched else nullcontext():
-                    sides[watched] = steps(training, sampler, 2 * EVERY)
+                    sides[watched] = steps(training, sampler, chosen.seconds)
             ratios.append(sides[True] / sides[False])
             bare.append(sides[False])
         started = time.thread_time()
-        for _ in range(LOOKS):
+        for _ in range(chosen.looks):
             training.step += 1  # something to tell each time
             look()
-        each = (time.thread_time() - started) / LOOKS
+        each = (time.thread_time() - started) / chosen.looks
     step = median(bare)
     turns = ", ".join(f"{ratio:.3f}" for ratio in sorted(ratios))
     print(f"a step takes {step * 1e3:.2f} ms; with a look every {EVERY:g} s {median(ratios):.4f} of that ({turns})")

@@ -16,12 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+SMALLEST = ["{collection} --checkpoint {minilm} --documents 0 --here"]
 DEPTH = 100
 SUBWORDS = 254
 """Of a text, without the two special tokens: this model's length in sentence-transformers is 256."""
@@ -156,22 +158,33 @@ def medians(results: list[dict[str, Any]]) -> dict[str, float]:
     return {name: float(np.median([each[name] for each in results])) for name in figures}
 
 
+def result_of(chosen: argparse.Namespace, side: str) -> dict[str, Any]:
+    """What a side finds and spends, in this process."""
+    result = SIDES[side](chosen.checkpoint, *read(chosen.folder, chosen.documents))
+    return {name: np.asarray(value) for name, value in result.items()}
+
+
+def elsewhere(chosen: argparse.Namespace, side: str) -> dict[str, Any]:
+    """The same in a process of its own, on one core."""
+    alone = os.environ | {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{side}.npz"
+        options = ["--documents", str(chosen.documents), "--side", side, "--result", str(path)]
+        command = [sys.executable, "-m", "benchmarks.mining", str(chosen.folder), *options]
+        command += ["--checkpoint", chosen.checkpoint]
+        done = subprocess.run(command, env=alone, stderr=subprocess.PIPE, text=True)  # progress bars
+        if done.returncode:
+            sys.exit(done.stderr)
+        with np.load(path) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+
+
 def conduct(chosen: argparse.Namespace) -> None:
     """Both sides in turn, and what comes of it."""
     found: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
-    alone = os.environ | {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1"}
-    with tempfile.TemporaryDirectory() as folder:
-        for _ in range(chosen.turns):
-            for side, results in found.items():
-                path = Path(folder) / f"{side}.npz"
-                options = ["--documents", str(chosen.documents), "--side", side, "--result", str(path)]
-                command = [sys.executable, "-m", "benchmarks.mining", str(chosen.folder), *options]
-                command += ["--checkpoint", chosen.checkpoint]
-                done = subprocess.run(command, env=alone, stderr=subprocess.PIPE, text=True)  # progress bars
-                if done.returncode:
-                    sys.exit(done.stderr)
-                with np.load(path) as arrays:
-                    results.append({name: arrays[name] for name in arrays.files})
+    for _ in range(chosen.turns):
+        for side, results in found.items():
+            results.append(result_of(chosen, side) if chosen.here else elsewhere(chosen, side))
     mid = {side: medians(results) for side, results in found.items()}
     mine, other = mid["ours"], mid["theirs"]
     queries = len(found["ours"][0]["documents"])
@@ -193,20 +206,20 @@ def conduct(chosen: argparse.Namespace) -> None:
     print(f"side's list alone, {broken} of them no tie with its last (goal: 0)")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
     parser.add_argument("--checkpoint", required=True, help="a folder of sentence-transformers")
     parser.add_argument("--documents", type=int, default=2000, help="the first so many; 0 takes all")
     parser.add_argument("--turns", type=int, default=1, help="of each side")
+    parser.add_argument("--here", action="store_true", help="both sides in this process, whose memory they share")
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     if chosen.side is None:
         conduct(chosen)
         return
-    result = SIDES[chosen.side](chosen.checkpoint, *read(chosen.folder, chosen.documents))
-    np.savez(chosen.result, **result)
+    np.savez(chosen.result, **result_of(chosen, chosen.side))
 
 
 if __name__ == "__main__":

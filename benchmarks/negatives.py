@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import bm25s
@@ -21,12 +22,17 @@ from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import assemble
 from ranking.bm25 import Bm25, Bm25Options
 
+SMALLEST = ["{collection} vectors=random encoding.min_count=1 ranker.preset=tiny training.batch_size=8 --batches 3"]
 
-def main() -> None:
+
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
-    chosen = parser.parse_args()
-    config = compose(["collection=beir", f"collection.path={chosen.folder}"])
+    parser.add_argument("overrides", nargs="*", help="of the configuration, e.g. vectors=random")
+    parser.add_argument("--batches", type=int, default=2000, help="that negatives are drawn for")
+    chosen = parser.parse_args(arguments)
+    overrides = ["collection=beir", f"collection.path={chosen.folder}", *chosen.overrides]
+    config = compose(overrides)
     artifacts = Artifacts()
     parts = artifacts.parts(config)
     collection, encoded = artifacts.collection(config), parts["base"].encoded
@@ -53,11 +59,11 @@ def main() -> None:
     print(f"Bm25       {own:6.2f} s   {direct / own:.1f}x, scores differ by {np.abs(top - scores).max():.1e} at most")
 
     for function in ("bm25", "random"):
-        config = compose(["collection=beir", f"collection.path={chosen.folder}", f"function={function}"])
+        config = compose([*overrides, f"function={function}"])
         training, sampler = assemble(config, artifacts.parts(config), 0)
-        batches, drawn = 2000, 0
+        drawn = 0
         started = time.perf_counter()
-        for _ in range(batches):
+        for _ in range(chosen.batches):
             batch = training.next_batch()
             drawn += sampler.negatives(batch, training).size
             training.position = (training.position + len(batch)) % (len(training.examples) - len(batch))

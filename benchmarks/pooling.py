@@ -1,6 +1,6 @@
 """How fast pools are judged: all methods over TREC-8, against plain Python, and over ever larger pools.
 
-    python -m benchmarks.pooling FOLDER [--only reading command measuring study plain growth full] [--seeds N]
+    python -m benchmarks.pooling FOLDER [--only reading command measuring study plain growth full] [--seeds N] …
 
 FOLDER holds `trec8/runs` and `trec8/qrels.txt.gz`. Prints the time of reading the runs; of `pyrite pool` from
 start to report; of what its trials measure; of judging all topics by
@@ -38,41 +38,46 @@ from pooling.sentinels import NO_DOCUMENT
 from pooling.simulation import Method, simulate
 from ranking.trec_files import read_qrels
 
+SMALLEST = ["{trec8} --seeds 1 --methods mtf bla --divide 25 --ray {ray} --here"]
 THREADS = 2
 SEEDS = 10
 GROWING = ("mtf", "mm", "ucb1_tuned", "bla", "moffat_c", "hedge", "posterior_fusion")
 PARTS = ("reading", "command", "measuring", "study", "plain", "growth", "full")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="holds trec8")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--methods", nargs="+", default=GROWING, help="judged in growth and full")
+    parser.add_argument("--methods", nargs="+", help="all by default, a few in growth and full")
+    parser.add_argument("--divide", type=int, default=1, help="make the made-up pools smaller: runs, depth and topics")
+    parser.add_argument("--ray", help="address of the Ray that `command` uses, instead of starting one")
     parser.add_argument("--here", action="store_true", help="measure in this process, not in one for each part")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     if not chosen.here:
         for part in chosen.only:  # a process each: the memory of one is not that of another
-            rest = ["--seeds", str(chosen.seeds), "--methods", *chosen.methods]
-            arguments = [str(chosen.folder), "--only", part, "--here", *rest]
-            subprocess.run([sys.executable, "-m", "benchmarks.pooling", *arguments], check=True)
+            rest = ["--seeds", str(chosen.seeds), "--divide", str(chosen.divide)]
+            rest += ["--methods", *chosen.methods] if chosen.methods else []
+            rest += ["--ray", chosen.ray] if chosen.ray else []
+            command = [sys.executable, "-m", "benchmarks.pooling", str(chosen.folder), "--only", part, "--here"]
+            subprocess.run([*command, *rest], check=True)
         return
     for part in chosen.only:
         if part == "growth":
-            growth(chosen.methods)
+            growth(chosen.methods or GROWING, chosen.divide)
         elif part == "full":
-            full(chosen.methods)
+            full(chosen.methods or GROWING, chosen.divide)
         elif part == "reading":
             reading(chosen.folder)
         elif part == "command":
-            command(chosen.folder, chosen.seeds)
+            command(chosen.folder, chosen.seeds, chosen.methods, chosen.ray)
         elif part == "measuring":
-            measuring(chosen.seeds)
+            measuring(chosen.seeds, chosen.methods or GROWING, chosen.divide)
         elif part == "study":
-            study(trec8(chosen.folder), chosen.seeds)
+            study(trec8(chosen.folder), chosen.seeds, chosen.methods)
         else:
-            plain(trec8(chosen.folder))
+            plain(trec8(chosen.folder), chosen.methods)
         print(f"peak memory of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB\n")
 
 
@@ -110,11 +115,16 @@ def reading(folder: Path) -> None:
     )
 
 
-def command(folder: Path, seeds: int) -> None:
+def command(folder: Path, seeds: int, names: Sequence[str] | None, address: str | None) -> None:
     """`pyrite pool` with all methods, from start to report: what a user waits for."""
     with TemporaryDirectory() as out:
-        given = [f"runs={folder / 'trec8' / 'runs'}", f"qrels={folder / 'trec8' / 'qrels.txt.gz'}", "method=all"]
+        given = [
+            f"runs={folder / 'trec8' / 'runs'}",
+            f"qrels={folder / 'trec8' / 'qrels.txt.gz'}",
+            f"method={','.join(names or ['all'])}",
+        ]
         given += [f"seeds={seeds}", "dashboard=false", f"out={out}/pool"]
+        given += [f"address={address}"] if address else []
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         asked = [sys.executable, "-m", "cluster", "pool", *given]
         seconds = timed(lambda: subprocess.run(asked, check=True, stdout=subprocess.DEVNULL))
@@ -129,12 +139,13 @@ def command(folder: Path, seeds: int) -> None:
     )
 
 
-def measuring(seeds: int) -> None:
+def measuring(seeds: int, names: Sequence[str], divide: int) -> None:
     """What a trial does beside simulating, at the depth of 50: tables, quality of the ranking, stopping rules."""
     config = compose([f"seeds={seeds}"], "pool")
-    shallow = made_up(59, 50, 54)
+    runs, depth, topics = smaller((59, 50, 54), divide)
+    shallow = made_up(runs, depth, topics)
     spent: dict[str, list[float]] = {"simulated": [], "measured": []}
-    for variant in variants(GROWING, [], []):
+    for variant in variants(names, [], []):
         method, options = variant.build(), plan_trial(NamedPool("made up", shallow, ""), variant, config).options
         simulate(method, shallow.only([shallow.topics[0].name]), [0])
         started = time.process_time()
@@ -145,13 +156,14 @@ def measuring(seeds: int) -> None:
         spent["measured"].append(time.process_time() - between)
     for what, seconds in spent.items():
         print(
-            f"{what:10s} {sum(seconds):6.2f} s of CPU, {len(GROWING)} methods × {seeds} seeds, 59 runs × 50 × 54 topics"
+            f"{what:10s} {sum(seconds):6.2f} s of CPU, {len(names)} methods × {seeds} seeds, "
+            f"{runs} runs × {depth} × {topics} topics"
         )
 
 
-def study(pool: Pool, seeds: int) -> None:
+def study(pool: Pool, seeds: int, names: Sequence[str] | None) -> None:
     """All methods, topics and seeds."""
-    judged = methods()
+    judged = methods(names)
     compile_all(judged, pool)
     took = {name: timed(lambda m=method: simulate(m, pool, range(seeds), THREADS)) for name, method in judged.items()}
     for name, seconds in took.items():
@@ -163,10 +175,10 @@ def study(pool: Pool, seeds: int) -> None:
     )
 
 
-def plain(pool: Pool) -> None:
+def plain(pool: Pool, names: Sequence[str] | None) -> None:
     """Each method's plain loop and compiled loop, side by side, with equal orders."""
     sample = pool.only([topic.name for topic in pool.topics[::10]])
-    judged = methods()
+    judged = methods(names)
     compile_all(judged, pool)
     print(f"{len(sample.topics)} topics, {sample.size:,} documents, a seed (of {SEEDS} that the compiled loops judge)")
     kinds: dict[str, list[tuple[float, float, float]]] = {}
@@ -236,11 +248,12 @@ SERIES: dict[str, list[tuple[int, int, int]]] = {
 }
 
 
-def growth(names: Sequence[str]) -> None:
+def growth(names: Sequence[str], divide: int) -> None:
     """Seconds while one size grows, and the power of it with which they do, from a line through their logarithms."""
     judged = methods(names)
     compile_all(judged, made_up(5, 5, 1))
-    for what, sizes in SERIES.items():
+    for what, large in SERIES.items():
+        sizes = [smaller(size, divide) for size in large]
         pools = [made_up(*size) for size in sizes]
         ranges = [f"{min(s[axis] for s in sizes):,}–{max(s[axis] for s in sizes):,}" for axis in range(3)]
         ranges = [r if len(set(r.split("–"))) > 1 else r.split("–")[0] for r in ranges]
@@ -257,18 +270,24 @@ def growth(names: Sequence[str]) -> None:
             print(f"  {name:18s} {times} s   {what}^{slope(counts, seconds):.2f}   {each:6.1f} µs a judgement at last")
 
 
+def smaller(size: tuple[int, int, int], divide: int) -> tuple[int, int, int]:
+    runs, depth, topics = (max(1, number // divide) for number in size)
+    return runs, depth, topics
+
+
 def slope(sizes: np.ndarray, values: np.ndarray) -> float:
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
-def full(names: Sequence[str]) -> None:
+def full(names: Sequence[str], divide: int) -> None:
     """The largest: 1,000 runs, 1,000 deep, 50 topics."""
     judged = methods(names)
     compile_all(judged, made_up(5, 5, 1))
     started = time.perf_counter()
-    pool = made_up(1000, 1000, 50)
+    runs, depth, topics = smaller((1000, 1000, 50), divide)
+    pool = made_up(runs, depth, topics)
     size = f"{pool.size:,} documents of {sum(len(topic.pool.holders) for topic in pool.topics):,} ranked"
-    print(f"1,000 runs × 1,000 × 50 topics, {size}, made up in {time.perf_counter() - started:.0f} s")
+    print(f"{runs:,} runs × {depth:,} × {topics} topics, {size}, made up in {time.perf_counter() - started:.0f} s")
     for name, method in judged.items():
         seconds = timed(lambda m=method: simulate(m, pool, [0], THREADS))
         print(f"{name:18s} {seconds:7.1f} s   {seconds / pool.size * 1e6:6.1f} µs a judgement", flush=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,8 @@ from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Candidates
 from ranking.rankers.feed_forward import FeedForward
 from ranking.scoring import score_candidates
+
+SMALLEST = ["{collection} vectors=random encoding.min_count=1 --preset tiny"]
 
 
 @torch.no_grad()
@@ -63,13 +65,15 @@ def timed(action: Callable[[], object]) -> tuple[float, object]:
     return time.perf_counter() - started, result
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
+    parser.add_argument("overrides", nargs="*", help="of the configuration, e.g. vectors=random")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--preset", default="paper")
-    chosen = parser.parse_args()
-    config = compose(["collection=beir", f"collection.path={chosen.folder}", f"ranker.preset={chosen.preset}"])
+    chosen = parser.parse_args(arguments)
+    collection = ["collection=beir", f"collection.path={chosen.folder}"]
+    config = compose([*collection, "ranker=feed_forward", f"ranker.preset={chosen.preset}", *chosen.overrides])
     parts = Artifacts().parts(config)
     training, _ = assemble(config, parts, 0)
     torch.set_num_threads(chosen.threads)

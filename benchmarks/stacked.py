@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,9 @@ from cluster.runs.execute import assemble
 from ranking.stacked import can_stack, stacked_update
 from ranking.training import Batch, RankerTraining
 
+SMALLEST = [
+    "{collection} vectors=random encoding.min_count=1 training.batch_size=8 --preset tiny --copies 1 2 --steps 1"
+]
 Minibatch = tuple[Batch, np.ndarray]
 Update = Callable[[list[RankerTraining], list[Minibatch]], object]
 
@@ -119,17 +122,18 @@ def wait() -> None:
         torch.cuda.synchronize()
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", help="a BEIR folder, e.g. MedQuAD's")
+    parser.add_argument("overrides", nargs="*", help="of the configuration, e.g. vectors=random")
     parser.add_argument("--ranker", default="feed_forward")
     parser.add_argument("--preset", default="small")
     parser.add_argument("--copies", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--steps", type=int, default=10, help="updates of each copy that are timed")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     collection = [] if chosen.folder is None else ["collection=beir", f"collection.path={chosen.folder}"]
-    overrides = [*collection, f"ranker={chosen.ranker}", f"ranker.preset={chosen.preset}"]
+    overrides = [*collection, f"ranker={chosen.ranker}", f"ranker.preset={chosen.preset}", *chosen.overrides]
     artifacts = Artifacts()
     parts = artifacts.parts(compose(overrides))
     torch.set_num_threads(chosen.threads)

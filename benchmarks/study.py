@@ -14,8 +14,10 @@ import cluster  # noqa: F401  # isort: skip  # says how to authenticate, which R
 import argparse
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -31,27 +33,33 @@ from cluster.tune import live_table as live
 from cluster.tune import trainable as tuning
 from ranking.checkpoint import to_bytes
 
+SMALLEST = [
+    "{collection} vectors=random encoding.min_count=1 ranker.preset=tiny training.batch_size=8 scale=full "
+    "measures=[AP@10] validation.measure=AP@10 --epochs 1 --runs 3 --processes 2"
+]
 ENDS: dict[str, tuple[float, float]] = {}
 
 
 class Timed(live.LiveTable):
     """A live table that notes when each run starts and ends."""
 
-    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        ENDS[trial.config["run"]["name"]] = (time.monotonic(), 0.0)
+    def start(self, name: str) -> None:
+        ENDS[name] = (time.monotonic(), 0.0)
+        super().start(name)
 
-    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        name = trial.config["run"]["name"]
+    def end(self, name: str, best: float) -> None:
         ENDS[name] = (ENDS[name][0], time.monotonic())
+        super().end(name, best)
 
 
-def throughput(folder: Path, epochs: int, at_once: int) -> tuple[float, float]:
+def throughput(chosen: argparse.Namespace, at_once: int) -> tuple[float, float]:
     """Runs a second once all processes are warm, and the mean seconds that a warm run adds to its training."""
     ENDS.clear()
-    overrides = ["scale=medium", "policy=fixed", "function=bm25", "selector=uniform"]
-    overrides += [f"training.max_epochs={epochs}", f"training.patience={epochs}", "seeds=6", f"concurrent={at_once}"]
+    overrides = ["collection=beir", f"collection.path={chosen.folder}", "ranker=feed_forward", "scale=medium"]
+    overrides += ["policy=fixed", "function=bm25", "selector=uniform", *chosen.overrides, f"seeds={chosen.runs}"]
+    overrides += [f"training.max_epochs={chosen.epochs}", f"training.patience={chosen.epochs}"]
     with tempfile.TemporaryDirectory() as out:
-        study = StudyExperiment.read(["collection=beir", f"collection.path={folder}", *overrides, f"out={out}/study"])
+        study = StudyExperiment.read([*overrides, f"concurrent={at_once}", f"out={out}/study"])
         conduct(study, Console(quiet=True))
         trials = pl.read_parquet(f"{out}/study/trials.parquet")
     seconds = dict(trials.select("run", "seconds").rows())
@@ -94,15 +102,15 @@ def private() -> int:
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(("Private_Clean", "Private_Dirty")))
 
 
-def memory(folder: Path) -> None:
-    """Print the memory of the collection with one process and with ten."""
-    config = compose(["collection=beir", f"collection.path={folder}"])
+def memory(chosen: argparse.Namespace) -> None:
+    """Print the memory of the collection with one process and with many."""
+    config = compose(["collection=beir", f"collection.path={chosen.folder}", *chosen.overrides])
     parts = Artifacts().parts(config)
     references = [ray.put(part) for part in parts.values()]
     shared = sum(len(to_bytes(part)) for part in parts.values())
     small = [ray.put(np.zeros(1 << 16))]
     totals = {}
-    for count in (1, 10):
+    for count in (1, chosen.processes):
         holders = [Holder.remote() for _ in range(count)]
         own = ray.get([holder.hold.remote(small, references) for holder in holders])
         totals[count] = shared + sum(max(0, each) for each in own)
@@ -111,19 +119,21 @@ def memory(folder: Path) -> None:
     print(f"collection in the object store {shared / 2**20:8.1f} MiB")
     for count, total in totals.items():
         print(f"with {count:2d} processes              {total / 2**20:8.1f} MiB")
-    print(f"ten need {totals[10] / totals[1] - 1:.1%} more than one")
+    print(f"{chosen.processes} need {totals[chosen.processes] / totals[1] - 1:.1%} more than one")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
+    parser.add_argument("overrides", nargs="*", help="of the configuration, e.g. vectors=random")
     parser.add_argument("--epochs", type=int, default=8)
-    chosen = parser.parse_args()
-    setattr(tuning, "LiveTable", Timed)  # noqa: B010
-    with session(dashboard=False):
-        memory(chosen.folder)
-        alone, overhead = throughput(chosen.folder, chosen.epochs, 1)
-        paired, _ = throughput(chosen.folder, chosen.epochs, 2)
+    parser.add_argument("--runs", type=int, default=6, help="of a study; more than two")
+    parser.add_argument("--processes", type=int, default=10, help="that hold the collection")
+    chosen = parser.parse_args(arguments)
+    with session(dashboard=False), patch.object(tuning, "LiveTable", Timed):
+        memory(chosen)
+        alone, overhead = throughput(chosen, 1)
+        paired, _ = throughput(chosen, 2)
         print(f"one after the other {alone * 60:6.2f} runs a minute; a run adds {overhead:.2f} s to its training")
         print(f"two at once         {paired * 60:6.2f} runs a minute   {paired / alone:.2f}x")
 

@@ -1,6 +1,6 @@
 """What a step of a transformer ranker costs, and the same work done by sentence-transformers.
 
-    python -m benchmarks.transformers FOLDER [--only levels|trainer|mining] [--layers N] [--documents N] …
+    python -m benchmarks.transformers FOLDER [--only levels trainer mining] [--layers N] [--documents N] …
 
 - levels: SIR's V3 and V4 against V0 over the same blocks, with one pass for all levels and with one a level.
 - trainer: training pairs a second against `CrossEncoderTrainer` with `ListNetLoss`, step by step on the same blocks.
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.mining import main as both_sides
 from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import assemble
@@ -38,6 +39,10 @@ from ranking.tokenization import read_tokenizer
 from ranking.training import Batch, RankerTraining
 from sampling.sampler import Sampler
 
+SMALLEST = [
+    "{collection} vectors=random encoding.min_count=1 --checkpoint {small_bert} --layers 1 --length 16 --rounds 1 "
+    "--steps 5 --block 4 --documents 0 --here"
+]
 WARM = 3
 """First steps, which are not counted."""
 
@@ -54,7 +59,7 @@ def made(chosen: argparse.Namespace, checkpoint: str, block: int, queries: int) 
         "collection=beir", f"collection.path={chosen.folder}", "ranker=cross_encoder", "objective=listnet",
         f"ranker.checkpoint={checkpoint}", f"ranker.layers={chosen.layers}", f"ranker.max_document={chosen.length}",
         "function=random", f"sampling.negatives={block - 1}", f"training.batch_size={queries}", "origin=[bm25]",
-        "optimizer.lr=1e-4", "optimizer.weight_decay=0",
+        "optimizer.lr=1e-4", "optimizer.weight_decay=0", *chosen.overrides,
     ])  # fmt: skip
     artifacts = Artifacts()
     return *assemble(config, artifacts.parts(config), 0), artifacts.collection(config)
@@ -230,6 +235,9 @@ def redirected() -> Iterator[None]:
 def mining(chosen: argparse.Namespace) -> None:
     """Both sides, each in a process of its own."""
     options = [str(chosen.folder), "--checkpoint", chosen.checkpoint, "--documents", str(chosen.documents)]
+    if chosen.here:
+        both_sides([*options, "--here"])
+        return
     sys.stdout.flush()
     subprocess.run([sys.executable, "-m", "benchmarks.mining", *options], check=True)
 
@@ -237,10 +245,11 @@ def mining(chosen: argparse.Namespace) -> None:
 PARTS = {"levels": levels, "trainer": trainer, "mining": mining}
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
-    parser.add_argument("--only", choices=PARTS, help="one part")
+    parser.add_argument("overrides", nargs="*", help="of the configuration, e.g. vectors=random")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--checkpoint", default=default_checkpoint(), help="of a BERT; MiniLM by default")
     parser.add_argument("--layers", type=int, default=2, help="of levels and trainer")
     parser.add_argument("--length", type=int, default=256, help="subwords of a document, of levels and trainer")
@@ -250,9 +259,10 @@ def main() -> None:
     parser.add_argument("--block", type=int, default=16, help="documents a block of trainer")
     parser.add_argument("--mini", type=int, default=16, help="ListNetLoss's mini_batch_size")
     parser.add_argument("--documents", type=int, default=2000, help="of mining; 0 takes all")
-    chosen = parser.parse_args()
+    parser.add_argument("--here", action="store_true", help="mining in this process, not in one for each side")
+    chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    for name in [chosen.only] if chosen.only else PARTS:
+    for name in chosen.only:
         PARTS[name](chosen)
 
 

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from cluster.config.compose import compose
 from cluster.session import session
 
+SMALLEST = ["2", "2 --runs"]
 EPOCHS = 3
 SCALE = 2**20
 
@@ -128,12 +130,12 @@ def measure(count: int, real: bool, profile: bool) -> None:
         pstats.Stats(profiler).sort_stats("cumulative").print_stats(50)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("counts", type=int, nargs="*", default=[100, 300, 1000], metavar="COUNT")
     parser.add_argument("--runs", action="store_true", help="real runs of a tiny ranker")
     parser.add_argument("--profile", action="store_true", help="where the driver's time goes")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     if len(chosen.counts) == 1:
         measure(chosen.counts[0], chosen.runs, chosen.profile)
         return

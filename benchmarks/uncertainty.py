@@ -1,6 +1,6 @@
 """Simulates which candidates error reduction picks, by how probability is read from scores.
 
-    python -m benchmarks.uncertainty
+    python -m benchmarks.uncertainty [--queries N]
 
 Eight candidates a query score as a standard normal, the positive `lead` more on average. Shown is how often the one
 pick is the candidate that scores highest, as Dynamic-λ with λ = 0 would pick, and its mean distance to the positive.
@@ -9,6 +9,7 @@ pick is the candidate that scores highest, as Dynamic-λ with λ = 0 would pick,
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ranking.training import Batch
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.selection.error_reduction import ErrorReduction
 
+SMALLEST = ["--queries 100"]
 CANDIDATES = 8
 
 
@@ -51,10 +53,10 @@ def simulate(lead: float, queries: int, probability: str, rng: np.random.Generat
     return float((picked[:, 0] == scores[:, 1:].argmax(1) + 1).mean()), float(below.mean())
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", type=int, default=100_000)
-    queries = parser.parse_args().queries
+    queries = parser.parse_args(arguments).queries
     print("lead   softmax: picks the top   below the positive      pair: picks the top   below the positive")
     for lead in (0.0, 1.0, 2.0, 4.0, 8.0):
         row = [simulate(lead, queries, kind, np.random.default_rng(0)) for kind in ("objective", "pair")]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ import torch
 from ranking.faiss_index import bytes_per_vector
 from ranking.index import IndexOptions, VectorIndex
 
+SMALLEST = ["--vectors 1000 --dimension 16 --factories Flat HNSW8 IVF8,SQ8"]
 QUERIES = 320
 BATCH = 32
 """Queries that a training step asks at once."""
@@ -34,13 +36,13 @@ def made_up(count: int, dimension: int, rng: np.random.Generator) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--vectors", type=int, default=200_000)
     parser.add_argument("--dimension", type=int, default=384)
     parser.add_argument("--factories", nargs="*", default=list(FACTORIES))
     parser.add_argument("--threads", type=int, default=1)
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     torch.set_num_threads(chosen.threads)
     rng = np.random.default_rng(0)
     vectors = made_up(chosen.vectors, chosen.dimension, rng)

@@ -1,4 +1,4 @@
-"""A small collection on disk."""
+"""Writes small collections, and runs with judgements, to disk."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ TOPICS = ["owls", "tunnels", "trains", "gold", "pyrite", "bridges", "bats", "qua
 WORDS = [f"word{number}" for number in range(60)]
 
 
-def write_beir(folder: Path, split: bool = True, seed: int = 0, labels: bool = True) -> Path:
+def write_beir(folder: Path, split: bool = True, seed: int = 0, labels: bool = True, documents: int = 60) -> Path:
     """A BEIR folder of 60 documents and 40 queries: a query shares two rare words with its document."""
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "qrels").mkdir(exist_ok=True)
     corpus, queries = [], []
     rows: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
-    for number in range(60):
+    for number in range(documents):
         words = rng.choice(WORDS, 12).tolist()
         own = [TOPICS[number % 10], f"thing{number % 20}"]
         said = {"metadata": {"category": f"half{number % 2}", "subcategory": f"tenth{number % 10}"}} if labels else {}
@@ -34,4 +34,22 @@ def write_beir(folder: Path, split: bool = True, seed: int = 0, labels: bool = T
     for name, lines in rows.items():
         if lines:
             (folder / "qrels" / f"{name}.tsv").write_text("query-id\tcorpus-id\tscore\n" + "\n".join(lines) + "\n")
+    return folder
+
+
+def write_runs(folder: Path, runs: int = 4, topics: int = 12, depth: int = 6) -> Path:
+    """Gzip runs in TREC's form, in `runs/`, and `qrels.txt.gz`: runs over the same documents, each in its own order."""
+    rng = np.random.default_rng(0)
+    (folder / "runs").mkdir(parents=True)
+    for run in range(runs):
+        lines = [
+            f"{topic} Q0 d{topic}-{document} {rank} {depth - rank} run{run}\n"
+            for topic in range(topics)
+            for rank, document in enumerate(rng.permutation(2 * depth)[:depth], 1)
+        ]
+        with gzip.open(folder / "runs" / f"run{run}.gz", "wt", encoding="utf-8") as file:
+            file.writelines(lines)
+    with gzip.open(folder / "qrels.txt.gz", "wt", encoding="utf-8") as file:
+        for topic in range(topics):
+            file.writelines(f"{topic} 0 d{topic}-{document} {document % 3 == 0:d}\n" for document in range(2 * depth))
     return folder

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import struct
-import sys
 import xml.etree.ElementTree as ElementTree
 from typing import Any
 
@@ -123,9 +122,13 @@ def test_labels_of_svg_axes_are_not_rounded() -> None:
 
 
 def test_no_global_figure_is_left(made_up_study: Any) -> None:
-    density(made_up_study()[0], MEASURE)
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    assert pyplot is None or not pyplot.get_fignums()
+    from matplotlib import pyplot
+
+    before = pyplot.get_fignums()
+    trials, _ = made_up_study()
+    for figure in (density(trials, MEASURE), runs(trials, summarise(trials), MEASURE), curves(trials)):
+        assert png(figure)
+    assert pyplot.get_fignums() == before
 
 
 def test_no_done_runs_draw_nothing(made_up_study: Any) -> None:

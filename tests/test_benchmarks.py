@@ -1,0 +1,78 @@
+"""Every script in `benchmarks/` runs at its smallest size and prints figures."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.made_up import write_beir, write_runs
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path.read_text("utf-8"))
+FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
+
+PRINTS = {
+    "dssm": r"losses differ by \d\.\de-0[4-9] at most",  # both sides compute the same
+    "environment": r"a ranker host and one worker \d+: costs",
+    "judging": r"starting again: ",
+    "mining": r"\b0 of them no tie with its last",  # both sides find the same
+    "pooling": r"bla +plain +[\d.]+ s +compiled",
+    "scoring": r"AP@100 +(0\.\d{6})\d* and \1",  # the plain loop's scores give the same
+    "transformers": r"losses of the steps +differ by \d\.\d\de-0[5-9] of theirs at most",
+}
+"""What a script must have said besides, where it compares results and not only times."""
+
+
+@pytest.fixture(scope="module")
+def made_up(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Folders that stand for the real ones, by the name that `SMALLEST` calls them."""
+    folder = tmp_path_factory.mktemp("benchmarks")
+    write_runs(folder / "pools" / "trec8")
+    return {"collection": str(write_beir(folder / "collection", documents=120)), "trec8": str(folder / "pools")}
+
+
+@pytest.fixture
+def arguments_of(made_up: dict[str, str], request: pytest.FixtureRequest) -> Callable[[str], list[str]]:
+    """Splits a line of `SMALLEST` into arguments, with folders in their places."""
+
+    def arguments(line: str) -> list[str]:
+        checkpoints = {
+            name: request.getfixturevalue(name) for name in ("small_bert", "minilm") if f"{{{name}}}" in line
+        }
+        return [part.format(**made_up, **checkpoints) for part in shlex.split(line)]
+
+    return arguments
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    """Scripts choose the threads of this process, which others are to find as they were."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def test_all_are_found() -> None:
+    assert {"agents", "environment", "pooling", "transformers"} <= set(SCRIPTS)
+    assert set(PRINTS) <= set(SCRIPTS)
+
+
+@pytest.mark.usefixtures("ray_session", "own_cache")
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_it_runs(name: str, arguments_of: Callable[[str], list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    script = importlib.import_module(f"benchmarks.{name}")
+    assert hasattr(script, "SMALLEST"), f"benchmarks/{name}.py does not say with which options it takes seconds"
+    said = ""
+    for line in script.SMALLEST:
+        script.main(arguments_of(line))
+        printed = capsys.readouterr().out
+        assert FIGURE.search(printed), f"{line} printed no figure"
+        assert not re.search(r"\bnan\b|\binf\b", printed), printed
+        said += printed
+    assert re.search(PRINTS.get(name, ""), said), said

@@ -1,0 +1,92 @@
+"""The wheel has all of the project in it, and runs a study from there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NOT_SHIPPED = {"tests", "benchmarks", "examples"}
+PACKAGES = sorted(
+    folder.name for folder in ROOT.iterdir() if (folder / "__init__.py").is_file() and folder.name not in NOT_SHIPPED
+)
+MODULES = sorted(path.name for path in ROOT.glob("*.py"))
+RAN_BY_ITSELF = {"COVERAGE_PROCESS_START", "PYTEST_ADDOPTS", "PYTHONPATH", "RAY_ADDRESS"}
+
+
+def shipped() -> set[str]:
+    """Every file of the packages, by its path in the wheel: code, configurations, dashboards, templates and pages."""
+    inside = (path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.is_file())
+    files = {path.relative_to(ROOT).as_posix() for path in inside if "__pycache__" not in path.parts}
+    return files | set(MODULES)
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the wheel has in it. It is built from a copy: a build leaves folders where it works."""
+    source, built, folder = (tmp_path_factory.mktemp(name) for name in ("source", "built", "unpacked"))
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in (*MODULES, "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "--quiet",
+        "-w",
+        built,
+        source,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = built.glob("pyrite-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def test_every_file_is_in_it(unpacked: Path) -> None:
+    found = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
+    (about,) = unpacked.glob("*.dist-info")
+    of_the_project = {name for name in found if not name.startswith(about.name)}
+    assert of_the_project == shipped()
+    assert "pyrite = cluster.__main__:main" in (about / "entry_points.txt").read_text()
+    for folder, ending in (
+        ("cluster/conf", ".yaml"),
+        ("cluster/telemetry/dashboards", ".json"),
+        ("pooling/judging/page", ".js"),
+    ):
+        assert any(name.startswith(folder) and name.endswith(ending) for name in found), folder
+
+
+def test_a_study_runs_from_it(unpacked: Path, own_cache: Path, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in RAN_BY_ITSELF}
+    environment |= {"PYTHONPATH": str(unpacked), "PYRITE_CACHE": str(own_cache)}
+    where = "import importlib.util as u, sys; print(*(u.find_spec(name).origin for name in sys.argv[1:]), sep='\\n')"
+    names = [*PACKAGES, *(module.removesuffix(".py") for module in MODULES)]
+    origins = subprocess.run(
+        [sys.executable, "-c", where, *names], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert len(origins) == len(names)
+    assert all(Path(origin).is_relative_to(unpacked) for origin in origins), origins
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "cluster", "study", "scale=tiny", "vectors=random", "ranker.preset=tiny", "seeds=1",
+            "policy=fixed", "function=random,bm25", "selector=uniform", "dashboard=false", "out=study",
+        ],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(pl.read_csv(tmp_path / "study" / "summary.csv")["function"]) == {"random", "bm25"}
+    assert (tmp_path / "study" / "report.html").read_text().startswith("<!DOCTYPE html>")
