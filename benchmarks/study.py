@@ -35,7 +35,7 @@ from ranking.checkpoint import to_bytes
 
 SMALLEST = [
     "{collection} vectors=random encoding.min_count=1 ranker.preset=tiny training.batch_size=8 scale=full "
-    "measures=[AP@10] validation.measure=AP@10 --epochs 1 --runs 3 --processes 2"
+    "measures=[AP@10] validation.measure=AP@10 --epochs 1 --runs 3 --processes 1"
 ]
 ENDS: dict[str, tuple[float, float]] = {}
 
@@ -110,7 +110,7 @@ def memory(chosen: argparse.Namespace) -> None:
     shared = sum(len(to_bytes(part)) for part in parts.values())
     small = [ray.put(np.zeros(1 << 16))]
     totals = {}
-    for count in (1, chosen.processes):
+    for count in sorted({1, chosen.processes}):
         holders = [Holder.remote() for _ in range(count)]
         own = ray.get([holder.hold.remote(small, references) for holder in holders])
         totals[count] = shared + sum(max(0, each) for each in own)

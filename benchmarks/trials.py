@@ -28,7 +28,7 @@ import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from cluster.config.compose import compose
 from cluster.session import session
 
-SMALLEST = ["2", "2 --runs"]
+SMALLEST = ["1", "1 --runs"]
 EPOCHS = 3
 SCALE = 2**20
 

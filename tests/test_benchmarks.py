@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import ray
 import torch
 
 from tests.made_up import write_beir, write_runs
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path.read_text("utf-8"))
+ArgumentsOf = Callable[[str], list[str]]
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 
 PRINTS = {
@@ -38,14 +40,15 @@ def made_up(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture
-def arguments_of(made_up: dict[str, str], request: pytest.FixtureRequest) -> Callable[[str], list[str]]:
-    """Splits a line of `SMALLEST` into arguments, with folders in their places."""
+def arguments_of(
+    ray_session: None, made_up: dict[str, str], request: pytest.FixtureRequest
+) -> Callable[[str], list[str]]:
+    """Splits a line of `SMALLEST` into arguments, with folders and the address of Ray in their places."""
 
     def arguments(line: str) -> list[str]:
-        checkpoints = {
-            name: request.getfixturevalue(name) for name in ("small_bert", "minilm") if f"{{{name}}}" in line
-        }
-        return [part.format(**made_up, **checkpoints) for part in shlex.split(line)]
+        places = dict(made_up, ray=ray.get_runtime_context().gcs_address)
+        places |= {name: request.getfixturevalue(name) for name in ("small_bert", "minilm") if f"{{{name}}}" in line}
+        return [part.format(**places) for part in shlex.split(line)]
 
     return arguments
 
@@ -63,9 +66,9 @@ def test_all_are_found() -> None:
     assert set(PRINTS) <= set(SCRIPTS)
 
 
-@pytest.mark.usefixtures("ray_session", "own_cache")
+@pytest.mark.usefixtures("own_cache")
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_it_runs(name: str, arguments_of: Callable[[str], list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_runs(name: str, arguments_of: ArgumentsOf, capsys: pytest.CaptureFixture[str]) -> None:
     script = importlib.import_module(f"benchmarks.{name}")
     assert hasattr(script, "SMALLEST"), f"benchmarks/{name}.py does not say with which options it takes seconds"
     said = ""

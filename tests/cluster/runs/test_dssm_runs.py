@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from itertools import islice, permutations
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +50,29 @@ def test_refined_negatives_with_categories_as_input(ranker: str, base: list[str]
     assert again.clusters == outcome.clusters
 
 
-def test_categories_are_worth_something_where_they_decide(base: list[str]) -> None:
-    by_input = {
-        given: outcome_of(*base, *OWN, "ranker=dssm", f"ranker.categories={given}", "function=random", "policy=fixed")
-        for given in ("true", "false")
-    }
-    assert by_input["true"].clusters["MI"][0] >= by_input["false"].clusters["MI"][0]
+def alike_but_for_categories(folder: Path) -> Path:
+    """A BEIR folder whose texts have the same words in other orders; half of them are of each category."""
+    (folder / "qrels").mkdir(parents=True)
+    labels = [{"metadata": {"category": f"half{half}", "subcategory": f"part{half}"}} for half in range(2)]
+    texts = [" ".join(words) for words in islice(permutations("moles dig tunnels under lawns".split()), 40)]
+    for name in ("corpus", "queries"):
+        rows = [{"_id": f"{name}{n}", "title": "", "text": text} | labels[n % 2] for n, text in enumerate(texts)]
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for split, numbers in (("train", range(24)), ("dev", range(24, 32)), ("test", range(32, 40))):
+        lines = ["query-id\tcorpus-id\tscore", *(f"queries{n}\tcorpus{n}\t1" for n in numbers)]
+        (folder / "qrels" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_categories_are_read_where_asked(base: list[str], tmp_path: Path) -> None:
+    """Where only categories differ, vectors cluster by them if the ranker reads them, and are all the same if not."""
+    collection = f"collection.path={alike_but_for_categories(tmp_path / 'alike')}"
+    for read, information in (("true", 1.0), ("false", 0.0)):
+        method = ["ranker=dssm", f"ranker.categories={read}", "function=random", "policy=fixed"]
+        outcome = outcome_of(*base, collection, *OWN, *method, "training.max_epochs=1")
+        assert outcome.clusters["MI"][0] == pytest.approx(information, abs=1e-6)
+        vectors = outcome.embeddings["vectors"]
+        assert np.allclose(vectors, vectors[0], atol=1e-6) == (read == "false")
 
 
 @pytest.mark.parametrize(
