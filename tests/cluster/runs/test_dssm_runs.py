@@ -54,7 +54,7 @@ def alike_but_for_categories(folder: Path) -> Path:
     """A BEIR folder whose texts have the same words in other orders; half of them are of each category."""
     (folder / "qrels").mkdir(parents=True)
     labels = [{"metadata": {"category": f"half{half}", "subcategory": f"part{half}"}} for half in range(2)]
-    texts = [" ".join(words) for words in islice(permutations("moles dig tunnels under lawns".split()), 40)]
+    texts = [" ".join(words) for words in islice(permutations(["moles", "dig", "tunnels", "under", "lawns"]), 40)]
     for name in ("corpus", "queries"):
         rows = [{"_id": f"{name}{n}", "title": "", "text": text} | labels[n % 2] for n, text in enumerate(texts)]
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
