@@ -82,7 +82,7 @@ def test_every_file_is_in_it(unpacked: Path) -> None:
         assert any(name.startswith(folder) and name.endswith(ending) for name in found), folder
 
 
-def test_a_study_runs_from_it(unpacked: Path, own_cache: Path, tmp_path: Path) -> None:
+def test_a_study_runs_from_it(unpacked: Path, beir_folder: Path, own_cache: Path, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in RAN_BY_ITSELF}
     environment |= {"PYTHONPATH": str(unpacked), "PYRITE_CACHE": str(own_cache)}
     where = "import importlib.util as u, sys; print(*(u.find_spec(name).origin for name in sys.argv[1:]), sep='\\n')"
@@ -94,7 +94,8 @@ def test_a_study_runs_from_it(unpacked: Path, own_cache: Path, tmp_path: Path) -
     assert all(Path(origin).is_relative_to(unpacked) for origin in origins), origins
     done = subprocess.run(
         [
-            sys.executable, "-m", "cluster", "study", "scale=tiny", "vectors=random", "ranker.preset=tiny", "seeds=1",
+            sys.executable, "-m", "cluster", "study", "scale=tiny", "collection=beir", f"collection.path={beir_folder}",
+            "vectors=random", "encoding.min_count=1", "ranker.preset=tiny", "training.batch_size=8", "seeds=1",
             "policy=fixed", "function=random,bm25", "selector=uniform", "dashboard=false", "out=study",
         ],
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240,
