@@ -60,8 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rest = ["--seeds", str(chosen.seeds), "--divide", str(chosen.divide)]
             rest += ["--methods", *chosen.methods] if chosen.methods else []
             rest += ["--ray", chosen.ray] if chosen.ray else []
-            command = [sys.executable, "-m", "benchmarks.pooling", str(chosen.folder), "--only", part, "--here"]
-            subprocess.run([*command, *rest], check=True)
+            asked = [sys.executable, "-m", "benchmarks.pooling", str(chosen.folder), "--only", part, "--here"]
+            subprocess.run([*asked, *rest], check=True)
         return
     for part in chosen.only:
         if part == "growth":
