@@ -38,7 +38,7 @@ from pooling.sentinels import NO_DOCUMENT
 from pooling.simulation import Method, simulate
 from ranking.trec_files import read_qrels
 
-SMALLEST = ["{trec8} --seeds 1 --methods mtf bla --divide 25 --ray {ray} --here"]
+SMALLEST = ["{trec8} --seeds 1 --methods mtf bla --divide 25 --here --only reading measuring study plain growth full"]
 THREADS = 2
 SEEDS = 10
 GROWING = ("mtf", "mm", "ucb1_tuned", "bla", "moffat_c", "hedge", "posterior_fusion")
@@ -52,14 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--methods", nargs="+", help="all by default, a few in growth and full")
     parser.add_argument("--divide", type=int, default=1, help="make the made-up pools smaller: runs, depth and topics")
-    parser.add_argument("--ray", help="address of the Ray that `command` uses, instead of starting one")
     parser.add_argument("--here", action="store_true", help="measure in this process, not in one for each part")
     chosen = parser.parse_args(arguments)
     if not chosen.here:
         for part in chosen.only:  # a process each: the memory of one is not that of another
             rest = ["--seeds", str(chosen.seeds), "--divide", str(chosen.divide)]
             rest += ["--methods", *chosen.methods] if chosen.methods else []
-            rest += ["--ray", chosen.ray] if chosen.ray else []
             asked = [sys.executable, "-m", "benchmarks.pooling", str(chosen.folder), "--only", part, "--here"]
             subprocess.run([*asked, *rest], check=True)
         return
@@ -71,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         elif part == "reading":
             reading(chosen.folder)
         elif part == "command":
-            command(chosen.folder, chosen.seeds, chosen.methods, chosen.ray)
+            command(chosen.folder, chosen.seeds, chosen.methods)
         elif part == "measuring":
             measuring(chosen.seeds, chosen.methods or GROWING, chosen.divide)
         elif part == "study":
@@ -115,7 +113,7 @@ def reading(folder: Path) -> None:
     )
 
 
-def command(folder: Path, seeds: int, names: Sequence[str] | None, address: str | None) -> None:
+def command(folder: Path, seeds: int, names: Sequence[str] | None) -> None:
     """`pyrite pool` with all methods, from start to report: what a user waits for."""
     with TemporaryDirectory() as out:
         given = [
@@ -124,7 +122,6 @@ def command(folder: Path, seeds: int, names: Sequence[str] | None, address: str 
             f"method={','.join(names or ['all'])}",
         ]
         given += [f"seeds={seeds}", "dashboard=false", f"out={out}/pool"]
-        given += [f"address={address}"] if address else []
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         asked = [sys.executable, "-m", "cluster", "pool", *given]
         seconds = timed(lambda: subprocess.run(asked, check=True, stdout=subprocess.DEVNULL))

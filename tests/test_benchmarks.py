@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import ray
 import torch
 
 from tests.made_up import write_beir, write_runs
@@ -43,11 +42,12 @@ def made_up(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def arguments_of(
     ray_session: None, made_up: dict[str, str], request: pytest.FixtureRequest
 ) -> Callable[[str], list[str]]:
-    """Splits a line of `SMALLEST` into arguments, with folders and the address of Ray in their places."""
+    """Splits a line of `SMALLEST` into arguments, with folders in their places."""
 
     def arguments(line: str) -> list[str]:
-        places = dict(made_up, ray=ray.get_runtime_context().gcs_address)
-        places |= {name: request.getfixturevalue(name) for name in ("small_bert", "minilm") if f"{{{name}}}" in line}
+        places = made_up | {
+            name: request.getfixturevalue(name) for name in ("small_bert", "minilm") if f"{{{name}}}" in line
+        }
         return [part.format(**places) for part in shlex.split(line)]
 
     return arguments
