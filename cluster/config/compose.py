@@ -225,7 +225,7 @@ def build(node: Any, at: str = "", /, **given: Any) -> Any:
     own = {key: value for key, value in node.items() if key not in parts}
     options = {key: value for key, value in own.items() if not key.startswith("_")}
     if inspect.isabstract(target):
-        missing = ", ".join(sorted(target.__abstractmethods__))
+        missing = ", ".join(sorted(vars(target)["__abstractmethods__"]))
         raise BadInput(f"{target.__name__} has no {missing}", node["_target_"], "write it, or name a class that has it")
     _check_names(target, options | parts, at)
     if target.__module__.split(".")[0] in OURS:
