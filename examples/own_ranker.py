@@ -7,6 +7,8 @@ Run it as a script or cell by cell. `mine.py` holds the class; a ranker is one c
 import os
 import shlex
 
+import polars as pl
+
 import pyrite
 
 DATA = shlex.split(os.environ.get("PYRITE_EXAMPLE", "scale=tiny"))  # PYRITE_EXAMPLE="scale=small" takes longer
@@ -21,8 +23,7 @@ print("the page:", study.report)
 
 # %% Frames are polars'. What did each function supply, and how hard was it?
 print(study.samplers.select("run", "function", "negatives"))
-best = study.queries.group_by("run", "origin").mean()
-print(best)
+print(study.queries.group_by("run", "origin", maintain_order=True).agg(pl.col(pl.Float64).mean()))
 
 # %% The same parts by hand: a training and its sampler, stepped three times.
 from cluster.config.compose import compose  # noqa: E402
