@@ -15,8 +15,8 @@ BIN := .venv/bin
 FAULTS := tests/faults tests/cluster/commands tests/cluster/training
 
 # Measured with torch's CPU build on two cores; the build that PyPI has for Linux brings several GB of CUDA besides.
-SIZE_STUDY := 2.4 GB on disk, two to six minutes
-SIZE_ALL := 3.2 GB on disk, three to eight minutes
+SIZE_STUDY := 2.6 GB on disk, two minutes of work and the download
+SIZE_ALL := 3.2 GB on disk, a few minutes of work and the download
 
 # Two marks: .venv/installed of all that developers need, .venv/study of what a study needs alone.
 STUDY := $(if $(wildcard .venv/installed),.venv/installed,.venv/study)

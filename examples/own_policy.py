@@ -14,7 +14,9 @@ import pyrite
 DATA = shlex.split(os.environ.get("PYRITE_EXAMPLE", "scale=tiny"))
 BOTH = "function=[random,bm25]"
 POLICIES = "policy._target_=mine.EasyFirst,sampling.policies.random.RandomPolicy"
-study = pyrite.study([*DATA, "ranker=static", POLICIES, BOTH, "selector=uniform", "seeds=2", "dashboard=false"])
+study = pyrite.study(
+    [*DATA, "ranker=static", "policy=random", POLICIES, BOTH, "selector=uniform", "seeds=2", "dashboard=false"]
+)
 
 # %% Means of all runs by policy, over BM25's candidates.
 measures = [name for name in study.trials.columns if name.startswith("bm25:")]
