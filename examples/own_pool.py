@@ -32,7 +32,7 @@ DATA = shlex.split(os.environ.get("PYRITE_EXAMPLE", f"runs={folder / 'runs'} qre
 # %% Orders of judging, compared in simulation; what was found after 5, 10, 20 judgements a topic.
 study = pyrite.pool([*DATA, "method=mtf,mm,posterior_fusion,random", "seeds=3", "budgets=[5,10,20]", "dashboard=false"])
 print(study.summary)
-print(study.budgets.group_by("method", "budget", maintain_order=True).agg(pl.col(pl.Float64, pl.Int64).mean()))
+print(study.budgets.group_by("method", "budget", maintain_order=True).agg(pl.selectors.numeric().mean()))
 print("the page:", study.report)
 
 # %% One topic by hand: an adjudicator says what to judge, hears the grade, and says what is next.
