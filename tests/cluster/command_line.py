@@ -35,6 +35,8 @@ def kill_when(ready: Callable[[], bool], *arguments: str) -> None:
     It starts a Ray of its own, which takes as long as all the rest, unless it is given `this_ray()`.
     """
     environment = {key: value for key, value in os.environ.items() if key != "RAY_ADDRESS"}
+    if any(argument.startswith("address=") for argument in arguments):
+        environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # the test run's Ray listens on loopback alone
     process = subprocess.Popen(
         [sys.executable, "-m", "cluster", *arguments],
         env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
