@@ -68,6 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--sample", action="store_true", help="the one loss of tests/faults that is drawn by the date")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Share files out over processes: those that use Ray stay together, each other file is a group of its own."""
     groups: dict[Path, str] = {}
