@@ -53,10 +53,10 @@ lint: install
 	$(BIN)/mypy
 
 test: lint
-	RAY_AUTH_MODE=token $(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup $(ARGS)
+	RAY_AUTH_MODE=token $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile $(ARGS)
 
 nightly: lint
-	HYPOTHESIS_PROFILE=nightly RAY_AUTH_MODE=token $(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup $(ARGS)
+	HYPOTHESIS_PROFILE=nightly RAY_AUTH_MODE=token $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile $(ARGS)
 
 faults: install
 	RAY_AUTH_MODE=token $(BIN)/python -m pytest --kills=20 $(FAULTS) $(ARGS)

@@ -27,8 +27,6 @@ settings.register_profile("pyrite", deadline=None, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "pyrite"))
 
-STARTS_RAY = re.compile(r"\bray_session\b|\bimport ray\b|\btests\.nodes\b|\bpyrite submit\b")
-"""What a test file says that uses Ray: all such files run in one process, one after another."""
 MAY_SKIP = re.compile(r"make faults|\bGPU\b|\bCUDA\b")
 """Reasons for which a test may be skipped where none may (PYRITE_NO_SKIP)."""
 
@@ -66,17 +64,6 @@ JUDGEMENTS = [
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=0, help="losses a command in tests/faults")
     parser.addoption("--sample", action="store_true", help="the one loss of tests/faults that is drawn by the date")
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Share files out over processes: those that use Ray stay together, each other file is a group of its own."""
-    groups: dict[Path, str] = {}
-    for item in items:
-        if item.path not in groups:
-            uses_ray = STARTS_RAY.search(item.path.read_text("utf-8")) is not None
-            groups[item.path] = "ray" if uses_ray else item.path.as_posix()
-        item.add_marker(pytest.mark.xdist_group(groups[item.path]))
 
 
 @pytest.hookimpl(wrapper=True)
