@@ -1,4 +1,4 @@
-"""Hydra's overrides, composed into the configuration of one run."""
+"""Composes Hydra overrides into the configuration of one run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each key of a configuration may hold. The options of a part are held against its class (`build`)."""
+"""Declares what each key of a configuration may hold; options of a part are held against its class (`build`)."""
 
 from __future__ import annotations
 
