@@ -53,7 +53,7 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
     from cluster.config.schema import check_shape, see
 
     _refuse_old_names(overrides, config)
-    overrides = named_parts(overrides, option)
+    overrides = _set_or_add(named_parts(overrides, option))
     GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
@@ -80,6 +80,13 @@ def _refuse_old_names(overrides: Sequence[str], config: str) -> None:
         now = RENAMED.get(config, {}).get(key)
         if now is not None:
             raise BadInput(f"{key} is called {now} now", text, f"write {now} in its place")
+
+
+def _set_or_add(overrides: Sequence[str]) -> list[str]:
+    """The overrides, with options of a class that takes a part's place written so that either part may have them."""
+    taken = {text.partition("._target_=")[0] for text in overrides if "._target_=" in text}
+    adds = re.compile(r"^\+(?!\+)(\w+)\.")
+    return [f"+{text}" if (found := adds.match(text)) and found[1] in taken else text for text in overrides]
 
 
 def _check_levels(config: dict[Any, Any], choices: dict[Any, Any]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from cluster.config.compose import build
+from cluster.config.compose import build, compose
 from ranking.errors import BadInput
 from tests.sampling.outside import IN_BATCH, WINDOW
 
@@ -36,5 +36,11 @@ def test_a_selector_and_a_function_of_ones_own(base: list[str], tmp_path: Path) 
 def test_an_option_that_a_class_does_not_have_is_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine_too.py").write_text(WINDOW)
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(BadInput, match="unexpected keyword argument 'lam'"):
+    with pytest.raises(BadInput, match="Window has no option lam; Window has first, last"):
         build({"_target_": "mine_too.Window", "lam": 0.5})
+
+
+def test_an_option_that_the_part_in_its_place_has_too() -> None:
+    # The default ranker has a `scale`; who names a class of their own need not know that.
+    config = compose(["ranker._target_=examples.mine.MeanOfWords", "+ranker.scale=10.0"])
+    assert config["ranker"] == {"_target_": "examples.mine.MeanOfWords", "_partial_": True, "scale": 10.0}

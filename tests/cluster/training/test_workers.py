@@ -14,7 +14,6 @@ import pytest
 from cluster.config.compose import compose
 from cluster.output.storage import Storage
 from cluster.plan.resources import at_once, check_demand, check_workers, demand, own_bundle
-from cluster.plan.sweep import plan, points
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import Progress, run
 from cluster.runs.outcome import Outcome, read_outcome
@@ -85,12 +84,13 @@ def test_a_killed_worker_changes_nothing_and_any_number_of_workers_goes_on(
 
 def test_a_study_whose_trials_have_two_workers(base: list[str], ray_session: None, tmp_path: Path) -> None:
     from cluster.__main__ import main
+    from cluster.commands.study import StudyExperiment
 
     overrides = [*base, "training.max_epochs=1", "policy=fixed", "function=bm25", "selector=uniform"]
     with pytest.raises(SystemExit) as ended:
         main(["study", *overrides, "resources.workers=2", "seeds=1", f"out={tmp_path}"])
     assert ended.value.code == 0
-    (planned,) = plan(points([], [], overrides)[0], [], [0])
+    ((planned,), _) = StudyExperiment.new([*overrides, "seeds=1", f"out={tmp_path}"]).plan.runs()
     outcome = read_outcome(Storage(str(tmp_path)), planned.name)  # named as it would be with one worker
     assert outcome is not None
     alone = run(planned.config, Artifacts().parts(planned.config))
