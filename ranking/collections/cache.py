@@ -19,7 +19,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from ranking.collections.arrow_files import mapped
-from ranking.collections.build import STORED, build
+from ranking.collections.build import GIVEN_FILE, STORED, build
 from ranking.collections.collection import Collection
 from ranking.collections.faults import Faults
 from ranking.collections.reader import Reader
@@ -77,12 +77,13 @@ def _load(entry: Path, strict: bool) -> Collection | None:
     try:
         about = json.loads((entry / "collection.json").read_text(encoding="utf-8"))
         documents, queries, judgements = (mapped(entry / f"{part}.arrow") for part in STORED)
+        given = {"given": mapped(entry / GIVEN_FILE)} if (entry / GIVEN_FILE).is_file() else {}
     except (OSError, ValueError, pa.ArrowException):
         return None
     if strict and about["skipped"]:
         return None
     frames = documents, queries, judgements
-    return Collection(about["name"], about["fingerprint"], *frames, about["skipped"], about["facts"])
+    return Collection(about["name"], about["fingerprint"], *frames, about["skipped"], about["facts"], **given)
 
 
 def _install(folder: Path, entry: Path) -> None:

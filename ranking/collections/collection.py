@@ -20,6 +20,8 @@ class Collection:
             or "test", and all three occur; or it is null throughout, and `splits.folds` makes splits by turns.
         judgements: query, document (Strings), grade (Int32): above 0 is relevant, otherwise judged not relevant.
             Sorted by nothing but the order of the files; a pair occurs once.
+        given: query, document (Strings), score (Float32, or null): documents that came with a query, negatives among
+            them, in the order of the files (`pairs.Pairs`). Empty for other formats.
         skipped: with strict=False, how many faults of each kind were skipped, e.g. `{"broken line": 3}`.
         facts: what a report should state besides, e.g. `{"packages": "torch 2.13.0, …"}`.
     """
@@ -29,5 +31,9 @@ class Collection:
     documents: pl.DataFrame
     queries: pl.DataFrame
     judgements: pl.DataFrame
+    given: pl.DataFrame = field(
+        default_factory=lambda: pl.DataFrame(schema={"query": pl.String, "document": pl.String, "score": pl.Float32}),
+        kw_only=True,
+    )
     skipped: dict[str, int] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)

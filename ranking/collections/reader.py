@@ -29,6 +29,7 @@ JUDGEMENTS: Mapping[str, pl.DataType] = {
     "split": pl.String(),
     **_PLACE,
 }
+GIVEN: Mapping[str, pl.DataType] = {"query": pl.String(), "document": pl.String(), "score": pl.Float32()}
 
 
 @dataclass
@@ -66,6 +67,10 @@ class Reader(ABC):
     @abstractmethod
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
         """The judgements as one frame of `JUDGEMENTS`; `split` is that of the query, or null if there is none."""
+
+    def read_given(self, faults: Faults) -> pl.DataFrame:
+        """What stands with a query by itself, with a score or without (null): one frame of `GIVEN`, mostly empty."""
+        return pl.DataFrame(schema=GIVEN)
 
     def facts(self) -> dict[str, str]:
         """What a report should state about where this came from. Asked after everything was read."""

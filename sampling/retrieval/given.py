@@ -1,0 +1,42 @@
+"""Offers the documents that the collection itself gives with a query, as mined sets do."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.errors import BadInput
+from ranking.given import given_lists
+from ranking.ranked_lists import RankedLists
+from ranking.sources import Sources
+from sampling.retrieval.ranked import Ranked
+
+
+class Given(Ranked):
+    """The negatives that stand with each query in `collection=pairs`: what someone, or `pyrite mine`, has chosen.
+
+    By their scores where they have any, else in the order of the file. A query without any gets none.
+
+    Args:
+        depth: length of a list.
+    """
+
+    def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
+        lists = given_lists(sources.collection)
+        if not (lists.documents >= 0).any():
+            raise BadInput(
+                "this collection gives no documents with its queries",
+                "function=given",
+                "name the columns by collection=pairs collection.negatives=[…], or choose another function",
+            )
+        return RankedLists(lists.documents[queries, :depth], lists.scores[queries, :depth])
+
+    def own_scores(
+        self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
+    ) -> NDArray[np.float32] | None:
+        lists = given_lists(sources.collection).take(queries)
+        if not np.isfinite(lists.scores).any():
+            return None
+        match = (documents[:, :, None] == lists.documents[:, None, :]) & (documents >= 0)[:, :, None]
+        found = np.where(match, lists.scores[:, None, :], -np.inf).max(axis=2, initial=-np.inf)
+        return np.nan_to_num(found, nan=-np.inf, neginf=-np.inf).astype(np.float32)

@@ -1,0 +1,147 @@
+"""Pairs, triplets and tuples in every form of file, and broken ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from ranking.collections.cache import open_collection
+from ranking.collections.collection import Collection
+from ranking.collections.pairs import Pairs
+from ranking.errors import BadInput
+from ranking.given import given_lists
+
+ROWS = [
+    {"anchor": "who digs?", "positive": "Moles dig", "negative_1": "Bats hang", "negative_2": "Quartz is hard"},
+    {"anchor": "who hangs?", "positive": "Bats hang", "negative_1": "Moles dig", "negative_2": None},
+    {"anchor": "Who  DIGS? ", "positive": "Badgers dig, too", "negative_1": " Bats hang ", "negative_2": "Owls fly"},
+    {"anchor": "12", "positive": "twelve", "negative_1": "13", "negative_2": "thirteen\nor so"},
+]
+
+
+def parquet(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    pl.DataFrame(rows).write_parquet(folder / "rows.parquet")
+    return folder / "rows.parquet"
+
+
+def csv(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    pl.DataFrame(rows).write_csv(folder / "rows.csv")
+    return folder / "rows.csv"
+
+
+def json_lines(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return folder / "rows.jsonl"
+
+
+def saved(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    datasets = pytest.importorskip("datasets", reason="datasets is in the dev extra")
+    datasets.Dataset.from_list(rows).save_to_disk(str(folder / "rows"))
+    return folder / "rows"
+
+
+def texts(collection: Collection) -> dict[str, set[str]]:
+    """The texts that stand with each query."""
+    document = dict(zip(collection.documents["id"], collection.documents["text"], strict=True))
+    query = dict(zip(collection.queries["id"], collection.queries["text"], strict=True))
+    found: dict[str, set[str]] = {}
+    for row in collection.given.iter_rows(named=True):
+        found.setdefault(query[row["query"]], set()).add(document[row["document"]])
+    return found
+
+
+@pytest.mark.parametrize("write", [parquet, csv, json_lines, saved])
+def test_every_form_gives_the_same(tmp_path: Path, cache: Path, write: Callable[..., Path]) -> None:
+    collection = open_collection(Pairs(write(tmp_path, ROWS), test=0), cache)
+    assert collection.name == "rows"
+    assert sorted(collection.documents["text"]) == [
+        "13", "Badgers dig, too", "Bats hang", "Moles dig", "Owls fly", "Quartz is hard", "thirteen\nor so", "twelve",
+    ]  # fmt: skip
+    assert collection.queries["text"].to_list() == ["who digs?", "who hangs?", "12"]
+    assert len(collection.judgements) == 4
+    assert texts(collection) == {
+        "who digs?": {"Moles dig", "Bats hang", "Quartz is hard", "Badgers dig, too", "Owls fly"},
+        "who hangs?": {"Bats hang", "Moles dig"},
+        "12": {"twelve", "13", "thirteen\nor so"},
+    }
+    again = open_collection(Pairs(write(tmp_path, ROWS), test=0), cache)
+    assert again.given.equals(collection.given)
+    assert again.fingerprint == collection.fingerprint
+
+
+def test_columns_by_name_and_lists_with_scores(tmp_path: Path, cache: Path) -> None:
+    rows = [
+        {"ask": "who digs?", "good": ["Moles", "Badgers"], "bad": ["Bats"], "teacher": [9.0, 8.0, 1.5]},
+        {"ask": "who hangs?", "good": ["Bats"], "bad": ["Moles", "Owls"], "teacher": [0.5, 2.0]},
+    ]
+    options = {"query": "ask", "positive": "good", "negatives": "bad", "scores": "teacher", "test": 0.0}
+    collection = open_collection(Pairs(json_lines(tmp_path, rows), **options), cache)
+    lists = given_lists(collection)
+    order = collection.documents["text"].to_list()
+    assert [[order[each] for each in row if each >= 0] for row in lists.documents] == [
+        ["Moles", "Badgers", "Bats"], ["Owls", "Moles", "Bats"],
+    ]  # fmt: skip
+    assert lists.scores[0].tolist() == [9.0, 8.0, 1.5]
+    assert lists.scores[1, :2].tolist() == [2.0, 0.5]
+    assert lists.scores[1, 2] != lists.scores[1, 2]  # the positive has none
+    assert collection.judgements.group_by("query").len()["len"].sort().to_list() == [1, 2]
+
+
+def test_labelled_pairs_keep_their_grades(tmp_path: Path, cache: Path) -> None:
+    rows = [
+        {"query": "who digs?", "answer": "Moles", "label": 2},
+        {"query": "who digs?", "answer": "Bats", "label": 0},
+        {"query": "who hangs?", "answer": "Bats", "label": 1},
+    ]
+    collection = open_collection(Pairs(csv(tmp_path, rows), test=0), cache)
+    assert sorted(collection.judgements["grade"]) == [0, 1, 2]
+    assert texts(collection) == {"who digs?": {"Moles", "Bats"}, "who hangs?": {"Bats"}}
+
+
+def test_files_are_splits_and_what_is_one_is_cut(tmp_path: Path, cache: Path) -> None:
+    rows = [{"query": f"question {number}", "positive": f"answer {number}"} for number in range(40)]
+    for name, part in (("train", rows[:20]), ("validation", rows[20:30]), ("test", rows[30:])):
+        pl.DataFrame(part).write_parquet(tmp_path / f"{name}-0.parquet")
+    splits = open_collection(Pairs(tmp_path), cache).queries["split"].value_counts().sort("split").rows()
+    assert splits == [("dev", 10), ("test", 10), ("train", 20)]
+    whole = open_collection(Pairs(tmp_path / "train-0.parquet", test=0.2), cache)
+    assert whole.queries["split"].value_counts().sort("split").rows() == [("dev", 2), ("test", 4), ("train", 14)]
+    assert whole.given.height == 20
+
+
+FAULTS = [
+    ({"query": "a", "positive": "b", "scores": [1, 2, 3]}, "not as many scores as documents"),
+    ({"query": "a", "positive": "b", "label": 0.5}, "a label is no whole number"),
+]
+
+
+@pytest.mark.parametrize(("row", "said"), FAULTS)
+def test_broken_rows_are_named(tmp_path: Path, cache: Path, row: dict[str, Any], said: str) -> None:
+    whole: dict[str, Any] = {"scores": [1.0]} if "scores" in row else {"label": 1}
+    path = json_lines(tmp_path, [{"query": "c", "positive": "d", **whole}, row])
+    with pytest.raises(BadInput, match=rf"rows\.jsonl:2: broken line: {said}"):
+        open_collection(Pairs(path), cache)
+    collection = open_collection(Pairs(path, test=0), cache, strict=False)
+    assert collection.skipped == {"broken line": 1}
+    assert collection.queries["text"].to_list() == ["c"]
+
+
+def test_what_is_not_there_is_said(tmp_path: Path, cache: Path) -> None:
+    with pytest.raises(BadInput, match="no such file or folder"):
+        open_collection(Pairs(tmp_path / "none"), cache)
+    path = parquet(tmp_path, [{"left": "a", "right": "b"}])
+    with pytest.raises(BadInput, match=r"no column of the query by a usual name; it has left, right; name one by coll"):
+        open_collection(Pairs(path), cache)
+    with pytest.raises(BadInput, match="has no column 'middle'; it has left, right"):
+        open_collection(Pairs(path, query="left", positive="right", negatives=["middle"]), cache)
+    (tmp_path / "rows.txt").write_text("a")
+    with pytest.raises(BadInput, match="is no table by its name"):
+        open_collection(Pairs(tmp_path / "rows.txt"), cache)
+    (tmp_path / "torn.parquet").write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(BadInput, match=r"torn\.parquet: can't be read"):
+        open_collection(Pairs(tmp_path / "torn.parquet"), cache)

@@ -1,0 +1,53 @@
+"""The documents that a collection gives with its queries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ranking.collections.collection import Collection
+from ranking.errors import BadInput
+from ranking.given import given_lists
+from ranking.sources import Sources
+from sampling.guard import Guard, negatives_lists
+from sampling.retrieval.given import Given
+
+
+def names(sources: Sources, row: np.ndarray) -> list[str]:
+    return [sources.collection.documents["id"][int(each)] for each in row if each >= 0]
+
+
+def test_lists_are_by_score_and_cut(tiny_sources: Sources) -> None:
+    lists = given_lists(tiny_sources.collection)
+    assert lists.documents.shape == (8, 4)
+    assert names(tiny_sources, lists.documents[0]) == ["d1", "d5", "d7", "d9"]
+    found = Given(2).rank(tiny_sources, np.array([3, 0]))
+    assert names(tiny_sources, found.documents[1]) == ["d1", "d5"]
+    scores = Given().own_scores(tiny_sources, np.array([0]), found.documents[1:])
+    assert scores is not None
+    assert scores.tolist() == [[-1.0, -5.0]]
+
+
+def test_the_guard_reads_its_scores(tiny_sources: Sources) -> None:
+    whole, _ = negatives_lists(Given(), tiny_sources, Guard())
+    guarded, record = negatives_lists(Given(), tiny_sources, Guard(absolute=1.0))
+    assert whole is not None
+    assert guarded is not None
+    assert record.total > 0
+    assert (whole.counts - guarded.counts).sum() == record.total
+
+
+def test_without_scores_the_file_says_the_order(tiny: Collection, tiny_sources: Sources) -> None:
+    given = tiny.given.with_columns(score=pl.lit(None, pl.Float32))
+    sources = replace(tiny_sources, collection=replace(tiny, given=given))
+    assert names(sources, given_lists(sources.collection).documents[0]) == ["d7", "d5", "d1", "d9"]
+    assert Given().own_scores(sources, np.arange(8), np.zeros((8, 1), np.int32)) is None
+
+
+def test_a_collection_that_gives_nothing_is_refused(tiny: Collection, tiny_sources: Sources) -> None:
+    sources = replace(tiny_sources, collection=replace(tiny, given=tiny.given.clear()))
+    with pytest.raises(BadInput, match="gives no documents"):
+        Given().rank(sources)
