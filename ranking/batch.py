@@ -19,11 +19,14 @@ class Batch:
         queries: int64 [b].
         positives: int32 [b].
         whole: the batch that these pairs are a part of; None where they are all of it.
+        mined: int32 [b, t], what other functions have supplied for each query already, −1 for none; None where nothing
+            is told of it.
     """
 
     queries: NDArray[np.int64]
     positives: NDArray[np.int32]
     whole: Batch | None = None
+    mined: NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -34,7 +37,8 @@ class Batch:
 
     def part(self, rows: NDArray[np.integer]) -> Batch:
         """Some of the pairs, which remember the batch that they are a part of."""
-        return Batch(self.queries[rows], self.positives[rows], self.whole or self)
+        mined = None if self.mined is None else self.mined[rows]
+        return Batch(self.queries[rows], self.positives[rows], self.whole or self, mined)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,9 @@ class Sampler:
         count: negatives for each query.
         rng: every random draw comes from it.
         guarded: documents that the guard dropped from each function's lists, for the report.
+        selectors: by the name of a function, what picks from it in the selector's place.
+        counts: by the name of each function how many it supplies to each query, in place of `count`, of a policy that
+            does not decide that itself; None where it does.
         source_scores: float32 [b, count], the functions' own scores of the last negatives; nan where they have none.
     """
 
@@ -42,15 +46,20 @@ class Sampler:
     count: int
     rng: np.random.Generator
     guarded: dict[str, int] = field(default_factory=dict)
+    selectors: Mapping[str, Selector] = field(default_factory=dict)
+    counts: Mapping[str, int] | None = None
 
     def __post_init__(self) -> None:
         self.policy.set_functions(list(self.functions))
+        if self.counts is not None:
+            self.policy.set_counts([self.counts[name] for name in self.functions])
+            self.count = sum(self.counts.values())
         self.stats = {name: FunctionStats() for name in self.functions}
         self.trace = Trace()
         self.source_scores = np.zeros((0, 0), np.float32)
         self._assigned: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self._last: tuple[Batch, RankerTraining] | None = None
-        self._selections: list[tuple[NDArray[np.intp], NDArray[np.intp], Batch, CandidateBatch]] = []
+        self._selections: list[tuple[Selector, NDArray[np.intp], NDArray[np.intp], Batch, CandidateBatch]] = []
         self._given = 0  # negatives of the epoch so far
         self._started = False
         self._learned: dict[str, Any] = {}  # loaded, put back after `start_run` of the parts
@@ -70,25 +79,37 @@ class Sampler:
         self._last, self._selections = (batch, training), []
         negatives = np.full((len(batch), self.count), -1, np.int32)
         self.source_scores = np.full(negatives.shape, np.nan, np.float32)
-        for index, (name, function) in enumerate(self.functions.items()):
+        for index, name in self._in_turn():
+            function, selector = self.functions[name], self.selectors.get(name, self.selector)
+            whole = replace(batch, mined=negatives.copy()) if function.reads_mined else batch
             stats, counts = self.stats[name], (assigned == index).sum(1)
             stats.batches += bool(counts.any())
             for count in np.unique(counts[counts > 0]):
                 rows = np.flatnonzero(counts == count)
-                part = batch if len(rows) == len(batch) else batch.part(rows)
+                part = whole if len(rows) == len(batch) else whole.part(rows)
                 first = (assigned[rows] < index).sum(1)[:, None]  # a function's negatives stand together
-                offered = FilteredFunction(function, self._relevant, negatives[rows, : first.max()])
-                selected = self.selector.select(part, offered, int(count), training, self.rng)
-                check_selected(selected, part, offered, int(count), type(self.selector).__name__, name)
+                taken = negatives[rows] if function.reads_mined else negatives[rows, : first.max()]
+                offered = FilteredFunction(function, self._relevant, taken)
+                selected = selector.select(part, offered, int(count), training, self.rng)
+                check_selected(selected, part, offered, int(count), type(selector).__name__, name)
                 columns = first + np.arange(count)
                 negatives[rows[:, None], columns[:, : selected.documents.shape[1]]] = selected.documents
                 self.source_scores[rows[:, None], columns[:, : selected.documents.shape[1]]] = selected.scores
-                self._selections.append((rows, columns, part, selected))
+                self._selections.append((selector, rows, columns, part, selected))
                 stats.fallback += offered.fallback(selected.documents)
                 stats.wanted += len(rows) * int(count)
                 stats.missing += int(np.count_nonzero(negatives[rows[:, None], columns] < 0))
         self._given += int(np.count_nonzero(negatives >= 0))
         return negatives
+
+    def _in_turn(self) -> list[tuple[int, str]]:
+        """Places and names of the functions, those last that are told what the others have supplied."""
+        return sorted(enumerate(self.functions), key=lambda each: self.functions[each[1]].reads_mined)
+
+    def _learners(self) -> list[tuple[str, SamplingPolicy | Selector]]:
+        """What may learn, by the name of its state."""
+        own = [(f"selector:{name}", selector) for name, selector in self.selectors.items()]
+        return [("policy", self.policy), ("selector", self.selector), *own]
 
     def _start_run(self, training: RankerTraining) -> None:
         self._relevant = RelevantPairs(training.encoded.judgements, len(training.encoded.documents))
@@ -96,7 +117,7 @@ class Sampler:
             if self._learned.get("functions", {}).get(name):
                 function.load_state_dict(self._learned["functions"][name])
             function.start_run(training)
-        for name, part in (("policy", self.policy), ("selector", self.selector)):
+        for name, part in self._learners():
             part.start_run(self.functions, training)
             if self._learned.get(name):
                 part.load_state_dict(self._learned[name])
@@ -117,10 +138,10 @@ class Sampler:
         if self._last is not None:
             (batch, training), self._last = self._last, None
             self.policy.observe(batch, negatives, step, training, self.rng)
-            for rows, columns, part, selected in self._selections:
+            for selector, rows, columns, part, selected in self._selections:
                 of_selected = step.scores[rows[:, None], 1 + columns]
                 of_part = replace(step, scores=np.concatenate([step.scores[rows, :1], of_selected], 1))
-                self.selector.observe(part, selected, of_part, training, self.rng)
+                selector.observe(part, selected, of_part, training, self.rng)
             for function in self.functions.values():
                 function.after_update(training)
             if training.epoch_over:
@@ -167,8 +188,7 @@ class Sampler:
         if self._started:
             functions = {name: function.state_dict() for name, function in self.functions.items()}
             learned = {
-                "policy": self.policy.state_dict(),
-                "selector": self.selector.state_dict(),
+                **{name: part.state_dict() for name, part in self._learners()},
                 "functions": {name: state for name, state in functions.items() if state},
             }
         return {
@@ -191,5 +211,6 @@ class Sampler:
         self._given = state.get("given", 0)
         if "trace" in state:
             self.trace.load(state["trace"])
-        self._learned = {part: state[part] for part in ("policy", "selector", "functions") if part in state}
+        named = [*(name for name, _ in self._learners()), "functions"]
+        self._learned = {name: state[name] for name in named if name in state}
         self._started = False

@@ -1,4 +1,4 @@
-"""Gives retrieval functions names of their own: `function=[run_file@hdct,run_file@ance]` is two run files."""
+"""Writes out what is said of single functions: `run_file@hdct`, `selector.bm25=dynamic`, `negatives.bm25=1`."""
 
 from __future__ import annotations
 
@@ -10,24 +10,30 @@ from ranking.errors import BadInput
 
 NAMED = re.compile(r"^([A-Za-z_]\w*)@([A-Za-z_]\w*)$")
 GROUP = "function"
+OF_ONE = re.compile(r"^(\+*)(negatives|selectors?)\.([A-Za-z]\w*)((?:\.\w+)*)$")
+"""What is said of one function: `selector.bm25.lam`."""
 
 
 def named_parts(overrides: Sequence[str], options: Any) -> list[str]:
     """The overrides, with functions that are given names of their own written out.
 
     `function=[run_file@hdct,bm25]` becomes `function=[]` and all options of the two, in their order, so that
-    `function.hdct.path=FILE` sets one of them.
+    `function.hdct.path=FILE` sets one of them. `selector.bm25=dynamic` is what picks from one function, and stands
+    under `selectors`; `negatives.bm25=1` says how many that supplies.
 
     Args:
         overrides: Hydra overrides of a run.
-        options: what a function's file says, by its name (`cluster.config.compose.option`).
+        options: what a part's file says, by its group and name (`cluster.config.compose.option`).
 
     Raises:
         BadInput: where a name is given twice, or is no name.
     """
-    written = []
+    written: list[str] = []
     for text in overrides:
         key, _, value = text.partition("=")
+        if single := OF_ONE.match(key):
+            written += _of_one(*single.groups(), value, options)
+            continue
         if key != GROUP or "@" not in value:
             written.append(text)
             continue
@@ -40,6 +46,33 @@ def named_parts(overrides: Sequence[str], options: Any) -> list[str]:
         for part, name in pairs:
             written.append(f"+{GROUP}.{name}={as_override(options(GROUP, part)[part])}")
     return written
+
+
+def _of_one(signs: str, group: str, name: str, rest: str, value: str, options: Any) -> list[str]:
+    """What is said of one function: how many negatives it supplies, or what picks them.
+
+    `selector.NAME=VALUE` is an option of the selector itself where the value is no selector.
+    """
+    as_it_is = [f"{signs}{group}.{name}{rest}={value}"]
+    if group == "negatives":
+        return [f"++{group}.{name}={value}"] if not rest else as_it_is
+    if rest:
+        return [f"{signs}selectors.{name}{rest}={value}"]
+    try:
+        options("selector", value)
+    except BadInput:
+        if group == "selectors" or _is_function(name, options):
+            raise
+        return as_it_is
+    return [f"+selector@selectors.{name}={value}"]
+
+
+def _is_function(name: str, options: Any) -> bool:
+    """Whether there is a function of this name."""
+    try:
+        return bool(options(GROUP, name))
+    except BadInput:
+        return False
 
 
 def _pair(item: str, text: str) -> tuple[str, str]:

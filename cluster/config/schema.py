@@ -98,6 +98,8 @@ class Run(Shape):
     seed: Annotated[int, Field(ge=0)]
     encoding: Part
     sampling: Sampling
+    negatives: dict[str, Annotated[int, Field(ge=0)] | None]
+    selectors: dict[str, Part]
     training: Training
     validation: Validation
     measures: Annotated[list[str], Field(min_length=1)]

@@ -30,9 +30,12 @@ def applicable_overrides(points: Sequence[Point], given: Set[str]) -> list[Point
         given: the keys that the user gave.
     """
     optional = {key for point in points for key in _keys(point) if has_option(point.overrides, key)}
+    of_some = {key for point in points for key in _keys(point) if _is_of_one(point.overrides, key)}
     replaced = {key for point in points for key in _keys(point) if key not in given and key.split(".")[0] in given}
 
     def stays(point: Point, key: str) -> bool:
+        if key in of_some:
+            return _chooses(point.overrides, key)
         if key.split(".")[0] in LISTS:
             return key not in replaced or _chooses(point.overrides, key)
         return has_option(point.overrides, key) or key not in optional | replaced
@@ -53,7 +56,7 @@ def has_option(overrides: Sequence[str], key: str) -> bool:
     What belongs to none of PARTS (`seed`, `training.patience`) is everyone's.
     """
     group, _, name = key.partition(".")
-    if group not in PARTS or not name:
+    if group not in PARTS or not name or _is_of_one(overrides, key):
         return True
     chosen = dict(text.split("=", 1) for text in overrides if "=" in text)
     part = chosen.get(group) or (group == "objective" and _own_objective(chosen.get("ranker"))) or _defaults()[group]
@@ -64,9 +67,18 @@ def has_option(overrides: Sequence[str], key: str) -> bool:
 def _chooses(overrides: Sequence[str], key: str) -> bool:
     """Whether the functions or origins that overrides choose are those of an option, as `function.bm25.depth`."""
     group, _, name = key.partition(".")
-    chosen = next(text.split("=", 1)[1] for text in overrides if key_of(text) == group)
-    names = [part.rpartition("@")[2] for part in chosen.strip("[]").replace(" ", "").split(",")]
-    return name.split(".")[0] in names
+    return name.split(".")[0] in _names(overrides, "origin" if group == "origin" else "function")
+
+
+def _is_of_one(overrides: Sequence[str], key: str) -> bool:
+    """Whether a key says of one of the functions what picks from it or how many it supplies, as `selector.bm25`."""
+    return key.split(".")[0] in ("negatives", "selectors", "selector") and _chooses(overrides, key)
+
+
+def _names(overrides: Sequence[str], group: str) -> list[str]:
+    """The functions or origins that overrides choose; none where they choose none."""
+    chosen = next((text.split("=", 1)[1] for text in overrides if key_of(text) == group), "")
+    return [part.rpartition("@")[2] for part in chosen.strip("[]").replace(" ", "").split(",") if part]
 
 
 def _keys(point: Point) -> list[str]:

@@ -20,6 +20,7 @@ from cluster.config.compose import build
 from cluster.plan.resources import check_workers
 from cluster.runs.agent_file import check_agent
 from cluster.runs.artifacts import read_encoded, validation_parts
+from cluster.runs.counts import check_counts, counts_of
 from cluster.runs.embeddings import check_vectors, spread_out, vectors_of
 from cluster.runs.outcome import Outcome
 from cluster.runs.rankers import make_ranker
@@ -274,6 +275,7 @@ def assemble(
             functions[name].guard = build(config["sampling"]["guard"])
         functions[name].prepare(base.encoded, parts[f"function:{name}"].lists)
     selector = build(config["selector"])
+    given = policy is not None
     policy = policy or build(config["policy"])
     if "agent" in parts:
         equip(policy, selector, parts)
@@ -284,6 +286,8 @@ def assemble(
         config["sampling"]["negatives"],
         np.random.default_rng(sampling),
         {name: parts[f"function:{name}"].guarded.total for name in functions},
+        {name: build(node, f"selectors.{name}") for name, node in config["selectors"].items()},
+        None if given else counts_of(config, functions, policy),
     )
     return training, sampler
 
@@ -393,10 +397,7 @@ def check(config: dict[str, Any]) -> None:
     """
     for key in ("objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler"):
         made = build(config[key], key)
-        if key == "policy":
-            made.set_functions(list(config["function"]))
         if key == "objective":
-            made.check_block(config["sampling"]["negatives"])
             passes = getattr(made, "passes", "one")
         if key == "ranker" and issubclass(made.func, Cascade) and passes != "level":
             raise BadInput(
@@ -407,6 +408,7 @@ def check(config: dict[str, Any]) -> None:
     for group in ("function", "origin"):
         for name, node in config[group].items():
             build(node, f"{group}.{name}")
+    check_counts(config)
     check_agent(config)
     check_workers(config["resources"])
     build(config["sampling"]["guard"], "sampling.guard")

@@ -1,12 +1,14 @@
-"""Chooses the same retrieval function for all batches."""
+"""Takes the same retrieval functions for all batches."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.errors import BadInput
 from sampling.policies.policy import SamplingPolicy
 
 if TYPE_CHECKING:
@@ -14,9 +16,28 @@ if TYPE_CHECKING:
 
 
 class Fixed(SamplingPolicy):
-    """Always the one function: BM25 or random sampling as it is usually done."""
+    """Always the one function, BM25 or random sampling as it is usually done; or always the same number of several.
+
+    Several functions need to be told how many negatives of each (`set_counts`): all other positives of the batch and
+    one mined document, say (Karpukhin et al. 2020, section 3.2).
+    """
 
     chooses = False
+    counts: Sequence[int] | None = None
+
+    def set_counts(self, counts: Sequence[int]) -> None:
+        if len(counts) != len(self.functions) or min(counts) < 0 or not sum(counts):
+            raise BadInput(f"numbers of negatives are {list(counts)}", "negatives", "give one a function, from 0 up")
+        self.counts = list(counts)
 
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         return np.zeros(len(batch), np.int64)
+
+    def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
+        if self.counts is None:
+            if len(self.functions) > 1:
+                raise BadInput(f"no numbers of negatives for {self.functions}", "negatives", "give one a function")
+            return super().assign(batch, count, training, rng)
+        if sum(self.counts) != count:
+            raise ValueError(f"asked for {count} negatives where the functions supply {self.counts}")
+        return np.tile(np.repeat(np.arange(len(self.counts)), self.counts), (len(batch), 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -36,9 +37,19 @@ class SamplingPolicy(ABC):
                 "function",
                 "give a list: function=[random,bm25]",
             )
-        if not self.chooses and len(functions) != 1:
-            raise BadInput(f"{name} takes one function and has {functions}", "function", "give one: function=bm25")
         self.functions = functions
+
+    def set_counts(self, counts: Sequence[int]) -> None:
+        """Take how many negatives each function supplies, where a run says so.
+
+        Raises:
+            BadInput: where the policy decides that itself.
+        """
+        raise BadInput(
+            f"{type(self).__name__} decides itself how many negatives each function supplies",
+            "negatives",
+            "choose policy=fixed, or leave the numbers out",
+        )
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:  # noqa: B027
         """Start afresh for a ranker that is about to be trained.

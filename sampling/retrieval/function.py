@@ -46,11 +46,13 @@ class RetrievalFunction(ABC):
     Args:
         depth: length of its lists; 0 where it has none.
         guarded: documents that it dropped by itself as probable false negatives, so far.
+        reads_mined: whether it is asked after the other functions, and told what they have supplied (`Batch.mined`).
         version: of what it ranks by, where that changes during a run; −1 where it doesn't.
         age: steps since the weights behind that version were the ranker's, −1 likewise.
     """
 
     depth: int = 0
+    reads_mined: bool = False
     guarded: int = 0
     version: int = -1
     age: int = -1
@@ -107,6 +109,15 @@ class RetrievalFunction(ABC):
     def excluded(self, batch: Batch, documents: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Which of the documents [b, m] may not be shown for their query, as far as it is known here."""
         return np.zeros(documents.shape, bool)
+
+    def supply(self, batch_size: int, mined: int) -> int | None:
+        """The most negatives that it has for a query, where that is known and is what one takes of it by default.
+
+        Args:
+            batch_size: pairs of a batch.
+            mined: negatives that the other functions supply for a query.
+        """
+        return None
 
     def start_run(self, training: RankerTraining) -> None:  # noqa: B027  (most functions do nothing)
         """Called before the first batch, and after `load_state_dict`."""

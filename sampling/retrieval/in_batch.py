@@ -1,12 +1,14 @@
-"""Offers the positives of the other queries of a batch."""
+"""Offers the positives of the other queries of a batch, and on demand their mined negatives."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.alike import digests
 from ranking.encoding import EncodedCollection
 from ranking.ranked_lists import RankedLists
 from ranking.texts import Texts
@@ -20,17 +22,41 @@ class InBatch(RetrievalFunction):
     """In-batch negatives: each query is shown positives of other queries of its batch (Karpukhin et al. 2020).
 
     They cost little, since a ranker reads a document once for the whole batch, and they are drawn as often as they are
-    relevant somewhere. A document that is judged relevant for the query, or reads the same as its positive, is left
-    out. A batch of `training.batch_size` pairs supplies at most one document less than its size.
+    relevant somewhere. A document that is judged relevant for the query, or reads the same as one that is, is left
+    out. A batch of `training.batch_size` pairs supplies at most one document less than its size; where several workers
+    train the ranker it is the batch of all of them.
+
+    Args:
+        hard: offer what other functions have mined for the other queries as well: `function=[in_batch,bm25]` then shows
+            a query BM25's documents of all queries of the batch (Karpukhin et al. 2020, section 5.2). They are in the
+            batch already, so a ranker reads no more for it.
     """
 
+    def __init__(self, hard: bool = False) -> None:
+        self.hard = self.reads_mined = hard
+
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
-        self.content = same_content(encoded.documents, encoded.judgements.relevant().documents)
+        relevant = encoded.judgements.relevant()
+        self.content = same_content(encoded.documents, np.arange(len(encoded.documents)))
+        self._size = len(encoded.documents)
+        self._alike = np.unique(relevant.rows() * self._size + self.content[relevant.documents])
+        self._judged = relevant.rows() * self._size + relevant.documents
+
+    def supply(self, batch_size: int, mined: int) -> int:
+        return (batch_size - 1) * (1 + (mined if self.hard else 0))
 
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        others = np.unique((batch.whole or batch).positives)
-        alike = self.content[others] == self.content[batch.positives][:, None]
-        keys = np.where(alike, np.inf, rng.random(alike.shape))
+        whole = batch.whole or batch
+        others = whole.positives
+        if self.hard and whole.mined is not None:
+            others = np.concatenate([others, whole.mined[whole.mined >= 0]])
+        others = np.unique(others)
+        out = self.content[others] == self.content[batch.positives][:, None]
+        out |= self._reads_relevant(batch.queries, others)
+        if self.hard and batch.mined is not None:
+            for column in batch.mined.T:  # of which there are few
+                out |= others == column[:, None]
+        keys = np.where(out, np.inf, rng.random(out.shape))
         order = np.argsort(keys, axis=1, kind="stable")[:, :count]
         there = np.isfinite(np.take_along_axis(keys, order, 1))
         documents = np.where(there, others[order], -1).astype(np.int32)
@@ -39,12 +65,28 @@ class InBatch(RetrievalFunction):
     def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         return self.sample(batch, count, rng)  # they have no order
 
+    def _reads_relevant(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Which of the documents [m] read as one that is relevant for the query, by query [b, m], and are not judged.
+
+        What is judged relevant itself is left out for every function (`sampling.filtered`).
+        """
+        rows = np.asarray(queries, np.int64)[:, None] * self._size
+        return _among(rows + self.content[documents], self._alike) & ~_among(rows + documents, self._judged)
+
+
+def _among(keys: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which keys are among some that ascend."""
+    if not len(known):
+        return np.zeros(keys.shape, bool)
+    found: NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys
+    return found
+
 
 def same_content(texts: Texts, places: NDArray[np.integer]) -> NDArray[np.int64]:
     """For each text its own place, or, of those at `places`, the first of them that reads the same. Shape [texts]."""
     content = np.arange(len(texts))
-    first: dict[bytes, int] = {}
-    for place in np.unique(places).tolist():
-        tokens = texts.tokens[texts.offsets[place] : texts.offsets[place + 1]]
-        content[place] = first.setdefault(tokens.tobytes(), place)
+    places = np.unique(places)
+    contents = digests(replace(texts, labels=None), places)
+    _, first, group = np.unique(contents, return_index=True, return_inverse=True)
+    content[places] = places[first][group]
     return content

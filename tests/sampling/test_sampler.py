@@ -22,6 +22,7 @@ from sampling.policies.mixture import Mixture
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.function import RetrievalFunction
+from sampling.retrieval.in_batch import InBatch
 from sampling.retrieval.random import RandomFunction
 from sampling.retrieval.ranked import Ranked
 from sampling.sampler import Sampler
@@ -174,8 +175,8 @@ def test_state_saved_and_restored_gives_the_same_draws(
 
 
 def test_the_policy_learns_the_functions_and_may_refuse_them() -> None:
-    with pytest.raises(BadInput, match="Fixed"):
-        sampler(Fixed(), a=listed([[1]]), b=listed([[1]]))
+    with pytest.raises(BadInput, match="Mixture"):
+        sampler(Mixture(), a=listed([[1]]))
 
 
 class Everything(Ranked):
@@ -225,3 +226,35 @@ def test_a_judged_relevant_document_is_never_a_negative_nor_one_shown_twice(
             assert max(there, default=0) < size
             if len(there) < count and selector.__class__ is not Top and per != "negative":
                 assert len(there) >= min(count, min(7, size) - len(relevant))
+
+
+def test_each_of_several_functions_supplies_its_number_by_its_own_selector() -> None:
+    rng = np.random.default_rng(0)
+    a, b = listed([[1, 2, 3, 4], [4, 6, 7]]), listed([[2, 5, 1, 9], [8, 4]])
+    one = Sampler(
+        Fixed(), {"a": a, "b": b}, Top(), 4, rng, selectors={"b": Dynamic(lam=0, candidates=4)}, counts={"a": 1, "b": 2}
+    )
+    assert one.count == 3
+    # Of b what scores highest by the hash that a has not given: 5 → 216, 9 → 633, 2 → 843; 8 → 790.
+    assert one.negatives(batch_of(0, 1), Hash()).tolist() == [[1, 2, 9], [4, 8, -1]]  # type: ignore[arg-type]
+    assert one.source_scores[0].tolist() == [0, 0, -3]
+    with pytest.raises(BadInput, match="Mixture decides itself"):
+        Sampler(Mixture(), {"a": a, "b": b}, Top(), 4, rng, counts={"a": 1, "b": 2})
+    with pytest.raises(BadInput, match="no numbers of negatives"):
+        sampler(Fixed(), a=a, b=b).negatives(batch_of(0), Hash())  # type: ignore[arg-type]
+
+
+def test_hard_in_batch_negatives_are_what_another_function_mined_for_other_queries(
+    encoded_of: Callable[..., EncodedCollection],
+) -> None:
+    encoded = encoded_of([[d + 1] for d in range(9)], [[1]] * 2, {0: {0: 1}, 1: {1: 1}})
+    in_batch = InBatch(hard=True)
+    in_batch.prepare(encoded, None)
+    functions = {"in_batch": in_batch, "bm25": listed([[4, 5], [6, 7]])}
+    one = Sampler(Fixed(), functions, Top(), 1, np.random.default_rng(0), counts={"in_batch": 3, "bm25": 2})
+    batch = Batch(np.array([0, 1]), np.array([0, 1], np.int32))
+    negatives = one.negatives(batch, Hash(encoded))  # type: ignore[arg-type]
+    assert [sorted(row) for row in negatives[:, :3].tolist()] == [[1, 6, 7], [0, 4, 5]]
+    assert negatives[:, 3:].tolist() == [[4, 5], [6, 7]]
+    one.observe(negatives, step([[9, 1, 2, 3, 4, 5]] * 2))
+    assert [row["negatives"] for row in one.report()] == [6, 4]

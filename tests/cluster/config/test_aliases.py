@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cluster.config.aliases import as_override, named_parts
-from cluster.config.compose import compose, option
+from cluster.config.compose import build, compose, option
 from cluster.plan.applicable import applicable_overrides
 from cluster.plan.sweep import points
+from cluster.runs.counts import check_counts, counts_of
 from ranking.errors import BadInput
 
 
@@ -67,3 +68,49 @@ def test_values_come_back_from_the_override_grammar(value: object) -> None:
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     assert OverridesParser.create().parse_override(f"key={as_override(value)}").value() == value
+
+
+def test_a_function_has_a_selector_and_a_number_of_its_own() -> None:
+    config = compose([
+        "function=[in_batch,run_file@hdct]", "function.hdct.path=x", "negatives.hdct=2", "selector.hdct=dynamic",
+        "selector.hdct.lam=0", "selector=simans", "selector.a=2",
+    ])  # fmt: skip
+    assert config["negatives"] == {"hdct": 2}
+    assert config["selectors"] == {"hdct": option("selector", "dynamic") | {"lam": 0}}
+    assert config["selector"] == option("selector", "simans") | {"a": 2}
+    check_counts(config)
+    assert compose(["selector=window", "selector.pick=first"])["selectors"] == {}
+    with pytest.raises(BadInput, match="no selector 'nearest'; choose one of"):
+        compose(["selector.bm25=nearest"])
+
+
+def test_all_in_batch_negatives_stand_beside_a_mined_one() -> None:
+    def counts(*given: str) -> dict[str, int] | None:
+        config = compose(["ranker=static", *given])
+        functions = {name: build(node) for name, node in config["function"].items()}
+        return counts_of(config, functions, build(config["policy"]))
+
+    assert counts("function=[in_batch,bm25]", "negatives.bm25=1") == {"in_batch": 127, "bm25": 1}
+    assert counts("function=[in_batch,bm25]", "function.in_batch.hard=true") == {"in_batch": 127 * 5, "bm25": 4}
+    assert counts("function=[in_batch,bm25]", "negatives.in_batch=3") == {"in_batch": 3, "bm25": 4}
+    assert counts("function=in_batch") is None
+    assert counts("policy=mixture") is None
+    for given, message in (
+        (["negatives.random=1"], "no function random in this run"),
+        (["selector.random=top"], "no function random in this run"),
+        (["policy=mixture", "negatives.bm25=1"], "Mixture decides itself"),
+        (["function=[bm25,random]", "objective=sir_v1", "sampling.negatives=87"], "several stages"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            check_counts(compose(given))
+
+
+def test_a_study_gives_them_to_the_methods_with_that_function() -> None:
+    lines = [["function=random"], ["function=[in_batch,bm25]", "selector.bm25=uniform,dynamic"]]
+    found = points(lines, [], ["negatives.bm25=1"])
+    assert [point.overrides for point in found] == [
+        ("function=random",),
+        ("function=[in_batch,bm25]", "selector.bm25=uniform", "negatives.bm25=1"),
+        ("function=[in_batch,bm25]", "selector.bm25=dynamic", "negatives.bm25=1"),
+    ]
+    assert "selector.bm25" in found[1].swept

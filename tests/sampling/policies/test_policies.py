@@ -20,10 +20,15 @@ def chosen(policy: SamplingPolicy, names: list[str], times: int) -> np.ndarray:
     return np.array([policy.choose(BATCH, None, rng) for _ in range(times)])  # type: ignore[arg-type]
 
 
-def test_fixed_takes_the_one_function() -> None:
+def test_fixed_takes_the_one_function_or_a_number_of_each() -> None:
     assert not chosen(Fixed(), ["bm25"], 3).any()
-    with pytest.raises(BadInput, match="Fixed takes one function"):
-        Fixed().set_functions(["random", "bm25"])
+    policy = Fixed()
+    policy.set_functions(["random", "bm25"])
+    policy.set_counts([2, 1])
+    assert policy.assign(BATCH, 3, None, np.random.default_rng(0)).tolist() == [[0, 0, 1]] * len(BATCH)  # type: ignore[arg-type]
+    for counts in ([1], [-1, 2], [0, 0]):
+        with pytest.raises(BadInput, match="numbers of negatives"):
+            policy.set_counts(counts)
 
 
 @pytest.mark.parametrize("policy", [RandomPolicy(), Mixture()])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from scipy.stats import chisquare
@@ -51,3 +52,27 @@ def test_texts_of_the_same_tokens_have_one_number(encoded_of: Callable[..., Enco
     encoded = encoded_of([[1, 2], [1], [2], [1, 2], [1]], [[1]], {})
     assert same_content(encoded.documents, np.arange(5)).tolist() == [0, 1, 2, 0, 1]
     assert same_content(encoded.documents, np.array([3, 4, 1])).tolist() == [0, 1, 2, 3, 1]
+
+
+def test_hard_ones_are_what_was_mined_for_others(encoded_of: Callable[..., EncodedCollection]) -> None:
+    """Documents 0 to 3 are the positives; 4 reads as 1, 5 is judged relevant for query 0, 7 reads as that one."""
+    texts = [[1], [2], [3], [4], [2], [6], [7], [6], [9]]
+    encoded = encoded_of(texts, [[1]] * 4, {0: {0: 1, 5: 1}, 1: {1: 1}, 2: {2: 1}, 3: {3: 1}})
+    function = InBatch(hard=True)
+    function.prepare(encoded, None)
+    whole = replace(batch(0, 1, 2, 3), mined=np.array([[6], [7], [4], [-1]], np.int32))
+    offered = FilteredFunction(function, RelevantPairs(encoded.judgements, 9), whole.mined)
+    found = offered.sample(whole, 9, np.random.default_rng(0)).documents
+    # Not its own positive, what reads as it or is relevant or reads so, nor what it has already.
+    expected = [[1, 2, 3, 4], [0, 2, 3, 6], [0, 1, 3, 6, 7], [0, 1, 2, 4, 6, 7]]
+    assert [sorted(d for d in row if d >= 0) for row in found.tolist()] == expected
+    part = whole.part(np.array([2]))
+    assert sorted(function.sample(part, 5, np.random.default_rng(0)).documents[0].tolist()) == expected[2]
+    assert InBatch(hard=True).supply(4, 2) == 9
+    assert InBatch().supply(4, 2) == 3
+
+
+def test_what_reads_as_another_relevant_document_is_left_out(encoded_of: Callable[..., EncodedCollection]) -> None:
+    encoded = encoded_of([[1], [2], [3], [3]], [[1]] * 2, {0: {0: 1, 2: 1}, 1: {3: 1}})
+    found = prepared(encoded).sample(batch(0, 3), 3, np.random.default_rng(0)).documents
+    assert found.tolist() == [[-1, -1], [0, -1]] or [sorted(row) for row in found.tolist()] == [[-1, -1], [-1, 0]]
