@@ -207,11 +207,18 @@ def session() -> Iterator[Session]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-@pytest.mark.skipif("not config.getoption('--kills')", reason="waits for a real Prometheus: `make faults`")
 def test_every_query_returns_data_from_a_real_prometheus(session: Session, base: list[str], tmp_path: Path) -> None:
     """Of a study, and of one number of each metric that a study does not have."""
     with prometheus(session.config, tmp_path / "prometheus") as server:
-        given = ["policy=fixed", "function=bm25", "selector=uniform", "seeds=2", f"out={tmp_path / 'watched'}"]
+        given = [
+            "ranker=feed_forward",
+            "objective=softmax",
+            "policy=fixed",
+            "function=bm25",
+            "selector=uniform",
+            "seeds=2",
+            f"out={tmp_path / 'watched'}",
+        ]
         assert session.order("ENDED", "study", *base, *given) == "0"
         asked = 'sum(ray_pyrite_training_steps_total{study="watched", method="feed_forward bm25 uniform softmax"})'
         wait(lambda: server.value(asked))
