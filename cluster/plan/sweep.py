@@ -47,8 +47,15 @@ METHOD = ("ranker", "policy", "function", "selector")
 """The groups that name a method; other swept keys are its hyperparameters or further categories."""
 
 
+EACH_ALONE = ("policy=fixed", "selector=uniform")
+"""How functions that a user lists are compared, unless they say otherwise."""
+
+
 def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
     """Every combination of a study's sweeps.
+
+    A sweep over functions by a user who names no policy compares those functions, each alone: it takes the place of
+    the experiment's lines.
 
     An option of a part (`policy.checkpoint`) is given to those points alone whose part has it (`applicable_overrides`).
 
@@ -61,7 +68,7 @@ def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Seque
         BadInput: where an override is malformed.
     """
     expanded: list[Point] = []
-    for line in methods or [[]]:
+    for line in [EACH_ALONE] if _compares_functions(given) else methods or [[]]:
         merged: dict[str, Any] = {}
         for text in [*common, *line, *given]:
             override = _parse(text)
@@ -73,6 +80,11 @@ def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Seque
     for point in applicable_overrides(expanded, set(map(key_of, given))):
         found.setdefault((frozenset(point.overrides), point.intervals), point)
     return _name_swept(list(found.values()))
+
+
+def _compares_functions(given: Sequence[str]) -> bool:
+    overrides = {key_of(override.get_key_element()): override for override in map(_parse, given)}
+    return "function" in overrides and overrides["function"].is_sweep_override() and "policy" not in overrides
 
 
 def _has_no_choice(merged: dict[str, Any], given: Sequence[str]) -> bool:

@@ -41,6 +41,16 @@ def test_a_policy_that_chooses_takes_the_functions_together() -> None:
     ]
 
 
+def test_functions_that_a_user_lists_are_compared_each_alone() -> None:
+    found = texts(MAIN, ["function=random,bm25", "training.patience=2,10"])
+    assert len(found) == 4
+    assert all("policy=fixed" in text and "selector=uniform" in text for text in found)
+    assert len(texts(MAIN, ["function=random,bm25", "selector=uniform,dynamic"])) == 4
+    # One function, or a policy beside them, keeps the experiment's own lines.
+    assert len(texts(MAIN, ["function=bm25"])) == 2
+    assert any("policy=random" in text for text in texts(MAIN, ["policy=fixed,random", "function=random,bm25"]))
+
+
 def test_ranges_and_choices() -> None:
     found = texts([], ["training.patience=range(1,4)", "objective=choice(softmax,hinge)"])
     assert len(found) == 6
