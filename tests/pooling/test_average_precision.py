@@ -72,6 +72,11 @@ def test_by_hand(pool_of) -> None:
     assert evaluation.found(evaluation.states(order, np.array([3]))).tolist() == [2]
 
 
+def test_a_topic_with_one_relevant_document_and_one_with_none(pool_of) -> None:
+    full = Evaluation(pool_of([[[0, 1]], [[0, 1]]], [[0, 1], [0, 0]])).full()
+    assert full.tolist() == [[0.5], [0.0]]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_agrees_with_trec_eval(random_pool, seed: int) -> None:
     pool = random_pool(np.random.default_rng(seed))
