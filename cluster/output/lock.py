@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import _thread
 import fcntl
 import itertools
 import os
+import signal
 import socket
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -125,7 +126,8 @@ def _renewed(storage: Storage) -> Iterator[None]:
             there = storage.read(FILE)
             if stranger or (there is not None and token.encode() not in there):
                 stranger = stranger or there or b""
-                _thread.interrupt_main()  # nothing more may be written
+                # Nothing more may be written. A signal, unlike `interrupt_main`, also ends what waits.
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             else:
                 renew()
 
