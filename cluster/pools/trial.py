@@ -6,7 +6,7 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,8 @@ class Trial:
         pool, fingerprint: name and digest of the pool.
         label, node: of the method.
         options: seeds, budgets, ranking_quality, reuse and stopping of conf/pool.yaml, and cpu.
+        made_of: version and commit of the process that planned it, which its result keeps: another process may start
+            when the code has changed.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Trial:
     label: str
     node: dict[str, Any]
     options: dict[str, Any]
+    made_of: dict[str, str] = field(default_factory=code)
 
 
 def plan_trial(pool: NamedPool, variant: Variant, config: dict[str, Any]) -> Trial:
@@ -100,7 +103,7 @@ def execute_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[
         content = as_parquet(table.select(*said, pl.all()))
         storage.write(_file(trial, f"{name}.parquet"), content)
         digests[name] = zlib.crc32(content)
-    told = {"simulated": simulated, "all": time.perf_counter() - started, "tables": digests, "made_of": code()}
+    told = {"simulated": simulated, "all": time.perf_counter() - started, "tables": digests, "made_of": trial.made_of}
     storage.write(_file(trial, "json"), json.dumps(told).encode())
 
 
@@ -163,7 +166,7 @@ def read_seconds(storage: Storage, trial: Trial) -> dict[str, Any] | None:
         whole = all(zlib.crc32(read_trial(storage, trial, name) or b"") == digests[name] for name in digests)
     except (ValueError, AttributeError, TypeError):
         return None
-    same = whole and not differences(told.get("made_of", {}), code())
+    same = whole and not differences(told.get("made_of", {}), trial.made_of)
     return told if same else None
 
 

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
 
-from cluster.pools.trial import LOSADA, usual_budgets
+from cluster.output.storage import Storage
+from cluster.pools.trial import LOSADA, Trial, execute_trial, finished, usual_budgets
 from pooling.effort import effort, total_curve
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, Topic, topic_pool
@@ -55,3 +59,13 @@ def test_budgets_suit_the_pool() -> None:
     assert usual_budgets(pool_of([0] * 2001)) == LOSADA
     assert usual_budgets(pool_of([0] * 100)) == [5, 10, 20, 30, 45, 60, 80]
     assert usual_budgets(pool_of([1])) == [1]
+
+
+def test_a_result_keeps_the_code_that_its_study_was_planned_with(tmp_path: Path) -> None:
+    """The trial's process may start when there is a newer commit; the study goes on with its own results."""
+    storage, node = Storage(str(tmp_path)), {"_target_": "pooling.adjudicators.static.DocID"}
+    options = {"seeds": 1, "cpu": 1, "budgets": [1], "ranking_quality": False, "reuse": False, "stopping": {}}
+    trial = Trial("a", "pool", "of the pool", "docid", node, options, {"version": "0", "commit": "of the study"})
+    execute_trial(trial, pool_of([0, 1, 1, 0]), storage, lambda done, numbers: None)
+    assert finished(storage, [trial]) == {"a"}
+    assert finished(storage, [replace(trial, made_of={"version": "0", "commit": "another"})]) == set()
