@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from cluster.object_store import wanted_store
 from cluster.output.storage import FULL, unwritable
+from cluster.plan.resources import cores
 from ranking.errors import BadInput
 
 
@@ -46,7 +47,7 @@ def session(address: str | None = None, dashboard: bool = True, shared: int = 0)
             with _on_loopback():
                 ray.init(
                     address="local",
-                    num_cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+                    num_cpus=cores(),
                     include_dashboard=dashboard,
                     dashboard_host="127.0.0.1",
                     object_store_memory=wanted_store(shared),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,8 @@ from cluster.output.lock import output_lock
 from cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
 from cluster.output.storage import Storage
 from cluster.plan.point import root_of
+from cluster.plan.size import RAY_START
+from cluster.telemetry.metrics import connected
 from cluster.telemetry.tracking.tracker import Tracker
 from cluster.telemetry.tracking.tracking import Tracking, tracked, trackers
 from ranking.errors import BadInput
@@ -30,12 +33,16 @@ class Work:
         largest: bytes of the parts of its largest run, in Ray's object store.
         shared: bytes of the parts of all runs, each once.
         facts: for the event log.
+        seconds: that this process would take for it (`cluster.plan.size`); None where nobody knows.
+        needs: what it wants of Ray, so that no other process will do; None where nothing.
     """
 
     left: bool
     largest: int = 0
     shared: int = 0
     facts: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float | None = None
+    needs: str | None = None
 
 
 class Experiment(ABC):
@@ -44,7 +51,7 @@ class Experiment(ABC):
     `conduct` calls `prepare`, `manifest`, `execute` and `finalize`, in this order. A verb fills them in.
 
     Args:
-        options: `address`, `dashboard` and `track`.
+        options: `address`, `dashboard` and `track`, and `local` where a verb can do without Ray.
         storage: the output folder; None where nothing is kept.
     """
 
@@ -53,6 +60,8 @@ class Experiment(ABC):
     """Options that it may be resumed with: no result depends on them."""
     resumed: bool = False
     """Whether it goes on with what a folder says, which may come from anywhere."""
+    local: bool = False
+    """Whether it runs in this process, without Ray; set once it is known what there is to do."""
 
     def __init__(self, options: Mapping[str, Any], storage: Storage | None) -> None:
         self.options, self.storage = options, storage
@@ -118,6 +127,8 @@ class Experiment(ABC):
 
     def session(self, work: Work, console: Console) -> AbstractContextManager[None]:
         """The Ray session in which it runs."""
+        if self.local:
+            return nullcontext()
         return ray_session(self.options["address"], self.options["dashboard"], work, console)
 
 
@@ -134,11 +145,33 @@ def conduct(experiment: Experiment, console: Console) -> int:
     built = trackers(experiment.options.get("track", {}))  # track=[] leaves nothing of the group
     with output_lock(storage) if storage is not None else nullcontext(), from_folder(experiment.resumed):
         work = experiment.prepare(console)
+        experiment.local = runs_here(experiment.options, work)
         with _recorded(experiment, built, work, console) as tracking:
             if work.left:
                 with experiment.session(work, console):
                     experiment.execute(console, tracking)
         return experiment.finalize(console)
+
+
+def runs_here(options: Mapping[str, Any], work: Work) -> bool:
+    """Whether work is done in this process: where the user says so, or where Ray's start would take longer.
+
+    A Ray that is there already, or is named, costs no start, and is used unless the user says otherwise.
+
+    Args:
+        options: `address` and `local`: true, false or auto.
+        work: to be done.
+
+    Raises:
+        BadInput: where it must be done here and can't.
+    """
+    asked = options.get("local", False)
+    if asked is True and work.left and work.needs:
+        raise BadInput(f"{work.needs} can't do without Ray", "local=true", "leave it out")
+    if asked != "auto":
+        return bool(asked)
+    there = options["address"] or os.environ.get("RAY_ADDRESS") or connected()
+    return not there and work.needs is None and work.seconds is not None and work.seconds < RAY_START
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from cluster.output.manifest import CONFIG
 from cluster.output.storage import Storage, new_place
 from cluster.plan.pool import PoolPlan
 from cluster.plan.pool_methods import Variant, split, variants
+from cluster.plan.resources import cores
+from cluster.plan.size import pool_seconds
 from cluster.plan.sweep import key_of
 from cluster.pools.sources import NamedPool, open_pools
 from cluster.pools.trial import finished, plan_trial
@@ -45,7 +47,7 @@ class PoolExperiment(Experiment):
     """
 
     verb = "pool"
-    may_change = ("retries", "concurrent", "address", "dashboard", "cpu", "cache", "track")
+    may_change = ("retries", "concurrent", "address", "dashboard", "cpu", "cache", "track", "local")
 
     def __init__(self, plan: PoolPlan) -> None:
         super().__init__(plan.config, plan.storage)
@@ -89,7 +91,17 @@ class PoolExperiment(Experiment):
         self.ready, self.waiting = len(done), [trial for trial in trials if trial.name not in done]
         used = {trial.pool for trial in self.waiting}
         sizes = [{pool.name: bytes_of(pool.pool)} for pool in pools if pool.name in used]
-        return Work(bool(self.waiting), *largest_and_all(sizes), {"runs": len(trials), "done": len(done)})
+        facts, seconds = {"runs": len(trials), "done": len(done)}, self._seconds()
+        return Work(bool(self.waiting), *largest_and_all(sizes), facts, seconds)
+
+    def _seconds(self) -> float:
+        """What all cores of this machine take for the trials that wait."""
+        total = 0.0
+        for named in self.pools:
+            pool, count = named.pool, sum(trial.pool == named.name for trial in self.waiting)
+            cells = len(pool.runs) * len(pool.topics) * pool.depth
+            total += count * pool_seconds(pool.size, cells, self.plan.config["seeds"])
+        return total / cores()
 
     def manifest(self) -> dict[str, Any]:
         plan, pools = self.plan, self.pools
@@ -112,10 +124,12 @@ class PoolExperiment(Experiment):
                 raise BadInput(what, self.plan.storage.place, "start another")
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
-        from cluster.tune.pool import run_on_tune
-
         pools = {pool.name: pool.pool for pool in self.pools}
-        self._errors = run_on_tune(self.waiting, pools, self.plan, self.ready, console, tracking)
+        if self.local:
+            from cluster.tune.local_pool import run_here as run
+        else:
+            from cluster.tune.pool import run_on_tune as run
+        self._errors = run(self.waiting, pools, self.plan, self.ready, console, tracking)
 
     def finalize(self, console: Console) -> int:
         from cluster.reports.pool_finalize import report, write_tables

@@ -12,9 +12,11 @@ from rich.markup import escape
 from cluster.commands.experiment import Experiment, Work
 from cluster.config.compose import CHOICES, compose
 from cluster.config.schema import SHAPES, check_shape
+from cluster.index.attach import live_functions
 from cluster.output.manifest import CONFIG
 from cluster.output.storage import Storage, new_place
 from cluster.plan.point import root_of
+from cluster.plan.size import run_seconds
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, given_seeds, identity
 from cluster.reports.finalize import check_comparison, report, write_tables
@@ -36,7 +38,7 @@ class StudyExperiment(Experiment):
     """
 
     verb = "study"
-    may_change = ("retries", "concurrent", "address", "dashboard", "baseline", "factors", "track")
+    may_change = ("retries", "concurrent", "address", "dashboard", "baseline", "factors", "track", "local")
 
     def __init__(self, plan: StudyPlan) -> None:
         super().__init__(plan.options, plan.storage)
@@ -67,8 +69,8 @@ class StudyExperiment(Experiment):
 
     def prepare(self, console: Console) -> Work:
         from cluster.object_store import largest_and_all
-        from cluster.tune.agents import with_agents
         from cluster.tune.optuna_runs import OptunaRuns
+        from cluster.tune.wanted_agents import with_agents
 
         plan = self.plan
         self.artifacts = artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
@@ -106,7 +108,36 @@ class StudyExperiment(Experiment):
         distinct = _distinct([*self.waiting, *examples])
         configs = [each.config for each in distinct if checkpoint_of(each.config) not in learned]
         configs += [request.config for request in self.missing.values()]
-        return Work(left, *largest_and_all([artifacts.bytes_of(config) for config in configs]), facts)
+        sizes = largest_and_all([artifacts.bytes_of(config) for config in configs])
+        return Work(left, *sizes, facts, self._seconds(), self._needs())
+
+    def _seconds(self) -> float | None:
+        """What this process takes for the runs that wait; None where that is not known."""
+        examples, proposals = self.proposals.examples(), self.proposals
+        each = (proposals.total - proposals.finished) / max(len(examples), 1)
+        total = 0.0
+        for planned, times in [*((run, 1.0) for run in self.waiting), *((run, each) for run in examples)]:
+            collection = self.collections[planned.name]
+            sizes = len(collection.queries), len(collection.judgements)
+            seconds = run_seconds(planned.config, planned.config[CHOICES]["ranker"], *sizes)
+            if seconds is None:
+                return None
+            total += times * seconds
+        return total
+
+    def _needs(self) -> str | None:
+        """What the runs that wait ask of Ray."""
+        if self.missing:
+            return "agents that are still to be learned"
+        for planned in [*self.waiting, *self.proposals.examples()]:
+            asked = planned.config["resources"]
+            if asked["workers"] > 1:
+                return f"resources.workers={asked['workers']}"
+            if live := live_functions(planned.config):
+                return f"function.{live[0]}.refresh"
+            if asked["gpu"] or asked["memory"] or asked["custom"]:
+                return "a run that reserves a GPU, memory or resources of its own"
+        return None
 
     def manifest(self) -> dict[str, Any]:
         plan, distinct = self.plan, {each.fingerprint: each for each in self.collections.values()}
@@ -124,13 +155,16 @@ class StudyExperiment(Experiment):
         _check_collections(self.collections.values(), before["collections"], self.plan.storage.place)
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
-        from cluster.tune.agents import learn_agents
-        from cluster.tune.trainable import run_on_tune
-
         plan = self.plan
         if self.missing:
+            from cluster.tune.agents import learn_agents
+
             learn_agents(self.missing, plan.storage, plan.options, self.artifacts, console, tracking)
-        self._errors = run_on_tune(plan, self.waiting, self.proposals, self.ready, self.artifacts, console, tracking)
+        if self.local:
+            from cluster.tune.local_study import run_here as run
+        else:
+            from cluster.tune.trainable import run_on_tune as run
+        self._errors = run(plan, self.waiting, self.proposals, self.ready, self.artifacts, console, tracking)
 
     def finalize(self, console: Console) -> int:
         # A search over few whole numbers may come back to one: it is the same run, and counts once.

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ranking.errors import BadInput
 
 Count = Annotated[int, Field(ge=1)]
+Local = bool | Literal["auto"]
+"""Whether a command runs in its own process: where that is quicker, or as the user says."""
 FIGURE = r"^(\d*\.\d+)(?: ± (\d*\.\d+))?(?: ([*†]+))?$"
 """A figure as papers print it: mean, deviation, marks. Of some measures (bits, say) it may exceed 1."""
 
@@ -204,6 +206,7 @@ class Study(Shape):
     retries: Annotated[int, Field(ge=0)]
     concurrent: Count | None
     address: str | None
+    local: Local = "auto"
     dashboard: bool
 
 
@@ -247,6 +250,7 @@ class Pooling(PoolSource):
     retries: Annotated[int, Field(ge=0)]
     concurrent: Count | None
     address: str | None
+    local: Local = "auto"
     dashboard: bool
     cache: str | None
 

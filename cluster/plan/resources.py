@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,11 @@ from ranking.errors import BadInput
 GB = 1e9
 WAITING = float(1 << 28)
 """Bytes that a trial's own process is counted with while its workers train."""
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def check_workers(asked: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -11,7 +12,20 @@ from matplotlib.figure import Figure
 
 from cluster.reports.canvas import svg
 
-__all__ = ["Markup", "drawn", "fold", "losses", "markup", "page", "rendered", "table", "tag"]
+__all__ = ["Markup", "Report", "drawn", "fold", "losses", "markup", "page", "rendered", "table", "tag"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A rendered report.
+
+    Args:
+        html: the whole page.
+        figures: PNG files by name, for the folder `figures/`.
+    """
+
+    html: str
+    figures: dict[str, bytes]
 
 
 def _shown(value: Any) -> Any:

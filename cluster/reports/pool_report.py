@@ -10,11 +10,10 @@ from matplotlib.figure import Figure
 
 from cluster.reports import pool_figures
 from cluster.reports.canvas import png
-from cluster.reports.page import Markup, fold, losses, page, table, tag
+from cluster.reports.page import Markup, Report, fold, losses, page, table, tag
 from cluster.reports.page import drawn as drawn_figure
 from cluster.reports.pool_summary import ALPHA, efforts, over_seeds
 from cluster.reports.pool_terminal_table import contrast_cells, ranked
-from cluster.reports.study_report import Report
 from pooling.effort import SHARES
 
 

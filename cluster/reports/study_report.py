@@ -6,7 +6,6 @@ Nothing is read or written here, so that a report can go to any file system.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -20,26 +19,13 @@ from cluster.reports.hardness import hardness, how_hard
 from cluster.reports.html_tables import all_figures, convergence_rates, probability, side_by_side, winners
 from cluster.reports.hyperparameters import hyperparameters
 from cluster.reports.oscillation import has_dev_losses, steadiness
-from cluster.reports.page import Markup, drawn, losses, markup, page, rendered, table, tag
+from cluster.reports.page import Markup, Report, drawn, losses, markup, page, rendered, table, tag
 from cluster.reports.paper_table import beside, read_published
 from cluster.reports.query_differences import differences, histogram
 from cluster.reports.run_figures import curves, density, runs
 from cluster.reports.terminal_table import figure as printed
 from cluster.reports.terminal_table import measures_of
 from cluster.runs.traces import SCHEMA
-
-
-@dataclass(frozen=True)
-class Report:
-    """A rendered report.
-
-    Args:
-        html: the whole page.
-        figures: PNG files by name, for the folder `figures/`.
-    """
-
-    html: str
-    figures: dict[str, bytes]
 
 
 def render(

@@ -1,10 +1,8 @@
-"""Learns the agents that a study's policies need before the study runs, each once for all runs that use it."""
+"""Learns the agents that a study's policies need before the study runs."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,89 +10,21 @@ import ray
 from ray import tune
 from rich.console import Console
 
-from cluster.config.compose import digest
 from cluster.output.episodes import LEARNED, numbers, recent, table
 from cluster.output.storage import Storage
 from cluster.plan.resources import bundle, strategy
-from cluster.plan.sweep import Planned, key_of
 from cluster.rollouts.environments import Environments
-from cluster.rollouts.request import NOT_OF_THE_RESULT, LearnRequest, compose_learning
-from cluster.runs.agent_file import FILE, checkpoint_of, learner_of
+from cluster.rollouts.request import LearnRequest
 from cluster.runs.artifacts import Artifacts
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
 from cluster.tune.runner import run_trials, trial_body
+from cluster.tune.wanted_agents import FOLDER
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from cluster.rollouts.trainer import Progress
-
-FOLDER = "agents"
-
-
-@dataclass(frozen=True)
-class Agents:
-    """What is to be learned before a study can run.
-
-    Args:
-        requests: by the agent's name.
-    """
-
-    requests: dict[str, LearnRequest]
-
-    def missing(self, runs: Iterable[Planned]) -> dict[str, LearnRequest]:
-        """Those that these runs need and that are not there yet."""
-        wanted = {checkpoint_of(planned.config) for planned in runs}
-        return {
-            name: request
-            for name, request in self.requests.items()
-            if request.storage.place in wanted and FILE not in request.storage.names()
-        }
-
-
-def with_agents(runs: Sequence[Planned], storage: Storage, scaled: Sequence[str] = ()) -> tuple[list[Planned], Agents]:
-    """Give each run whose learned policy has no agent the folder in which the study will have learned it.
-
-    The agent is learned in the run's own configuration with `policy.learn` added, and `policy.agent` for its seed.
-
-    Args:
-        runs: of the study.
-        storage: its folder; agents stand in `agents/NAME` of it.
-        scaled: what the experiment's scale says of learning; `policy.learn` says more.
-    """
-    requests: dict[str, LearnRequest] = {}
-    composed: dict[tuple[str, ...], LearnRequest] = {}  # composing takes a tenth of a second, and seeds share one
-    given = []
-    for planned in runs:
-        part = learner_of(planned.config)
-        if part is None:
-            given.append(planned)
-            continue
-        overrides = _overrides(planned, part, scaled)
-        request = composed.setdefault(overrides, composed.get(overrides) or _request(overrides, storage))
-        requests.setdefault(request.storage.place.rpartition("/")[2], request)
-        node = planned.config[part] | {"checkpoint": request.storage.place}
-        overrides = (*planned.overrides, f"{part}.checkpoint={request.storage.place}")
-        given.append(replace(planned, overrides=overrides, config=planned.config | {part: node}))
-    return given, Agents(requests)
-
-
-def _overrides(planned: Planned, part: str, scaled: Sequence[str]) -> tuple[str, ...]:
-    """Of the learning that a run's policy or selector needs."""
-    node = planned.config[part]
-    left_out = ("seed", "policy", "selector") if part == "selector" else ("seed", "policy")
-    own = [text for text in planned.overrides if key_of(text).split(".")[0] not in left_out]
-    extra = ["actions=documents"] if part == "selector" else []
-    return (*own, *extra, *scaled, *node["learn"], f"seed={node['agent']}", "workers=0", "dashboard=false")
-
-
-def _request(overrides: Sequence[str], storage: Storage) -> LearnRequest:
-    config = compose_learning(overrides)
-    digested = {key: value for key, value in config.items() if key not in NOT_OF_THE_RESULT}
-    digested["resources"] = {key: config["resources"][key] for key in ("cpu", "gpu")}  # as `sweep.identity`
-    name = digest(digested)[:10]
-    return LearnRequest(config, list(overrides), Storage(f"{storage.place}/{FOLDER}/{name}"))
 
 
 def learn_agents(

@@ -6,24 +6,27 @@ Losses of processes and machines pass through: Ray Tune starts the trial anew fo
 from __future__ import annotations
 
 import os
+import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
 
-from cluster.lost_process import is_loss
 from cluster.output.event_log import reason
 from cluster.output.storage import Unwritable
 from cluster.tune.progress import AGAIN, FAILED, UNWRITABLE
 from ranking.errors import BadInput
 
 
-def attempt(body: Callable[[], None], retries: int, report: Callable[[dict[str, Any]], None]) -> None:
+def attempt(
+    body: Callable[[], None], retries: int, report: Callable[[dict[str, Any]], None], own_process: bool = True
+) -> None:
     """Run a body until it ends, or has failed for good.
 
     Args:
         body: goes on from its last state each time.
         retries: after errors that it raises itself. Bad input is as bad the next time, and is not tried again.
-        report: to Ray Tune.
+        report: to Ray Tune, or whoever runs it.
+        own_process: whether the run has its process for itself, which another may take the place of.
     """
     for left in reversed(range(retries + 1)):
         try:
@@ -36,12 +39,21 @@ def attempt(body: Callable[[], None], retries: int, report: Callable[[dict[str, 
             report({FAILED: str(error)})
             return
         except Exception as error:
-            if is_loss(error):
+            if _is_loss(error):
                 raise
             told = traceback.format_exc()
             report({(AGAIN if left else FAILED): reason(told), "traceback": told})
-            if left:
+            if left and own_process:
                 _leave_broken_process()
+
+
+def _is_loss(error: Exception) -> bool:
+    """Whether Ray has lost a process; where it is not even imported it has not."""
+    if "ray" not in sys.modules:
+        return False
+    from cluster.lost_process import is_loss
+
+    return is_loss(error)
 
 
 def _leave_broken_process() -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
-from ray.tune.search import Searcher
 
 from cluster.output.provenance import differences
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Interval, Planned, Point, plan
 from cluster.runs.outcome import mean_best, read_outcome
+from cluster.tune.run_source import FINISHED, RunSource
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -24,7 +24,7 @@ def distribution(interval: Interval) -> BaseDistribution:
     return FloatDistribution(interval.low, interval.high, log=interval.log)
 
 
-class OptunaRuns(Searcher):
+class OptunaRuns(RunSource):
     """A Tree-structured Parzen Estimator (Bergstra et al. 2011) a method, maximising the validation measure.
 
     Methods take turns, and each proposal runs with every seed before the next one of its method. So a
@@ -47,7 +47,6 @@ class OptunaRuns(Searcher):
         storage: Storage,
         made_of: Callable[[dict[str, Any]], Mapping[str, str]],
     ) -> None:
-        super().__init__(metric="best", mode="max")
         self.points, self.samples, self.seeds, self.storage = points, samples, seeds, storage
         self.made_of = made_of
         self.describe: Callable[[Planned], dict[str, Any]] = lambda planned: {"name": planned.name}
@@ -63,9 +62,6 @@ class OptunaRuns(Searcher):
         self.finished = 0
         for method in range(len(points)):
             self._propose(method)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {}  # Tune pickles its searcher to restore an experiment; this one is replayed instead
 
     @property
     def total(self) -> int:
@@ -119,18 +115,12 @@ class OptunaRuns(Searcher):
             for method in range(len(self.points)):
                 self._propose(method)
         if not self._queue:
-            return None if any(self._left) or self._running else Searcher.FINISHED
+            return None if any(self._left) or self._running else FINISHED
         method, planned = self._queue.pop(0)
         self._running[trial_id] = (method, planned)
         return {"run": self.describe(planned)}
 
-    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        """Tune tells that a run ended; one without a result counts as 0."""
+    def on_trial_complete(self, trial_id: str) -> None:
+        """A run has ended; one without a result counts as 0."""
         method, planned = self._running.pop(trial_id)
         self._tell(method, planned.name, self._best(planned) or 0.0)
-
-    def save(self, checkpoint_path: str) -> None:
-        """Nothing to keep: a resumed search is replayed from the finished runs."""
-
-    def restore(self, checkpoint_path: str) -> None:
-        """See `save`."""

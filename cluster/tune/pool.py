@@ -11,10 +11,11 @@ from ray import tune
 from rich.console import Console
 
 from cluster.output.storage import Storage
-from cluster.pools.trial import Trial, execute_trial
+from cluster.pools.trial import Trial
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
+from cluster.tune.pool_run import described, pool_run
 from cluster.tune.runner import run_trials, trial_body
 from pooling.pool import Pool
 from ranking.errors import BadInput
@@ -31,20 +32,7 @@ def trainable(config: dict[str, Any], shared: dict[str, ray.ObjectRef], storage:
         shared: pools by name.
         storage: where the result goes.
     """
-    trial = Trial(**{key: value for key, value in config["run"].items() if key != "parameters"})
-    seeds = trial.options["seeds"]
-    every: list[dict[str, float]] = []
-
-    def means() -> dict[str, float]:
-        return {key: sum(numbers[key] for numbers in every) / len(every) for key in every[0]}
-
-    def tell(done: int, numbers: dict[str, float]) -> None:
-        every.append(numbers)
-        shown = {"epoch": done, "max_epochs": seeds, "validation": numbers["area"], "best": means()["area"]}
-        tune.report(shown | {"numbers": numbers})
-
-    execute_trial(trial, ray.get(shared[trial.pool]), storage, tell)
-    tune.report({"best": means()["area"], "numbers": {f"mean/{key}": mean for key, mean in means().items()}})
+    pool_run(config["run"], ray.get(shared[config["run"]["pool"]]), storage, tune.report)
 
 
 def run_on_tune(
@@ -78,6 +66,6 @@ def run_on_tune(
     used = {trial.pool for trial in trials}
     shared = {name: ray.put(pool) for name, pool in pools.items() if name in used}
     body = trial_body("PoolRun", trainable, {"cpu": cpu}, study.config["retries"], shared=shared, storage=study.storage)
-    runs = KnownRuns([vars(trial) | {"parameters": {"pool": trial.pool, "method": trial.label}} for trial in trials])
+    runs = KnownRuns([described(trial) for trial in trials])
     with LiveTable(console, len(trials) + ready, ready, "area", "seed") as table:
         return run_trials(body, runs, study.storage, study.config, table, tracking)

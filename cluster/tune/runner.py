@@ -22,10 +22,39 @@ from cluster.tune.callback import StopUnwritable, TrialCallback
 from cluster.tune.capacity import Capacity, CapacityLimiter
 from cluster.tune.failures import FaultTolerantScheduler
 from cluster.tune.live_table import LiveTable
+from cluster.tune.run_source import RunSource
+from cluster.tune.run_watch import RunWatch
 
 _NUMBERS = itertools.count()
 PENDING = "200"
 """Trials that wait for room at once: what an autoscaler sees. Tune itself would let a searcher's wait one by one."""
+
+
+class TuneSearch(Searcher):
+    """A source of runs, as Ray Tune wants it.
+
+    Args:
+        source: hands out the runs.
+    """
+
+    def __init__(self, source: RunSource) -> None:
+        super().__init__(metric="best", mode="max")
+        self.source = source
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}  # Tune pickles its searcher to restore an experiment; a study that is resumed is planned again
+
+    def suggest(self, trial_id: str) -> Any:
+        return self.source.suggest(trial_id)
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        self.source.on_trial_complete(trial_id)
+
+    def save(self, checkpoint_path: str) -> None:
+        """Nothing to keep."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """See `save`."""
 
 
 def trial_body(name: str, body: Callable[..., None], resources: Any, retries: int, **shared: Any) -> Any:
@@ -49,7 +78,7 @@ def trial_body(name: str, body: Callable[..., None], resources: Any, retries: in
 
 def run_trials(
     trainable: Any,
-    search: Searcher,
+    source: RunSource,
     storage: Storage,
     options: dict[str, Any],
     table: LiveTable,
@@ -60,7 +89,7 @@ def run_trials(
 
     Args:
         trainable: `trial_body`.
-        search: proposes trials; each has `run`, a mapping with a `name`.
+        source: hands out the runs.
         storage: the study's folder, in which Tune keeps its own.
         options: `concurrent` and `retries` of the study.
         table: told what happens, and counted by in the metrics.
@@ -83,9 +112,9 @@ def run_trials(
     os.environ["TUNE_PRINT_ALL_TRIAL_ERRORS"] = "0"  # the callback and `RetryableTrial` log them
     # Its own state, which we never go on from: where that can't be written, neither can ours, and that is said.
     logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
-    told = TrialCallback(table, study_of(storage.place), tracking)
-    callbacks: list[Callback] = [told]
-    limiter = ConcurrencyLimiter(search, options["concurrent"] or sys.maxsize)
+    told = RunWatch(table, study_of(storage.place), tracking)
+    callbacks: list[Callback] = [TrialCallback(told)]
+    limiter = ConcurrencyLimiter(TuneSearch(source), options["concurrent"] or sys.maxsize)
     if not options["concurrent"]:
         callbacks.append(CapacityLimiter(limiter, capacity))
     name = f"{next(_NUMBERS)}-{os.getpid()}"

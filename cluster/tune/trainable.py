@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import ray
 from ray import tune
-from ray.tune.search import Searcher
 from rich.console import Console
 
 from cluster.index.attach import check_room, live_functions, reserved
@@ -21,16 +18,14 @@ from cluster.output.storage import Storage
 from cluster.plan.resources import at_once, check_demand, demand, own_bundle, strategy
 from cluster.plan.sweep import Planned
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import Progress
-from cluster.runs.outcome import mean_best
-from cluster.runs.results import execute_run
 from cluster.telemetry.tracking.tracking import Tracking
-from cluster.training.launch import launch
 from cluster.tune.capacity import Capacity
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
 from cluster.tune.optuna_runs import OptunaRuns
+from cluster.tune.run_source import RunSource
 from cluster.tune.runner import run_trials, trial_body
+from cluster.tune.study_run import described, study_run
 
 if TYPE_CHECKING:
     from cluster.plan.study import StudyPlan
@@ -53,20 +48,7 @@ def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: 
     parts = {
         name: read(shared[key]) if key in shared else artifacts.part(config, name) for name, key in run["parts"].items()
     }
-    best = 0.0
-    notes: list[str] = []
-
-    def tell(progress: Progress) -> None:
-        nonlocal best
-        best = max(best, progress.validation)
-        shown = {key: getattr(progress, key) for key in ("fold", "epoch", "max_epochs", "validation")}
-        numbers = {"loss": progress.loss, "validation": progress.validation}
-        tune.report(shown | {"best": best, "numbers": numbers, "notes": list(notes)})
-        notes.clear()
-
-    start = partial(launch, name=run["name"], note=notes.append)
-    outcome = execute_run(run["name"], config, run["made_of"], parts, storage, tell, start=start)
-    tune.report({"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes})
+    study_run(run, parts, storage, tune.report)
 
 
 def run_on_tune(
@@ -99,38 +81,31 @@ def run_on_tune(
     _check_resources(study, [*waiting, *examples])
     shared: dict[str, ray.ObjectRef] = {}
 
-    def describe(planned: Planned) -> dict[str, Any]:
-        told: dict[str, Any] = {"parameters": planned.parameters, "overrides": shlex.join(planned.overrides)}
-        # As text, for Tune copies what lies within a mapping many times, and keeps the copies.
-        config = json.dumps(planned.config)
-        told |= {"parts": artifacts.keys(planned.config), "made_of": artifacts.provenance(planned.config)}
-        return {"name": planned.name, "config": config, **told}
-
     def share(planned: Planned) -> dict[str, Any]:
-        described = describe(planned)
-        for name, key in described["parts"].items():
+        run = described(planned, artifacts)
+        for name, key in run["parts"].items():
             if key not in shared:
                 shared[key] = ray.put(artifacts.part(planned.config, name))
-        return described
+        return run
 
-    batches: list[Searcher] = []
+    batches: list[RunSource] = []
     if waiting:
         batches.append(KnownRuns([share(planned) for planned in waiting]))
     if proposals.total > proposals.finished:
         for planned in examples:
             share(planned)
-        proposals.describe = describe
+        proposals.describe = lambda planned: described(planned, artifacts)
         batches.append(proposals)
     total = ready + len(waiting) + proposals.total - proposals.finished
     measure = [*waiting, *examples][0].config["validation"]["measure"]
     capacity = _capacity(study, [*waiting, *examples])
     errors: dict[str, str] = {}
     with LiveTable(console, total, ready, measure) as table:
-        for search in batches:
+        for source in batches:
             body = trial_body(
                 "StudyRun", trainable, _resources, study.options["retries"], shared=shared, storage=study.storage
             )
-            errors |= run_trials(body, search, study.storage, study.options, table, tracking, capacity)
+            errors |= run_trials(body, source, study.storage, study.options, table, tracking, capacity)
     return errors
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,9 @@ class TensorBoard(Tracker):
 
     TensorBoard knows letters, digits, `_`, `-`, `.` and `/` in names: `bm25/AP@10` is `bm25/AP_10` there.
     """
+
+    def check(self) -> None:
+        _import_without_torch()
 
     def open(self, storage: Storage) -> None:
         self._folder = Folder(storage, FOLDER)
@@ -45,3 +49,15 @@ class TensorBoard(Tracker):
 
     def close(self) -> None:
         self._folder.close()
+
+
+def _import_without_torch() -> None:
+    """Import tensorboardX, which would import torch for seconds if it could, for tensors that we never give it."""
+    absent = "torch" not in sys.modules
+    if absent:
+        sys.modules["torch"] = None  # type: ignore[assignment]  # Python's own sign for what can't be imported
+    try:
+        import tensorboardX  # noqa: F401
+    finally:
+        if absent:
+            del sys.modules["torch"]

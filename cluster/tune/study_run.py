@@ -1,0 +1,53 @@
+"""Does one run of a study and reports how far it is, wherever it runs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from cluster.output.storage import Storage
+from cluster.plan.sweep import Planned
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.execute import Progress
+from cluster.runs.outcome import mean_best
+from cluster.runs.results import execute_run
+from cluster.training.launch import launch
+
+
+def described(planned: Planned, artifacts: Artifacts) -> dict[str, Any]:
+    """A run as it is handed out: all that its process needs to know of it."""
+    told: dict[str, Any] = {"parameters": planned.parameters, "overrides": shlex.join(planned.overrides)}
+    # As text, for Tune copies what lies within a mapping many times, and keeps the copies.
+    config = json.dumps(planned.config)
+    told |= {"parts": artifacts.keys(planned.config), "made_of": artifacts.provenance(planned.config)}
+    return {"name": planned.name, "config": config, **told}
+
+
+def study_run(
+    run: Mapping[str, Any], parts: dict[str, Any], storage: Storage, report: Callable[[dict[str, Any]], None]
+) -> None:
+    """Train and evaluate one ranker.
+
+    Args:
+        run: as `described`.
+        parts: by name.
+        storage: where the result goes.
+        report: told what `cluster.tune.progress` says.
+    """
+    best = 0.0
+    notes: list[str] = []
+
+    def tell(progress: Progress) -> None:
+        nonlocal best
+        best = max(best, progress.validation)
+        shown = {key: getattr(progress, key) for key in ("fold", "epoch", "max_epochs", "validation")}
+        numbers = {"loss": progress.loss, "validation": progress.validation}
+        report(shown | {"best": best, "numbers": numbers, "notes": list(notes)})
+        notes.clear()
+
+    start = partial(launch, name=run["name"], note=notes.append)
+    outcome = execute_run(run["name"], json.loads(run["config"]), run["made_of"], parts, storage, tell, start=start)
+    report({"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes})

@@ -1,0 +1,78 @@
+"""Says which agents a study's policies need before it runs, each once for all runs that use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cluster.config.compose import digest
+from cluster.output.storage import Storage
+from cluster.plan.sweep import Planned, key_of
+from cluster.rollouts.request import NOT_OF_THE_RESULT, LearnRequest, compose_learning
+from cluster.runs.agent_file import FILE, checkpoint_of, learner_of
+
+FOLDER = "agents"
+
+
+@dataclass(frozen=True)
+class Agents:
+    """What is to be learned before a study can run.
+
+    Args:
+        requests: by the agent's name.
+    """
+
+    requests: dict[str, LearnRequest]
+
+    def missing(self, runs: Iterable[Planned]) -> dict[str, LearnRequest]:
+        """Those that these runs need and that are not there yet."""
+        wanted = {checkpoint_of(planned.config) for planned in runs}
+        return {
+            name: request
+            for name, request in self.requests.items()
+            if request.storage.place in wanted and FILE not in request.storage.names()
+        }
+
+
+def with_agents(runs: Sequence[Planned], storage: Storage, scaled: Sequence[str] = ()) -> tuple[list[Planned], Agents]:
+    """Give each run whose learned policy has no agent the folder in which the study will have learned it.
+
+    The agent is learned in the run's own configuration with `policy.learn` added, and `policy.agent` for its seed.
+
+    Args:
+        runs: of the study.
+        storage: its folder; agents stand in `agents/NAME` of it.
+        scaled: what the experiment's scale says of learning; `policy.learn` says more.
+    """
+    requests: dict[str, LearnRequest] = {}
+    composed: dict[tuple[str, ...], LearnRequest] = {}  # composing takes a tenth of a second, and seeds share one
+    given = []
+    for planned in runs:
+        part = learner_of(planned.config)
+        if part is None:
+            given.append(planned)
+            continue
+        overrides = _overrides(planned, part, scaled)
+        request = composed.setdefault(overrides, composed.get(overrides) or _request(overrides, storage))
+        requests.setdefault(request.storage.place.rpartition("/")[2], request)
+        node = planned.config[part] | {"checkpoint": request.storage.place}
+        overrides = (*planned.overrides, f"{part}.checkpoint={request.storage.place}")
+        given.append(replace(planned, overrides=overrides, config=planned.config | {part: node}))
+    return given, Agents(requests)
+
+
+def _overrides(planned: Planned, part: str, scaled: Sequence[str]) -> tuple[str, ...]:
+    """Of the learning that a run's policy or selector needs."""
+    node = planned.config[part]
+    left_out = ("seed", "policy", "selector") if part == "selector" else ("seed", "policy")
+    own = [text for text in planned.overrides if key_of(text).split(".")[0] not in left_out]
+    extra = ["actions=documents"] if part == "selector" else []
+    return (*own, *extra, *scaled, *node["learn"], f"seed={node['agent']}", "workers=0", "dashboard=false")
+
+
+def _request(overrides: Sequence[str], storage: Storage) -> LearnRequest:
+    config = compose_learning(overrides)
+    digested = {key: value for key, value in config.items() if key not in NOT_OF_THE_RESULT}
+    digested["resources"] = {key: config["resources"][key] for key in ("cpu", "gpu")}  # as `sweep.identity`
+    name = digest(digested)[:10]
+    return LearnRequest(config, list(overrides), Storage(f"{storage.place}/{FOLDER}/{name}"))

@@ -1,0 +1,74 @@
+"""How large a plan is, and where it runs then."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.commands import experiment
+from cluster.commands.experiment import Work, runs_here
+from cluster.config.compose import compose
+from cluster.plan.size import RAY_START, pool_seconds, run_seconds
+from ranking.errors import BadInput
+
+SMALL, LARGE = Work(True, seconds=RAY_START / 2), Work(True, seconds=RAY_START * 2)
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No Ray to be found."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(experiment, "connected", lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("local", "work", "here"),
+    [
+        ("auto", SMALL, True), ("auto", LARGE, False), ("auto", Work(True), False), (False, SMALL, False),
+        (True, LARGE, True), (True, Work(True), True), ("auto", Work(True, seconds=1, needs="an index"), False),
+    ],
+)  # fmt: skip
+def test_a_plan_smaller_than_the_start_of_ray_runs_here(alone: None, local: Any, work: Work, here: bool) -> None:
+    assert runs_here({"address": None, "local": local}, work) is here
+
+
+def test_a_ray_that_is_there_is_used(alone: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not runs_here({"address": "auto", "local": "auto"}, SMALL)
+    monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
+    assert not runs_here({"address": None, "local": "auto"}, SMALL)
+    assert runs_here({"address": None, "local": True}, SMALL)
+    monkeypatch.delenv("RAY_ADDRESS")
+    monkeypatch.setattr(experiment, "connected", lambda: True)
+    assert not runs_here({"address": None, "local": "auto"}, SMALL)
+
+
+def test_what_wants_ray_is_refused_without_it(alone: None) -> None:
+    with pytest.raises(BadInput, match="workers"):
+        runs_here({"address": None, "local": True}, Work(True, needs="resources.workers=2"))
+
+
+def test_what_takes_longer_is_larger() -> None:
+    config = compose(["scale=tiny", "function=bm25"])
+    small = run_seconds(config, "feed_forward", 500, 600)
+    assert small is not None
+    longer = config | {"training": config["training"] | {"max_epochs": 99}}
+    assert small < (run_seconds(longer, "feed_forward", 500, 600) or 0)
+    assert small <= (run_seconds(config, "match_pyramid", 500, 600) or 0)
+    assert run_seconds(config, "cross_encoder", 500, 600) is None
+    assert pool_seconds(1000, 5000, 10) == pytest.approx(10 * pool_seconds(1000, 5000, 1))
+
+
+def test_nothing_of_ray_is_imported_for_what_runs_here(small_pool: Path, tmp_path: Path) -> None:
+    asked = [f"runs={small_pool / 'runs'}", f"qrels={small_pool / 'qrels.txt'}"]
+    asked += ["depth=10", "method=mtf,docid", "seeds=1"]
+    code = (
+        "import sys\nfrom cluster.commands.cli import main\n"
+        f"try:\n    main(['pool', *{asked!r}, 'ranking_quality=false', 'out={tmp_path / 'out'}'])\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        "assert not {'ray', 'torch'} & set(sys.modules), 'imported'\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
