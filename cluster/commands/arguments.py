@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
         )
 
     groups = group_options()
-    for declare in (_study, _train, _learn, _pool, _judge, _report, _options):
+    for declare in (_study, _train, _learn, _pool, _judge, _watch, _report, _options):
         declare(add, groups)
     submit.add_verb(add)
     return made
@@ -60,7 +60,7 @@ def _study(add: Add, groups: Groups) -> None:
         f"of the study:\n  experiment={'|'.join(groups['experiment'])}\n"
         "  seeds=N samples=N search=… baseline='policy=fixed function=bm25 selector=uniform'\n"
         "  'factors=[KEY,…]'  swept keys by which methods differ; else names, and numbers of at most eight values\n"
-        "  out=FOLDER_OR_URI retries=N concurrent=N address=RAY_CLUSTER dashboard=false\n"
+        "  out=FOLDER_OR_URI retries=N concurrent=N address=RAY_CLUSTER dashboard=false local=auto|true|false\n"
         "  track=[mlflow,wandb]  besides TensorBoard\n\n"
         "example:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small",
     )
@@ -124,6 +124,15 @@ def _judge(add: Add, groups: Groups) -> None:
     judging.add_argument(
         "--export", metavar="FILE", help="write the qrels of what is judged so far (.csv: all judgements), and end"
     )
+
+
+def _watch(add: Add, groups: Groups) -> None:
+    watched = add(
+        "watch",
+        "Show the live table of a study that runs elsewhere, also of a submitted job.",
+        "examples:\n  pyrite watch outputs/m\n  pyrite watch s3://lab/m",
+    )
+    watched.add_argument("out", metavar="OUT", help="the study's folder or URI")
 
 
 def _report(add: Add, groups: Groups) -> None:

@@ -89,6 +89,10 @@ def _run(chosen: argparse.Namespace) -> int:
 
         show(chosen.overrides, console, chosen.of or "config")
         return 0
+    if chosen.verb == "watch":
+        from cluster.commands.watch import watch
+
+        return watch(chosen.out, console)
     if chosen.verb == "judge":
         from cluster.commands.judge import judge, write_qrels
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -16,12 +18,17 @@ from cluster.config.trust import from_folder
 from cluster.output.lock import output_lock
 from cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
 from cluster.output.storage import Storage
+from cluster.output.throttle import poll
 from cluster.plan.point import root_of
 from cluster.plan.size import RAY_START
 from cluster.telemetry.metrics import connected
 from cluster.telemetry.tracking.tracker import Tracker
 from cluster.telemetry.tracking.tracking import Tracking, tracked, trackers
 from ranking.errors import BadInput
+
+SHARE = 20
+"""How many times longer than its making the pause before the next page is."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,9 @@ class Experiment(ABC):
             How many runs have failed for good.
         """
 
+    def renew(self) -> None:  # noqa: B027  not every verb has a page
+        """Make the report of what is done so far; called now and then while it runs, from a thread of its own."""
+
     def session(self, work: Work, console: Console) -> AbstractContextManager[None]:
         """The Ray session in which it runs."""
         if self.local:
@@ -148,7 +158,7 @@ def conduct(experiment: Experiment, console: Console) -> int:
         experiment.local = runs_here(experiment.options, work)
         with _recorded(experiment, built, work, console) as tracking:
             if work.left:
-                with experiment.session(work, console):
+                with experiment.session(work, console), _renewed(experiment):
                     experiment.execute(console, tracking)
         return experiment.finalize(console)
 
@@ -209,6 +219,31 @@ def ray_session(address: str | None, dashboard: bool, work: Work, console: Conso
         if served:
             console.print(f"[dim]Ray's dashboard: {served}[/]")
         check_store(work.largest, work.shared, lambda line: console.print(f"[dim]{line}[/]"))
+        yield
+
+
+@contextmanager
+def _renewed(experiment: Experiment) -> Iterator[None]:
+    """Renew the report while an experiment runs: every `renew_every` seconds, for a twentieth of the time at most."""
+    every = experiment.options.get("renew_every")
+    if every is None or experiment.storage is None:
+        yield
+        return
+    due = time.monotonic() + every
+
+    def look() -> None:
+        nonlocal due
+        if time.monotonic() < due:
+            return
+        started = time.monotonic()
+        try:
+            experiment.renew()
+        except Exception as error:  # a page of half a study is no reason to end it
+            _log.warning("the report could not be renewed (%s)", error)
+        ended = time.monotonic()
+        due = ended + max(every, SHARE * (ended - started))
+
+    with poll(look, min(every, 5.0), at_the_end=False):
         yield
 
 

@@ -47,12 +47,13 @@ class PoolExperiment(Experiment):
     """
 
     verb = "pool"
-    may_change = ("retries", "concurrent", "address", "dashboard", "cpu", "cache", "track", "local")
+    may_change = ("retries", "concurrent", "address", "dashboard", "cpu", "cache", "track", "local", "renew_every")
 
     def __init__(self, plan: PoolPlan) -> None:
         super().__init__(plan.config, plan.storage)
         self.plan = plan
         self._errors: dict[str, str] = {}
+        self._shown = 0
 
     @classmethod
     def new(cls, arguments: list[str]) -> PoolExperiment:
@@ -130,6 +131,15 @@ class PoolExperiment(Experiment):
         else:
             from cluster.tune.pool import run_on_tune as run
         self._errors = run(self.waiting, pools, self.plan, self.ready, console, tracking)
+
+    def renew(self) -> None:
+        from cluster.reports.pool_finalize import renew
+
+        names = finished(self.plan.storage, self.trials)
+        if names and len(names) != self._shown:
+            self._shown = len(names)
+            done = [trial for trial in self.trials if trial.name in names]
+            renew(self.plan, done, len(self.trials) - len(done))
 
     def finalize(self, console: Console) -> int:
         from cluster.reports.pool_finalize import report, write_tables

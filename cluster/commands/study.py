@@ -13,13 +13,13 @@ from cluster.commands.experiment import Experiment, Work
 from cluster.config.compose import CHOICES, compose
 from cluster.config.schema import SHAPES, check_shape
 from cluster.index.attach import live_functions
-from cluster.output.manifest import CONFIG
+from cluster.output.manifest import CONFIG, read_config
 from cluster.output.storage import Storage, new_place
 from cluster.plan.point import root_of
 from cluster.plan.size import run_seconds
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, given_seeds, identity
-from cluster.reports.finalize import check_comparison, report, write_tables
+from cluster.reports.finalize import check_comparison, renew, report, tables_of, write_tables
 from cluster.runs.agent_file import checkpoint_of, learner_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import check
@@ -38,12 +38,23 @@ class StudyExperiment(Experiment):
     """
 
     verb = "study"
-    may_change = ("retries", "concurrent", "address", "dashboard", "baseline", "factors", "track", "local")
+    may_change = (
+        "retries",
+        "concurrent",
+        "address",
+        "dashboard",
+        "baseline",
+        "factors",
+        "track",
+        "local",
+        "renew_every",
+    )
 
     def __init__(self, plan: StudyPlan) -> None:
         super().__init__(plan.options, plan.storage)
         self.plan, self.storage = plan, plan.storage
         self._errors: dict[str, str] = {}
+        self._shown = 0
 
     @classmethod
     def new(cls, arguments: list[str]) -> StudyExperiment:
@@ -165,6 +176,18 @@ class StudyExperiment(Experiment):
         else:
             from cluster.tune.trainable import run_on_tune as run
         self._errors = run(plan, self.waiting, self.proposals, self.ready, self.artifacts, console, tracking)
+
+    def renew(self) -> None:
+        runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
+        names, _ = finished(self.plan.storage, runs, self.artifacts.provenance)
+        done = [planned for planned in runs if planned.name in names]
+        if len(done) == self._shown:
+            return
+        self._shown = len(done)
+        collections = {planned.name: self.artifacts.collection(planned.config) for planned in done}
+        tables = tables_of(self.plan.storage, done, collections, {})
+        total = len(self.runs) + self.proposals.total
+        renew(self.plan.storage, tables, read_config(self.plan.storage), total - len(done))
 
     def finalize(self, console: Console) -> int:
         # A search over few whole numbers may come back to one: it is the same run, and counts once.

@@ -207,6 +207,7 @@ class Study(Shape):
     concurrent: Count | None
     address: str | None
     local: Local = "auto"
+    renew_every: Annotated[int | float, Field(gt=0)] | None = 60
     dashboard: bool
 
 
@@ -251,6 +252,7 @@ class Pooling(PoolSource):
     concurrent: Count | None
     address: str | None
     local: Local = "auto"
+    renew_every: Annotated[int | float, Field(gt=0)] | None = 60
     dashboard: bool
     cache: str | None
 

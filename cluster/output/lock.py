@@ -50,6 +50,24 @@ def output_lock(storage: Storage) -> Iterator[None]:
             storage.tidy()
 
 
+def is_held(storage: Storage) -> bool:
+    """Whether a command writes to a folder now, as far as one can see from outside; takes no lock."""
+    content = storage.read(FILE)
+    if content is None:
+        return False
+    words = _who(content).split(" on ")
+    number = words[0].removeprefix("process ")
+    if words[-1] != socket.gethostname() or not number.isdigit():
+        return True  # of another machine: a file that is there is all there is to see
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 @contextmanager
 def _locked(storage: Storage) -> Iterator[bool]:
     """Hold a lock; False where the file system has none."""

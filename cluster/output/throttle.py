@@ -29,7 +29,7 @@ class Throttle:
 
 
 @contextmanager
-def poll(look: Callable[[], Any], every: float) -> Iterator[None]:
+def poll(look: Callable[[], Any], every: float, at_the_end: bool = True) -> Iterator[None]:
     """Call a function every so many seconds, from a thread of its own, and once more at the end.
 
     What it reads pays nothing for it, however often it changes.
@@ -37,6 +37,7 @@ def poll(look: Callable[[], Any], every: float) -> Iterator[None]:
     Args:
         look: is called without arguments.
         every: seconds between two calls.
+        at_the_end: whether it is called once more when the context ends.
     """
     ended = threading.Event()
 
@@ -51,4 +52,5 @@ def poll(look: Callable[[], Any], every: float) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-        look()
+        if at_the_end:
+            look()

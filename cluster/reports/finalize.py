@@ -66,16 +66,27 @@ def own_baseline(trials: pl.DataFrame, design: Mapping[str, Any] | None) -> str 
 def write_tables(
     storage: Storage, runs: Sequence[Planned], collections: dict[str, Collection], errors: dict[str, str]
 ) -> int:
-    """Write trials.parquet, queries.parquet, samplers.parquet, steps.parquet and, where there are any, embeddings.
+    """Write the tables of a study; arguments as of `tables_of`.
+
+    Returns:
+        How many runs have no result.
+    """
+    tables = tables_of(storage, runs, collections, errors)
+    for name, table in tables.items():
+        write_table(storage, name, table)
+    return int((tables["trials"]["status"] == "failed").sum())
+
+
+def tables_of(
+    storage: Storage, runs: Sequence[Planned], collections: dict[str, Collection], errors: Mapping[str, str]
+) -> dict[str, pl.DataFrame]:
+    """Make the tables trials, queries, samplers, steps and, where there are any, embeddings.
 
     Args:
         storage: the study's folder.
         runs: all of them, each once.
         collections: by the runs' names.
         errors: of failed runs, by name.
-
-    Returns:
-        How many runs have no result.
     """
     rows, queries, samplers, steps = [], [], [], []
     vectors = {}
@@ -100,9 +111,30 @@ def write_tables(
     }
     if vectors:
         tables["embeddings"] = embeddings_table(trials, collections, vectors)
-    for name, table in tables.items():
-        write_table(storage, name, table)
-    return len(rows) - len(queries)
+    return tables
+
+
+def renew(storage: Storage, tables: Mapping[str, pl.DataFrame], config: Mapping[str, Any], waiting: int) -> None:
+    """Write report.html of a study that still runs, from the tables of what is done.
+
+    Args:
+        storage: the study's folder.
+        tables: of `tables_of`.
+        config: of the study, as `config.yaml` has it.
+        waiting: runs that have no result yet.
+    """
+    from cluster.reports.study_report import render
+
+    own = config.get("study", {})
+    trials = with_factors(tables["trials"], own.get("factors"))
+    named = {"baseline": own["baseline"]} if own.get("baseline") else config.get("design")
+    summary = summarise(trials, own_baseline(trials, named))
+    written = (storage.read(CONFIG) or b"").decode()
+    page = render(
+        trials, tables["queries"], summary, written, config.get("command", ""), config, tables["steps"],
+        tables.get("embeddings"), failure_summary(EventLog.read(storage)), waiting,
+    )  # fmt: skip
+    storage.write("report.html", page.html.encode())
 
 
 def report(storage: Storage, console: Console, baseline: str | None = None, asked: Sequence[str] | None = None) -> None:

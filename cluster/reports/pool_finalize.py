@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -31,6 +31,14 @@ def write_tables(study: PoolPlan, trials: Sequence[Trial], pools: Sequence[Named
     Returns:
         How many trials have no result.
     """
+    tables = tables_of(study, trials, errors)
+    for name, table in tables.items():
+        write_table(study.storage, name, table)
+    return int((tables["trials"]["status"] == "failed").sum())
+
+
+def tables_of(study: PoolPlan, trials: Sequence[Trial], errors: Mapping[str, str]) -> dict[str, pl.DataFrame]:
+    """The table of trials, and all that they left, gathered into one table of each kind."""
     storage = study.storage
     overrides = {variant.label: shlex.join(variant.overrides) for variant in study.variants}
     rows: list[dict[str, Any]] = []
@@ -51,13 +59,34 @@ def write_tables(study: PoolPlan, trials: Sequence[Trial], pools: Sequence[Named
                 "seconds_in_all": seconds.get("all"),
             }
         )
-    write_table(storage, "trials", pl.DataFrame(rows, schema_overrides={"error": pl.String}))
+    tables = {"trials": pl.DataFrame(rows, schema_overrides={"error": pl.String})}
     for name in TABLES:
         parts = [content for trial in done if (content := read_trial(storage, trial, name)) is not None]
         if parts:
-            frames = [pl.read_parquet(io.BytesIO(content)) for content in parts]
-            write_table(storage, name, pl.concat(frames))
-    return sum(row["status"] == "failed" for row in rows)
+            tables[name] = pl.concat(pl.read_parquet(io.BytesIO(content)) for content in parts)
+    return tables
+
+
+def renew(study: PoolPlan, trials: Sequence[Trial], waiting: int) -> None:
+    """Write report.html of a study that still runs.
+
+    Args:
+        study: the plan.
+        trials: those that have their results.
+        waiting: how many have not.
+    """
+    from cluster.reports.pool_report import render
+
+    config, tables = read_config(study.storage), tables_of(study, trials, {})
+    if "budgets" not in tables:
+        return
+    methods = tables["trials"]["method"].unique(maintain_order=True).to_list()
+    summary = summarise(tables["budgets"], methods, config["options"]["baseline"])
+    written = (study.storage.read(CONFIG) or b"").decode()
+    lost = failure_summary(EventLog.read(study.storage))
+    own = {name: table for name, table in tables.items() if name != "trials"}
+    page = render(config, tables["trials"], own, summary, contrasts(tables["budgets"], []), written, lost, waiting)
+    study.storage.write("report.html", page.html.encode())
 
 
 def report(storage: Storage, console: Console, baseline: str | None = None) -> None:

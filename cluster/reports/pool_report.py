@@ -25,6 +25,7 @@ def render(
     contrasts: pl.DataFrame,
     written: str,
     lost: Sequence[str] = (),
+    waiting: int = 0,
 ) -> Report:
     """Render the report.
 
@@ -36,13 +37,14 @@ def render(
         contrasts: of `cluster.reports.pool_summary.contrasts`.
         written: the text of `config.yaml`.
         lost: what was lost and repeated, a sentence each.
+        waiting: methods that have no result yet; their study still runs.
     """
     pools = summary["pool"].unique(maintain_order=True).to_list()
     drawn = _figures(tables, config["options"]["baseline"])
     files = {f"{name}.png": png(figure) for name, (figure, _) in drawn.items()}
     shown = {name: drawn_figure(name, *made) for name, made in drawn.items()}
     title = f"In which order to judge: {', '.join(pools)}"
-    body = [tag("h1", title), *_what_was_run(config, trials, pools), tag("h2", "Relevant documents found")]
+    body = [tag("h1", title), *_what_was_run(config, trials, pools, waiting), tag("h2", "Relevant documents found")]
     body += [*_found(summary, pools, config["options"]["baseline"]), *_show(shown, "found", "gained")]
     if len(contrasts):
         body += [tag("h2", "Contrasts named beforehand"), *_contrasts(contrasts)]
@@ -102,7 +104,7 @@ def _show(shown: dict[str, Markup], *names: str) -> Iterator[Markup]:
     return (shown[name] for name in names if name in shown)
 
 
-def _what_was_run(config: dict[str, Any], trials: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
+def _what_was_run(config: dict[str, Any], trials: pl.DataFrame, pools: Sequence[str], waiting: int) -> Iterator[Markup]:
     for pool in pools:
         yield tag("p", config["facts"].get(pool, pool))
         notes = config["notes"].get(pool, {})
@@ -114,6 +116,8 @@ def _what_was_run(config: dict[str, Any], trials: pl.DataFrame, pools: Sequence[
         f"{trials['method'].n_unique()} methods, {config['options']['seeds']} seeds each; simulated in "
         f"{done['seconds'].sum() or 0:.1f} seconds of one core.",
     )
+    if waiting:
+        yield tag("p", f"{waiting} more are to come: the study still runs.")
     yield tag("pre", config["command"])
 
 

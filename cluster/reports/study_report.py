@@ -38,6 +38,7 @@ def render(
     steps: pl.DataFrame | None = None,
     embeddings: pl.DataFrame | None = None,
     lost: Sequence[str] = (),
+    waiting: int = 0,
 ) -> Report:
     """Render the report of a study; its figures are of the leading measure, that of the first column.
 
@@ -51,6 +52,7 @@ def render(
         steps: the frame of `steps.parquet`, None where a study has none.
         embeddings: the frame of `embeddings.parquet`, None where a study has none.
         lost: what was lost and repeated, a sentence each.
+        waiting: runs that have no result yet; their study still runs.
 
     Raises:
         BadInput: where that is damaged.
@@ -59,7 +61,7 @@ def render(
     title = f"Negative sampling on {collections}" if collections else "Negative sampling"
     values: dict[str, Any] = {
         "title": title,
-        "facts": _what_was_run(trials),
+        "facts": _what_was_run(trials, waiting),
         "command": command,
         "done": bool(summary["runs"].sum()),
         "failed": trials.filter(pl.col("status") != "done").sort("run").rows(named=True),
@@ -96,7 +98,7 @@ def render(
     return Report(page(title, [rendered("study_report.html", **values)]), files)
 
 
-def _what_was_run(trials: pl.DataFrame) -> dict[str, str]:
+def _what_was_run(trials: pl.DataFrame, waiting: int) -> dict[str, str]:
     done = trials.filter(pl.col("status") == "done")
     failed, lost = len(trials) - len(done), len(diverged(trials))
     known = trials.select("collection", "fingerprint").drop_nulls().unique().sort("collection", "fingerprint")
@@ -106,7 +108,10 @@ def _what_was_run(trials: pl.DataFrame) -> dict[str, str]:
     facts = {
         "collection": "; ".join(f"{name}, fingerprint {fingerprint}" for name, fingerprint in known.iter_rows()),
         "compared": f"{len(methods)} methods with {' and '.join(rankers)}, {trials['seed'].n_unique()} seeds",
-        "runs": f"{len(done)} done" + (f", {failed} failed" if failed else "") + (f", {lost} diverged" if lost else ""),
+        "runs": f"{len(done)} done"
+        + (f", {failed} failed" if failed else "")
+        + (f", {lost} diverged" if lost else "")
+        + (f", {waiting} to come: the study still runs" if waiting else ""),
         "training": f"{minutes / 60:.1f} hours" if minutes >= 60 else f"{minutes:.1f} minutes",
         "evaluated on": " and ".join(o for o in origins if o != EMBEDDINGS) + " candidates",
     }

@@ -75,7 +75,8 @@ class LiveTable:
         if wide:
             table.add_column("", width=20)
         for name, watched in list(self.running.items())[:SHOWN]:
-            epoch = f"{watched.epoch}/{watched.max_epochs}" if watched.epoch else "…"
+            limit = f"/{watched.max_epochs}" if watched.max_epochs else ""
+            epoch = f"{watched.epoch}{limit}" if watched.epoch else "…"
             value = f"{watched.validation:.4f}" if watched.epoch else ""
             table.add_row(name, epoch, value, *([Text(spark(watched.curve[-20:]))] if wide else []))
         if len(self.running) > SHOWN:

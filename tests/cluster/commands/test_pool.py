@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 import pytest
 import yaml
 
-from cluster.plan.pool import PoolPlan
-from cluster.pools.trial import Trial, execute_trial
-from pooling.pool import Pool
 from tests.cluster.command_line import command, kill_when, this_ray
 
 FILES = {
@@ -41,6 +37,14 @@ def test_a_pooling_study_leaves_its_files(study: Path) -> None:
     }
     assert not list(study.rglob("*.part"))
     assert (pl.read_parquet(study / "trials.parquet")["status"] == "done").all()
+
+
+def test_in_this_process_it_is_the_same(study: Path, of_small_pool: list[str], tmp_path: Path) -> None:
+    asked = [*of_small_pool, METHODS, CONTRASTS, "seeds=2", "reuse=true", "local=true", f"out={tmp_path / 'here'}"]
+    assert command("pool", *asked) == 0
+    for name in ("summary.csv", "contrasts.csv", "curves.parquet", "budgets.parquet", "ranking_quality.parquet"):
+        assert (tmp_path / "here" / name).read_bytes() == (study / name).read_bytes(), name
+    assert not (tmp_path / "here" / "tune").exists()  # nothing of Ray Tune
 
 
 def test_every_method_finds_the_same_documents_in_the_end(study: Path) -> None:
@@ -143,41 +147,27 @@ def test_another_folder_is_not_continued(tmp_path: Path, capsys) -> None:  # typ
     assert "not what a pooling study writes down" in capsys.readouterr().err
 
 
-def test_two_pools_in_one_study(small_pool: Path, tmp_path: Path, ray_session: None) -> None:
+def test_two_pools_in_one_study(small_pool: Path, tmp_path: Path) -> None:
     source = f"{{runs: {small_pool / 'runs'}, qrels: {small_pool / 'qrels.txt'}"
     (tmp_path / "pools.yaml").write_text(f"deep: {source}, depth: 12}}\nflat: {source}, depth: 4}}\n")
     out = tmp_path / "out"
     given = [f"pools={tmp_path / 'pools.yaml'}", "method=mtf,mm", "method.mm.rate=0,1", "seeds=1", "budgets=[5]"]
-    assert command("pool", *given, "concurrent=1", f"out={out}") == 0
+    assert command("pool", *given, "local=true", f"out={out}") == 0
     summary = pl.read_csv(out / "summary.csv")
     assert summary.select("pool", "method").unique().height == 2 * 3
     assert set(summary["method"]) == {"mtf", "mm[rate=0]", "mm[rate=1]"}
 
 
-@pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Conducts trials where their loops may be compiled already, for what is not asked of how they are spread."""
-
-    def conduct(trials: Sequence[Trial], pools: Mapping[str, Pool], of: PoolPlan, *others: object) -> dict[str, str]:
-        for trial in trials:
-            execute_trial(trial, pools[trial.pool], of.storage, lambda done, area: None)
-        return {}
-
-    monkeypatch.setattr("cluster.tune.pool.run_on_tune", conduct)
-
-
-@pytest.mark.usefixtures("in_this_process", "ray_session")
 def test_a_pool_without_relevant_documents_is_reported(small_pool: Path, tmp_path: Path) -> None:
     qrels = tmp_path / "none.txt"
     qrels.write_text((small_pool / "qrels.txt").read_text().replace(" 1\n", " 0\n"))
-    given = [f"runs={small_pool / 'runs'}", f"qrels={qrels}", "method=mtf,mm", "seeds=1", "dashboard=false"]
+    given = [f"runs={small_pool / 'runs'}", f"qrels={qrels}", "method=mtf,mm", "seeds=1", "local=true"]
     out = tmp_path / "out"
     assert command("pool", *given, "stopping=[found_nothing]", f"out={out}") == 0
     assert (out / "report.html").exists()
     assert set(pl.read_csv(out / "summary.csv")["found_mean"]) == {0.0}
 
 
-@pytest.mark.usefixtures("in_this_process", "ray_session")
 def test_a_prior_from_a_file_beside_the_user_and_another_baseline(
     of_small_pool: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +183,7 @@ def test_a_prior_from_a_file_beside_the_user_and_another_baseline(
         "ranking_quality=false",
         "stopping=[]",
         "budgets=[5,5,3]",
+        "local=true",
     ]
     assert command("pool", *asked, "out=first") == 0
     summary = pl.read_csv("first/summary.csv")

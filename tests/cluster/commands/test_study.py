@@ -7,6 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from cluster.output.event_log import EventLog
+from cluster.output.storage import Storage
 from tests.cluster.command_line import command, kill_when
 
 FILES = {"config.yaml", "trials.parquet", "queries.parquet", "samplers.parquet", "steps.parquet"}
@@ -36,6 +38,25 @@ def test_the_summary_has_its_columns_and_methods(study: Path) -> None:
     assert rankers.select("policy", "function", "selector").n_unique() == 9
     assert rankers["runs"].unique().to_list() == [2]
     assert set(summary["candidates"]) == {"bm25", "random"}
+
+
+def test_in_this_process_it_is_the_same(study: Path, base: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "here"
+    assert command("study", *base, "seeds=2", "local=true", f"out={out}") == 0
+    assert (out / "summary.csv").read_bytes() == (study / "summary.csv").read_bytes()
+    assert (out / "queries.parquet").read_bytes() == (study / "queries.parquet").read_bytes()
+    assert not (out / "tune").exists()  # nothing of Ray Tune
+    ended = [event for event in EventLog.read(Storage(str(out))) if event["event"] == "run ended"]
+    assert len(ended) == 18
+
+
+def test_what_needs_ray_is_refused_without_it(
+    base: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    asked = ["function=bm25", "policy=fixed", "resources.workers=2", "local=true", f"out={tmp_path / 'out'}"]
+    assert command("study", *base, *asked) == 2
+    assert "resources.workers=2 can't do without Ray" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_report_is_self_contained(study: Path) -> None:
@@ -124,12 +145,12 @@ def test_a_folder_with_a_study_is_not_overwritten(
 
 
 def test_a_failed_run_is_reported_and_the_others_go_on(
-    base: list[str], ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "failing"
     # No such optimizer option: it is found out when the run starts, in the middle of the study.
     sweep = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.betas=[0.9,7.0],[0.9,0.999]"]
-    assert command("study", *base, *sweep, "seeds=1", "concurrent=1", f"out={out}") == 1
+    assert command("study", *base, *sweep, "seeds=1", "local=true", f"out={out}") == 1
     trials = pl.read_parquet(out / "trials.parquet")
     assert sorted(trials["status"]) == ["done", "failed"]
     assert "beta" in trials.filter(pl.col("status") == "failed")["error"][0].lower()
@@ -149,7 +170,8 @@ def test_intervals_are_sampled(
     """Of the ranker or of another part, by runs whose resources are their own."""
     out, drawn = tmp_path / search, {"optimizer.lr": "tag(log,interval(1e-3,1e-1))", **drawn}
     sweep = ["policy=fixed", *methods, *(f"{key}={interval}" for key, interval in drawn.items())]
-    assert command("study", *base, *sweep, "samples=2", f"search={search}", f"out={out}") == 0
+    local = f"local={'true' if search == 'optuna' else 'false'}"
+    assert command("study", *base, *sweep, "samples=2", f"search={search}", local, f"out={out}") == 0
     trials = pl.read_parquet(out / "trials.parquet")
     assert len(trials) == 4
     assert set(trials["status"]) == {"done"}
@@ -160,9 +182,9 @@ def test_intervals_are_sampled(
     assert (out / "summary.csv").read_bytes() == summary
 
 
-def test_a_search_may_come_back_to_a_run(base: list[str], ray_session: None, tmp_path: Path) -> None:
+def test_a_search_may_come_back_to_a_run(base: list[str], tmp_path: Path) -> None:
     sweep = ["policy=fixed", "function=bm25", "selector=uniform", "training.patience=int(interval(1,2))", "seed=4,5"]
-    assert command("study", *base, *sweep, "samples=4", "search=optuna", "concurrent=1", f"out={tmp_path}") == 0
+    assert command("study", *base, *sweep, "samples=4", "search=optuna", "local=true", f"out={tmp_path}") == 0
     trials = pl.read_parquet(tmp_path / "trials.parquet")
     assert trials["run"].is_unique().all()
     assert len(trials) < 8

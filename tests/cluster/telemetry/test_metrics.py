@@ -183,6 +183,7 @@ def test_a_study_tells_its_trials_by_state(ray_session: None, told: Told, tmp_pa
     from cluster.tune.callback import TrialCallback
     from cluster.tune.known_runs import KnownRuns
     from cluster.tune.live_table import LiveTable
+    from cluster.tune.run_watch import RunWatch
     from cluster.tune.runner import run_trials
 
     storage, runs = Storage(str(tmp_path / "states")), KnownRuns([{"name": "one"}, {"name": "two"}])
@@ -195,7 +196,7 @@ def test_a_study_tells_its_trials_by_state(ray_session: None, told: Told, tmp_pa
     assert {tags["state"]: value for tags, value in states} == {"waiting": 0, "running": 0, "done": 2, "failed": 0}
     table = LiveTable(Console(file=io.StringIO()), total=5, done=1, measure="AP")
     table.retried = 2
-    metrics = TrialCallback(table, "s", every=1e9)
+    metrics = TrialCallback(RunWatch(table, "s", every=1e9))
     told.clear()
     for step in range(100):
         metrics.on_step_end(step, [])

@@ -26,7 +26,7 @@ from cluster.tune import failures
 from cluster.tune.capacity import CapacityLimiter
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
-from cluster.tune.runner import run_trials, trial_body
+from cluster.tune.runner import TuneSearch, run_trials, trial_body
 from ranking.errors import BadInput
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -169,7 +169,7 @@ def test_a_configuration_is_the_same_once_it_was_text(overrides: list[str]) -> N
 
 def test_as_many_go_at_once_as_the_cluster_of_now_has_room_for(ray_session: None) -> None:
     rooms = iter([3, 1, None])
-    limiter = ConcurrencyLimiter(KnownRuns([{"name": name} for name in "abcdef"]), 2)
+    limiter = ConcurrencyLimiter(TuneSearch(KnownRuns([{"name": name} for name in "abcdef"])), 2)
     watch = CapacityLimiter(limiter, lambda there: next(rooms) if there["CPU"] else 0, every=0)
     watch.on_step_begin(0, [])
     assert [limiter.suggest(name) is not None for name in "1234"] == [True, True, True, False]

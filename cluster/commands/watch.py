@@ -1,0 +1,109 @@
+"""Shows the live table of a command that runs elsewhere, from the log in its folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from cluster.output.event_log import EventLog
+from cluster.output.lock import is_held
+from cluster.output.manifest import read_config, verb_of
+from cluster.output.storage import Storage
+from cluster.tune.live_table import LiveTable
+
+EVERY = 1.0
+"""Seconds between two looks at the log."""
+UNITS = {"study": "epoch", "train": "epoch", "pool": "seed", "learn": "episode"}
+ENDS = ("finished", "failed", "interrupted")
+
+
+class Replay:
+    """Builds the live table from the events of a log.
+
+    Args:
+        console: what to draw on.
+        verb: whose log it is.
+        measure: shown of each run.
+    """
+
+    def __init__(self, console: Console, verb: str, measure: str) -> None:
+        self.table = LiveTable(console, 0, 0, measure, UNITS[verb])
+        self.end: str | None = None
+        self._seen = 0
+
+    def take(self, events: list[dict[str, Any]]) -> bool:
+        """Take what is new in a log.
+
+        Returns:
+            Whether anything was.
+        """
+        new, self._seen = events[self._seen :], len(events)
+        for event in new:
+            self._take(event)
+        return bool(new)
+
+    def _take(self, event: Mapping[str, Any]) -> None:
+        table, what, run = self.table, event["event"], event.get("run", "")
+        if what in ("began", "resumed"):
+            self.end = None
+            table.total, table.done = int(event.get("runs", 1)), int(event.get("done", 0))
+            table.before, table.failed = table.done, 0
+            table.running.clear()
+            spent = time.time() - datetime.fromisoformat(event["time"]).timestamp()
+            table.started = time.monotonic() - max(spent, 0.0)
+        elif what == "run started":
+            table.start(run)
+        elif what == "run reached":
+            numbers = event.get("numbers", {})
+            value = numbers.get("validation", numbers.get("area", float("nan")))
+            table.progress(run, {"epoch": event["step"], "max_epochs": 0, "validation": value})
+        elif what == "run lost":
+            table.retried += 1
+        elif what == "run failed":
+            table.fail(run)
+        elif what in ("run ended", "run stopped"):
+            table.end(run, event.get("best") or 0.0)
+        elif what in ENDS:
+            self.end = what
+
+
+def watch(place: str, console: Console, every: float = EVERY) -> int:
+    """Show how far a command is until it ends.
+
+    Args:
+        place: its output folder or URI.
+        console: a terminal is drawn on; anything else is told a line when a run ends.
+        every: seconds between two looks.
+
+    Returns:
+        The exit code: 0 where the command finished, 1 where it failed or was interrupted.
+
+    Raises:
+        BadInput: where the folder holds nothing.
+    """
+    storage = Storage(place)
+    verb = verb_of(read_config(storage))
+    replay = Replay(console, verb, "validation" if verb != "pool" else "area")
+    table, told = replay.table, -1
+    with table:
+        while True:
+            alive = is_held(storage)  # before the log is read: what is said last is not missed
+            changed = replay.take(EventLog.read(storage))
+            if not console.is_terminal and changed and table.done != told:
+                told = table.done
+                console.print(f"{table.done}/{table.total} runs, {table.outlook()}", markup=False)
+            if replay.end is not None or not alive:
+                break
+            time.sleep(every)
+    if replay.end == "finished":
+        if storage.read("report.html") is not None:
+            console.print(f"finished; report: {escape(storage.shown('report.html'))}", soft_wrap=True)
+        return 0
+    again = f"pyrite {verb} --resume {place}" if verb != "train" else "the same command again"
+    console.print(f"{replay.end or 'its process has gone'}; go on with: {again}", soft_wrap=True, markup=False)
+    return 1
