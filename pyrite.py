@@ -1,4 +1,4 @@
-"""Runs studies, trainings, learnings and pooling studies from Python, and reads what they leave.
+"""Runs studies, trainings, learnings, minings and pooling studies from Python, and reads what they leave.
 
 >>> import pyrite
 >>> study = pyrite.study(["scale=tiny", "seeds=2", "function=random,bm25"])
@@ -27,12 +27,14 @@ from ranking.errors import BadInput
 __all__ = [
     "BadInput",
     "Learning",
+    "Mining",
     "PoolStudy",
     "Reported",
     "Results",
     "Study",
     "Training",
     "learn",
+    "mine",
     "pool",
     "study",
     "train",
@@ -173,6 +175,37 @@ class Learning(Results):
         return self.episodes
 
 
+class Mining(Results):
+    """A mined data set, which `datasets.load_dataset` and `collection=pairs` read."""
+
+    @property
+    def summary(self) -> pl.DataFrame:
+        """A row a function: negatives, those missing and guarded away, means of ranks and scores."""
+        return pl.read_csv(io.BytesIO(self.storage.read("summary.csv") or b""))
+
+    @property
+    def rows(self) -> pl.DataFrame:
+        """The texts of all rows, of formats `parquet` and `dataset`."""
+        return self._parts("data")
+
+    @property
+    def ids(self) -> pl.DataFrame:
+        """Ids, ranks, scores and functions of the documents of each row, the positive first."""
+        return self._parts("ids")
+
+    @property
+    def guarded(self) -> pl.DataFrame:
+        """A row a query and document that the guard dropped, and why."""
+        return self.frame("guarded")
+
+    def _parts(self, name: str) -> pl.DataFrame:
+        found = (self.storage.read(f"{name}/{part}") or b"" for part in self.storage.names(name))
+        return pl.concat([pl.read_parquet(io.BytesIO(content)) for content in found])
+
+    def _overview(self) -> pl.DataFrame:
+        return self.summary
+
+
 class PoolStudy(Reported):
     """Orders of judging, compared in simulation."""
 
@@ -222,6 +255,11 @@ def train(overrides: Iterable[str] = (), *, console: Console | None = None) -> T
 def learn(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> Learning:
     """Let an agent learn a sampling policy, as `pyrite learn` does; arguments as of `study`."""
     return Learning(*_run("learn", overrides, resume, console))
+
+
+def mine(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> Mining:
+    """Mine negatives into a data set, as `pyrite mine` does; arguments as of `study`."""
+    return Mining(*_run("mine", overrides, resume, console))
 
 
 def pool(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> PoolStudy:

@@ -115,6 +115,19 @@ class EncodedCollection:
         """Indices of the queries of a split."""
         return np.flatnonzero(self.split == SPLITS.index(split))
 
+    def with_queries(self, queries: NDArray[np.integer]) -> EncodedCollection:
+        """The same documents and some of the queries, numbered anew in this order, with their judgements."""
+        starts, ends = self.judgements.offsets[queries], self.judgements.offsets[np.asarray(queries) + 1]
+        offsets = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
+        rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], ends - starts)
+        judgements = replace(
+            self.judgements,
+            offsets=offsets,
+            documents=self.judgements.documents[rows],
+            grades=self.judgements.grades[rows],
+        )
+        return replace(self, queries=self.queries.take(queries), judgements=judgements, split=self.split[queries])
+
     @property
     def label_counts(self) -> LabelCounts:
         """How many categories and subcategories there are."""

@@ -154,32 +154,38 @@ def best_positive(
 
 
 def negatives_lists(
-    function: RetrievalFunction, sources: Sources, guard: Guard
+    function: RetrievalFunction, sources: Sources, guard: Guard, asked: NDArray[np.integer] | None = None
 ) -> tuple[RankedLists | None, GuardedDocuments]:
     """A function's lists as a run takes them: without relevant and guarded documents, and yet as long as asked for.
 
     Where a list falls short of the function's depth, it is searched for again, deeper, until it is full or the
     function finds no more.
 
+    Args:
+        function: not prepared yet.
+        sources: what it ranks with.
+        guard: says what may not be shown.
+        asked: int [q], the queries whose lists are made; all when None.
+
     Returns:
-        The lists (None where the function ranks by itself), and what the guard dropped.
+        The lists of those queries in their order (None where the function ranks by itself), and what the guard dropped.
     """
     if type(function).rank is RetrievalFunction.rank:
         return None, GuardedDocuments.joined([])
-    queries = np.arange(len(sources.encoded.queries))
+    queries = np.arange(len(sources.encoded.queries)) if asked is None else np.asarray(asked)
     pairs = RelevantPairs(sources.encoded.judgements, len(sources.encoded.documents))
     lists = RankedLists(
         np.full((len(queries), function.depth), -1, np.int32),
         np.full((len(queries), function.depth), -np.inf, np.float32),
     )
     dropped: list[GuardedDocuments] = []
-    first = np.minimum(pairs.counts, function.depth)  # so many more are looked at from the start
-    left, width = queries, function.depth + int(first.max(initial=0))
+    first = np.minimum(pairs.counts[queries], function.depth)  # so many more are looked at from the start
+    left, width = np.arange(len(queries)), function.depth + int(first.max(initial=0))
     while len(left):
         short, step = [], max(1, CELLS // width)
         for start in range(0, len(left), step):
             rows = left[start : start + step]
-            whole, found, part = _guarded(function, sources, guard, pairs, rows, width)
+            whole, found, part = _guarded(function, sources, guard, pairs, queries[rows], width)
             done = ((found.documents >= 0).all(axis=1)) | ~whole | (width >= pairs.size)
             lists.documents[rows[done]], lists.scores[rows[done]] = found.documents[done], found.scores[done]
             dropped.append(part(done))

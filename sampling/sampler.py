@@ -102,6 +102,11 @@ class Sampler:
         self._given += int(np.count_nonzero(negatives >= 0))
         return negatives
 
+    @property
+    def assigned(self) -> NDArray[np.int64]:
+        """Which function each of the last negatives is from [b, count], by its place among them."""
+        return self._assigned
+
     def _in_turn(self) -> list[tuple[int, str]]:
         """Places and names of the functions, those last that are told what the others have supplied."""
         return sorted(enumerate(self.functions), key=lambda each: self.functions[each[1]].reads_mined)

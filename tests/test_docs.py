@@ -128,8 +128,8 @@ def check_command(command: str) -> None:
         if isinstance(experiment, StudyExperiment):
             for point in experiment.plan.points():
                 plan(point, point.at([0.5] * len(point.intervals)), experiment.plan.seeds[:1])
-    elif verb == "learn":
-        compose(overrides, "learn")
+    elif verb in ("learn", "mine"):
+        compose(overrides, verb)
     elif verb == "pool":
         names, options, others = split(overrides)
         config = compose(others, "pool")

@@ -53,7 +53,7 @@ def test_the_rule_is_seen_to_be_broken() -> None:
 
 FLOORS = (
     "config", "output", "plan", "telemetry", "lost_process", "object_store", "session", "runs", "pools", "index",
-    "training", "rollouts", "reports", "tune", "jobs", "commands",
+    "training", "mining", "rollouts", "reports", "tune", "jobs", "commands",
 )  # fmt: skip
 """The rooms of cluster/, from the bottom up: each imports from those before it alone."""
 NO_RAY = {"config", "output", "plan", "reports"}

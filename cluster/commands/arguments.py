@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
         )
 
     groups = group_options()
-    for declare in (_study, _train, _learn, _pool, _judge, _watch, _report, _options):
+    for declare in (_study, _train, _mine, _learn, _pool, _judge, _watch, _report, _options):
         declare(add, groups)
     submit.add_verb(add)
     return made
@@ -75,6 +75,23 @@ def _train(add: Add, groups: Groups) -> None:
         "example:\n  pyrite train policy=fixed function=bm25 selector=dynamic scale=small seed=1",
     )
     _takes_overrides(train)
+
+
+def _mine(add: Add, groups: Groups) -> None:
+    mining = add(
+        "mine",
+        "Mine negatives for the queries of a collection, as a data set that other trainers load.",
+        "options, as Hydra overrides:\n"
+        + "".join(f"  {group}={'|'.join(groups[group])}\n" for group in ("collection", "function", "selector"))
+        + "  count=N negatives a pair   guard.relative=0.05 guard.absolute=…   queries=train|dev|test|all\n"
+        "  checkpoint=FOLDER  of a run with weights=true, or a checkpoint: for function=dense and selectors that ask\n"
+        "  rows=tuples|triplets|labelled_pairs format=parquet|json|dataset with_scores=true scores=ranker\n"
+        "  shard=QUERIES workers=N out=FOLDER_OR_URI   (all: `pyrite options --for mine`)\n\n"
+        "examples:\n  pyrite mine collection=beir collection.path=FOLDER function=bm25 guard.relative=0.05 "
+        "out=outputs/m\n"
+        "  pyrite train collection=pairs collection.path=outputs/m ranker=static function=given",
+    )
+    _takes_overrides(mining, resumes=True)
 
 
 def _learn(add: Add, groups: Groups) -> None:
@@ -153,6 +170,9 @@ def _options(add: Add, groups: Groups) -> None:
         "examples:\n  pyrite options ranker=match_pyramid scale=tiny\n  pyrite options --for pool method=mm",
     )
     shown.add_argument(
-        "--for", dest="of", choices=("learn", "pool", "judge"), help="options of another verb than train and study"
+        "--for",
+        dest="of",
+        choices=("learn", "mine", "pool", "judge"),
+        help="options of another verb than train and study",
     )
     _takes_overrides(shown)

@@ -150,6 +150,10 @@ def kind_of(verb: str) -> type[Experiment]:
         from cluster.commands.learn import LearnExperiment
 
         return LearnExperiment
+    if verb == "mine":
+        from cluster.commands.mine import MineExperiment
+
+        return MineExperiment
     from cluster.commands.pool import PoolExperiment
 
     return PoolExperiment

@@ -292,7 +292,48 @@ class Judging(Shape):
     serve: bool
 
 
-SHAPES: dict[str, type[Shape]] = {"config": Run, "learn": Learning, "study": Study, "pool": Pooling, "judge": Judging}
+class Mining(Shape):
+    """conf/mine.yaml."""
+
+    collection: Part
+    vectors: Part
+    function: Annotated[dict[str, Part], Field(min_length=1)]
+    policy: Part
+    selector: Part
+    selectors: dict[str, Part]
+    negatives: dict[str, Annotated[int, Field(ge=0)] | None]
+    checkpoint: str | None
+    ranker: Part | None
+    count: Count
+    guard: Part
+    scores: Literal["function", "ranker"]
+    queries: Literal["train", "dev", "test", "all"]
+    most_queries: Count | None
+    rows: Literal["tuples", "triplets", "labelled_pairs"]
+    with_scores: bool
+    format: Literal["parquet", "json", "dataset"]
+    seed: Annotated[int, Field(ge=0)]
+    shard: Count
+    batch: Count
+    workers: Count
+    cpu: Count
+    gpu: Annotated[float, Field(ge=0)]
+    encoding: Part
+    strict: bool
+    cache: str | None
+    out: Annotated[str, Field(min_length=1)] | None
+    address: str | None
+    dashboard: bool
+
+
+SHAPES: dict[str, type[Shape]] = {
+    "config": Run,
+    "learn": Learning,
+    "study": Study,
+    "pool": Pooling,
+    "judge": Judging,
+    "mine": Mining,
+}
 """By the name of the primary file."""
 
 
@@ -310,7 +351,11 @@ def check_shape(config: dict[str, Any], name: str) -> None:
 
 def see(config: str) -> str:
     """Where a user finds the options of a primary file."""
-    return f"see `pyrite options --for {config}`" if config in ("learn", "pool", "judge") else "see `pyrite options`"
+    return (
+        f"see `pyrite options --for {config}`"
+        if config in ("learn", "pool", "judge", "mine")
+        else "see `pyrite options`"
+    )
 
 
 def refusal(error: ValidationError, option: str = "", config: str = "config") -> BadInput:

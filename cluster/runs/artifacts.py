@@ -39,7 +39,7 @@ from rl.state import StateOptions
 from rl.trained import TrainedAgent
 from sampling.guard import GuardedDocuments, negatives_lists
 
-FORMAT = 7
+FORMAT = 8
 """Raised whenever a part's content changes for the same configuration."""
 
 
@@ -50,6 +50,13 @@ class Base:
     encoded: EncodedCollection
     vectors: WordVectors
     splits: list[Split]
+    spelled: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    """The words of the vocabulary in UTF-8, a line each: a ranker that reads them is nothing without."""
+
+    @property
+    def words(self) -> list[str]:
+        """The word of each token id."""
+        return self.spelled.tobytes().decode().split("\n")
 
 
 @dataclass(frozen=True)
@@ -250,7 +257,8 @@ class Artifacts:
         collection = self.collection(config)
         encoded, words = build(config["encoding"], "encoding").encode(collection)
         vectors = build(config["vectors"], "vectors").read(words)
-        return Base(encoded, vectors, split_queries(collection, encoded, config["folds"], config["limits"]))
+        splits = split_queries(collection, encoded, config["folds"], config["limits"])
+        return Base(encoded, vectors, splits, np.frombuffer("\n".join(words).encode(), np.uint8))
 
     def _validation_origin(self, config: dict[str, Any], name: str) -> dict[str, Any]:
         return config["origin"].get(name) or option("origin", name)[name]
@@ -329,7 +337,7 @@ def _base(state: dict[str, Any]) -> Base:
         "judgements": Judgements(**state["encoded"]["judgements"]),
     }
     splits = [Split(**split) for split in state["splits"]]
-    return Base(EncodedCollection(**encoded), WordVectors(**state["vectors"]), splits)
+    return Base(EncodedCollection(**encoded), WordVectors(**state["vectors"]), splits, state["spelled"])
 
 
 def _candidates(state: dict[str, Any]) -> Candidates:

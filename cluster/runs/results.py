@@ -12,6 +12,7 @@ from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
 from cluster.runs.execute import Progress, run
 from cluster.runs.outcome import Outcome, read_outcome, unpacked, write_outcome
+from cluster.runs.trained import described
 from cluster.telemetry.training_metrics import run_tags
 
 
@@ -66,6 +67,7 @@ def execute_run(
     weights, outcome.weights, outcome.made_of = outcome.weights, None, dict(made_of)
     if weights is not None:
         _write_weights(storage, name, weights)
+        storage.write(f"weights/{name}.json", described(config, parts))
     write_outcome(storage, name, outcome)
     storage.delete(state.file)
     return outcome

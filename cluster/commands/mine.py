@@ -1,0 +1,123 @@
+"""Mines negatives for the queries of a collection, by shards, into a data set that other trainers load."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from cluster.commands.experiment import Experiment, Work
+from cluster.config.compose import CHOICES, compose
+from cluster.mining.data_card import finish, shown
+from cluster.mining.miner import Miner
+from cluster.mining.shards import left_of, shards_of
+from cluster.mining.writing import finished, mine_shard
+from cluster.output.manifest import CONFIG
+from cluster.output.storage import Storage, new_place
+from cluster.plan.sweep import key_of
+from cluster.runs.artifacts import Artifacts
+from cluster.telemetry.tracking.tracking import Tracking
+from ranking.errors import BadInput
+
+CHANGEABLE = ("workers", "cpu", "gpu", "address", "dashboard", "cache")
+
+
+class MineExperiment(Experiment):
+    """One mining: its shards, and which of them are still to be mined.
+
+    Args:
+        config: conf/mine.yaml, composed.
+        arguments: the overrides that made it.
+        storage: the output folder.
+    """
+
+    verb = "mine"
+    may_change = CHANGEABLE
+
+    def __init__(self, config: dict[str, Any], arguments: Sequence[str], storage: Storage) -> None:
+        super().__init__({"address": config["address"], "dashboard": config["dashboard"]}, storage)
+        self.config, self.arguments = config, list(arguments)
+
+    @classmethod
+    def new(cls, arguments: list[str]) -> MineExperiment:
+        config = compose(arguments, "mine")
+        return cls(config, arguments, Storage(config["out"] or new_place("mine")))
+
+    @classmethod
+    def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> MineExperiment:
+        try:
+            before = list(map(str, saved["overrides"]))
+        except (KeyError, TypeError):
+            raise BadInput("is not what mining writes down", f"{storage}/{CONFIG}", "name such a folder") from None
+        now = {key_of(text) for text in arguments} | {"out"}
+        kept = [text for text in before if key_of(text) not in now]
+        return cls(compose([*kept, *arguments, f"out={storage.place}"], "mine"), before, storage)
+
+    def prepare(self, console: Console) -> Work:
+        assert self.storage is not None
+        self.miner = Miner(self.config, Artifacts(lambda line: console.print(f"[dim]{escape(line)} …[/]")))
+        collection = self.miner.collection
+        self.shards = shards_of(self.miner.encoded, self.config)
+        self.waiting = left_of(self.shards, finished(self.storage))
+        if self.waiting:  # what can't be done shows with the first query, before anything is written
+            self.miner.mine(replace(self.shards[0], queries=self.shards[0].queries[:1]))
+        queries, done = sum(len(shard.queries) for shard in self.shards), len(self.shards) - len(self.waiting)
+        line = f"{queries:,} queries of {collection.name} ({collection.fingerprint}) in {len(self.shards)} shards"
+        console.print(f"{line} ({done} done), results in {self.storage}", soft_wrap=True, markup=False)
+        return Work(bool(self.waiting), facts={"runs": len(self.shards), "done": done})
+
+    def manifest(self) -> dict[str, Any]:
+        content = {key: value for key, value in self.config.items() if key != CHOICES}
+        collection = self.miner.collection
+        described = {"command": self._command, "overrides": self.arguments}
+        return {"mined": described["command"], **described, **content} | {
+            "collections": {collection.fingerprint: collection.name}
+        }
+
+    @property
+    def _command(self) -> str:
+        return shlex.join(["pyrite", "mine", *self.arguments])
+
+    def check_unchanged(self, before: dict[str, Any]) -> None:
+        if self.miner.collection.fingerprint not in before.get("collections", {}):
+            what = f"the collection {self.miner.collection.name} has changed since this mining began"
+            raise BadInput(what, str(self.storage), "start another")
+
+    def session(self, work: Work, console: Console) -> AbstractContextManager[None]:
+        return nullcontext() if self.config["workers"] == 1 else super().session(work, console)
+
+    def execute(self, console: Console, tracking: Tracking | None) -> None:
+        assert self.storage is not None
+        columns = (TextColumn("shards"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=console, transient=True) as progress:
+            bar = progress.add_task("", total=len(self.shards), completed=len(self.shards) - len(self.waiting))
+            if self.config["workers"] > 1:
+                from cluster.mining.spread import mine_on_ray
+
+                mine_on_ray(self.waiting, self.config, self.storage, lambda counts: progress.advance(bar))
+                return
+            import torch
+
+            threads = torch.get_num_threads()
+            torch.set_num_threads(self.config["cpu"])
+            try:
+                for shard in self.waiting:
+                    mine_shard(self.miner, shard, self.storage)
+                    progress.advance(bar)
+            finally:
+                torch.set_num_threads(threads)
+
+    def finalize(self, console: Console) -> int:
+        assert self.storage is not None
+        collection = self.miner.collection
+        about = {"collection": f"{collection.name} (fingerprint {collection.fingerprint})"}
+        about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
+        console.print(shown(*finish(self.storage, self.shards, self.config, self._command, about)))
+        console.print(f"results: {self.storage}", soft_wrap=True, markup=False)
+        return 0

@@ -1,0 +1,48 @@
+"""Stands in for a training where nothing is trained: whoever asks it for scores gets those of a fixed ranker."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.rankers.ranker import Ranker
+from ranking.scoring import score_candidates
+
+
+class FrozenRanker:
+    """What policies, functions and selectors ask of a `RankerTraining`, at a step that never comes.
+
+    Args:
+        ranker: fixed; None where nobody is to ask for scores.
+        encoded: the collection as the ranker reads it.
+    """
+
+    step = epoch = position = 0
+    steps_per_epoch = max_epochs = 1
+    diverged = epoch_over = done = False
+
+    def __init__(self, ranker: Ranker | None, encoded: EncodedCollection) -> None:
+        self._ranker, self.encoded = ranker, encoded
+
+    @property
+    def ranker(self) -> Ranker:
+        """The ranker.
+
+        Raises:
+            BadInput: where there is none.
+        """
+        if self._ranker is None:
+            raise BadInput(
+                "this way of choosing asks a ranker for scores", "checkpoint", "name a run's folder or a checkpoint"
+            )
+        return self._ranker
+
+    def score(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
+        """The ranker's scores [q, m]; −inf where the document is −1."""
+        return score_candidates(self.ranker, self.encoded, queries, documents)
+
+    def probabilities(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Refused: P(relevant) is an objective's, and there is none."""
+        raise BadInput("P(relevant) is an objective's, and nothing is trained", "selector", "choose probability=pair")

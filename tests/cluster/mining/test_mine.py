@@ -1,0 +1,156 @@
+"""`pyrite mine`: what it picks, how it goes on, and that other libraries read what it leaves."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import pyrite
+from ranking.bm25 import Bm25, Bm25Options
+from ranking.collections.beir import Beir
+from ranking.collections.cache import open_collection
+from ranking.collections.pairs import Pairs
+from ranking.errors import BadInput
+from tests.cluster.command_line import command
+
+
+@pytest.fixture
+def of_mine(beir_folder: Path, own_cache: Path) -> list[str]:
+    """Overrides of minings that take a fraction of a second."""
+    return ["collection=beir", f"collection.path={beir_folder}", "vectors=random", "encoding.min_count=1", "shard=7"]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    names = ("data", "ids", "guarded")
+    return {str(file.relative_to(folder)): file.read_bytes() for name in names for file in (folder / name).glob("*")}
+
+
+def test_rows_are_bm25s_best_without_relevant_documents(of_mine: list[str], beir_folder: Path, tmp_path: Path) -> None:
+    mined = pyrite.mine([*of_mine, "count=2", f"out={tmp_path / 'mined'}"])
+    collection = open_collection(Beir(beir_folder), tmp_path / "cache")
+    place = {name: row for row, name in enumerate(collection.queries["id"])}
+    relevant = set(collection.judgements.select("query", "document").rows())
+    lists, _ = Bm25(collection, Bm25Options()).search(np.arange(len(place)), 5)
+    assert mined.rows.columns == ["query", "positive", "negative_1", "negative_2"]
+    assert len(mined.rows) == len(mined.ids) == 24  # the train queries, one positive each
+    for texts, ids in zip(mined.rows.rows(), mined.ids.iter_rows(named=True), strict=True):
+        query = ids["query_id"]
+        names = [collection.documents["id"][int(each)] for each in lists.documents[place[query]]]
+        best = [name for name in names if (query, name) not in relevant][:2]
+        assert ids["document_ids"][1:] == best
+        assert (query, ids["document_ids"][0]) in relevant
+        assert ids["ranks"] == [0, 1, 2]
+        assert ids["functions"] == [None, "bm25", "bm25"]
+        expected = [float(lists.scores[place[query], names.index(name)]) for name in ids["document_ids"]]
+        assert ids["scores"] == pytest.approx(expected)
+        known = dict(zip(collection.documents["id"], collection.documents["text"], strict=True))
+        assert list(texts[1:]) == [known[name] for name in ids["document_ids"]]
+    assert mined.summary.row(0, named=True)["negatives"] == 48
+
+
+def test_the_guard_drops_what_scores_close_to_the_positive(of_mine: list[str], tmp_path: Path) -> None:
+    mined = pyrite.mine([*of_mine, "guard.relative=0.3", "rows=triplets", f"out={tmp_path / 'mined'}"])
+    assert len(mined.guarded) > 0
+    assert (mined.guarded["score"] > 0.7 * mined.guarded["positive"] - 1e-5).all()
+    dropped = set(mined.guarded.select("query_id", "document_id").rows())
+    for ids in mined.ids.iter_rows(named=True):
+        assert (ids["query_id"], ids["document_ids"][1]) not in dropped
+        assert ids["scores"][1] <= 0.7 * ids["scores"][0] + 1e-5
+    assert mined.summary["guarded"].sum() >= len(mined.guarded)
+
+
+def test_what_was_lost_is_mined_again_alike(of_mine: list[str], tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    options = [*of_mine, "function=[bm25,random]", "policy=mixture", "policy.per=negative", "selector=uniform"]
+    pyrite.mine([*options, "guard.absolute=0.5", f"out={whole}"])
+    shutil.copytree(whole, cut)
+    for name in ("shards/train-00001.json", "data/train-00001.parquet", "ids/train-00001.parquet", "README.md"):
+        (cut / name).unlink()
+    before = (cut / "data" / "train-00002.parquet").stat().st_mtime_ns
+    assert command("mine", "--resume", str(cut)) == 0
+    assert files(cut) == files(whole)
+    assert (cut / "README.md").is_file()
+    assert (cut / "data" / "train-00002.parquet").stat().st_mtime_ns == before  # what was done is left alone
+    with pytest.raises(BadInput, match=r"count=9 can't change what has begun"):
+        pyrite.mine(["count=9"], resume=str(cut))
+    with pytest.raises(BadInput, match="holds results already, of `pyrite mine`"):
+        pyrite.mine([*options, f"out={cut}"])
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_on_ray_it_is_the_same(of_mine: list[str], tmp_path: Path) -> None:
+    for workers in (1, 2):
+        assert (
+            command("mine", *of_mine, "selector=uniform", f"workers={workers}", f"out={tmp_path / str(workers)}") == 0
+        )
+    assert files(tmp_path / "1") == files(tmp_path / "2")
+
+
+def test_mined_sets_are_collections_with_the_same_ids(of_mine: list[str], beir_folder: Path, tmp_path: Path) -> None:
+    source = open_collection(Beir(beir_folder), tmp_path / "cache")
+    ids = dict(zip(source.documents["text"], source.documents["id"], strict=True))
+    for form, format in (("tuples", "parquet"), ("triplets", "json"), ("labelled_pairs", "parquet")):
+        folder = tmp_path / form
+        mined = pyrite.mine([*of_mine, f"rows={form}", f"format={format}", f"out={folder}"])
+        found = open_collection(Pairs(folder), tmp_path / "cache")
+        named = {ids[text]: name for name, text in found.documents.select("id", "text").rows()}
+        assert all(name == other for name, other in named.items())
+        wanted = mined.ids.select("query_id", "document_ids", "scores").explode("document_ids", "scores").unique()
+        assert set(found.given.select("query", "document").rows()) == set(wanted.select(pl.nth(0, 1)).rows())
+        assert found.given["score"].null_count() == 0
+        assert set(found.queries["split"]) == {"train", "dev", "test"}
+
+
+def test_sentence_transformers_loads_and_trains(of_mine: list[str], tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets", reason="datasets is in the dev extra")
+    library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
+    from sentence_transformers import losses, models
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
+
+    options = [*of_mine, "with_scores=true", "count=2", "format=dataset", "guard.relative=0.01"]
+    mined = pyrite.mine([*options, f"out={tmp_path / 'm'}"])
+    loaded = datasets.load_dataset(str(tmp_path / "m"), cache_dir=str(tmp_path / "hf"))
+    assert loaded["train"].column_names == ["query", "positive", "negative_1", "negative_2", "scores"]
+    assert loaded["train"]["positive"] == mined.rows["positive"].to_list()
+    beside = datasets.load_dataset(str(tmp_path / "m"), "ids", cache_dir=str(tmp_path / "hf"))["train"]
+    assert beside["query_id"] == mined.ids["query_id"].to_list()
+    saved = datasets.load_from_disk(str(tmp_path / "m" / "dataset"))
+    assert saved.to_dict() == loaded["train"].to_dict()
+
+    words = sorted({word for column in mined.rows.columns[:2] for text in mined.rows[column] for word in text.split()})
+    tokenizer = Tokenizer(WordLevel({word: place for place, word in enumerate(["[UNK]", *words])}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    static = models.StaticEmbedding(tokenizer, embedding_dim=8)
+    before = static.embedding.weight.detach().clone()
+    model = library.SentenceTransformer(modules=[static], device="cpu")
+    arguments: Any = library.SentenceTransformerTrainingArguments(
+        output_dir=str(tmp_path / "st"), max_steps=2, report_to=[], save_strategy="no", disable_tqdm=True, use_cpu=True
+    )
+    loss = losses.MultipleNegativesRankingLoss(model)
+    library.SentenceTransformerTrainer(model, arguments, train_dataset=loaded["train"], loss=loss).train()
+    assert not np.allclose(before.numpy(), static.embedding.weight.detach().numpy())
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["selector=dynamic"], "asks a ranker for scores"),
+        (["selector=adversarial"], "learns while a ranker is trained"),
+        (["function=dense"], "no ranker whose vectors could be searched"),
+        (["scores=ranker"], "no ranker to score with"),
+        (["checkpoint=nowhere"], "no such run or checkpoint"),
+        (["function=[bm25,random]", "policy=random", "negatives.dense=2"], "no function dense"),
+        (["count=0"], "count is 0"),
+    ],
+)
+def test_what_makes_no_sense_is_said(of_mine: list[str], tmp_path: Path, overrides: list[str], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        pyrite.mine([*of_mine, *overrides, f"out={tmp_path / 'none'}"])
+    assert not (tmp_path / "none" / "config.yaml").exists()
