@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from ranking.errors import BadInput
 from ranking.rankers.ranker import Ranker
 from ranking.schedules.constant import Constant
 from ranking.schedules.schedule import Schedule
@@ -53,10 +54,25 @@ class Optimization:
         factory: makes the optimizer from the parameters.
         schedule: of the learning rate; None keeps it.
         steps: that the training makes at most.
+        clip_norm: the longest that the gradient of all weights may be; a longer one is scaled down to it (Pascanu et
+            al. 2013, algorithm 1). None leaves gradients alone.
+
+    Raises:
+        BadInput: where the longest is not above 0.
     """
 
-    def __init__(self, ranker: Ranker, factory: OptimizerFactory, schedule: Schedule | None, steps: int) -> None:
-        self.optimizer = factory([each for each in ranker.parameters() if each.requires_grad])
+    def __init__(
+        self,
+        ranker: Ranker,
+        factory: OptimizerFactory,
+        schedule: Schedule | None,
+        steps: int,
+        clip_norm: float | None = None,
+    ) -> None:
+        if clip_norm is not None and not clip_norm > 0:
+            raise BadInput(f"clip_norm is {clip_norm}", "training.clip_norm", "choose a number above 0")
+        self.clip_norm = clip_norm
+        self.optimizer = without_decay(factory([each for each in ranker.parameters() if each.requires_grad]))
         self.schedule, self.steps = schedule or Constant(), steps
         self._rates = [group["lr"] for group in self.optimizer.param_groups]
         # float16 gradients underflow unless the loss is scaled up; for other precisions this does nothing.
@@ -90,8 +106,13 @@ class Optimization:
         if not math.isfinite(loss):
             return 0.0, False
         self.scaler.unscale_(self.optimizer)
-        norm = gradient_norm(top)
-        finite = math.isfinite(gradient_norm(parameters))
+        norm, parameters = gradient_norm(top), list(parameters)
+        whole = gradient_norm(parameters)
+        finite = math.isfinite(whole)
+        if finite and self.clip_norm is not None and whole > self.clip_norm:
+            for parameter in parameters:
+                if parameter.grad is not None:
+                    parameter.grad.mul_(self.clip_norm / whole)
         if not finite and not self.scaler.is_enabled():
             return norm, False
         self.scaler.step(self.optimizer)
@@ -107,6 +128,22 @@ class Optimization:
         self.optimizer.load_state_dict(state["optimizer"])
         if state["scaler"]:
             self.scaler.load_state_dict(state["scaler"])
+
+
+def without_decay(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    """The optimizer, with no weight decay for norms, biases and all else of one dimension.
+
+    Decay is for matrices, whose size it holds down; a norm's scale or a bias that is drawn to 0 is only worse (Devlin
+    et al.'s released code does the same). One without decay stays as it is.
+    """
+    groups = list(optimizer.param_groups)
+    for group in groups:
+        vectors = [each for each in group["params"] if each.dim() < 2]
+        if group.get("weight_decay") and vectors:
+            group["params"] = [each for each in group["params"] if each.dim() >= 2]
+            optimizer.add_param_group({"params": vectors, "weight_decay": 0.0})
+    optimizer.param_groups = [group for group in optimizer.param_groups if group["params"]]
+    return optimizer
 
 
 def gradient_norm(parameters: Iterable[torch.nn.Parameter]) -> float:

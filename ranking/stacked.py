@@ -51,6 +51,7 @@ def _alike(one: RankerTraining, other: RankerTraining) -> bool:
         and type(one.objective) is type(other.objective)
         and type(one.objective).rank is Objective.rank  # one that looks prepared lists up reads arrays of its own
         and vars(one.objective) == vars(other.objective)
+        and all(each.teacher is each.more_positives is each.optimization.clip_norm is None for each in (one, other))
         and type(one.optimizer) is type(other.optimizer)
         and len(one.top) == len(other.top)
         and one.encoded is other.encoded
@@ -91,14 +92,15 @@ def stacked_update(
 class _Minibatch(nn.Module):
     """Loss and scores of one ranker's minibatch, as a function of its weights."""
 
-    def __init__(self, ranker: Ranker, objective: Objective) -> None:
+    def __init__(self, ranker: Ranker, objective: Objective, relevant_from: int) -> None:
         super().__init__()
+        self.relevant_from = relevant_from
         self.ranker, self.objective = ranker, objective
 
     def forward(self, queries: Tensor, documents: Tensor, *shown: Tensor) -> tuple[Tensor, Tensor]:
         scores = self.ranker.score_padded(queries, documents)
         present, asked, numbers, gains, source_scores = shown
-        block = Block(present, asked, numbers, lambda: gains, lambda: source_scores)
+        block = Block(present, asked, numbers, lambda: gains, lambda: source_scores, None, self.relevant_from)
         return self.objective.loss(scores, block), scores
 
 
@@ -147,7 +149,8 @@ def _differentiate(
     trainings: list[RankerTraining], queries: Tensor, documents: Tensor, blocks: list[Tensor]
 ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Losses [rankers], scores [rankers, b, 1 + n], and by parameter the gradients [rankers, …] of the losses."""
-    minibatches = [_Minibatch(training.ranker, training.objective) for training in trainings]
+    from_grade = trainings[0].encoded.judgements.relevant_from
+    minibatches = [_Minibatch(training.ranker, training.objective, from_grade) for training in trainings]
     weights, buffers = stack_module_state(minibatches)
 
     def losses_and_scores(*inputs: Any) -> tuple[Tensor, Tensor]:

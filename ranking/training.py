@@ -12,15 +12,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ranking.batch import Batch, UpdateResult, pairs_of
+from ranking.batches.order import BatchOrder
+from ranking.batches.shuffled import Shuffled
 from ranking.dropout import DropoutSeeds, seeded_dropout
 from ranking.early_stopping import EarlyStopping
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.held_out import HeldOut
+from ranking.more_positives import MorePositives
 from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective
 from ranking.optimization import GradientSync, Optimization, OptimizerFactory, SingleProcess
+from ranking.pair_scores import PairScores
 from ranking.rankers.ranker import Ranker
 from ranking.schedules.schedule import Schedule
 from ranking.scoring import score_candidates
@@ -71,6 +75,12 @@ class RankerTraining:
         schedule: of the learning rate; None keeps it.
         validate_every: batches after which it is validated within an epoch too; None: at the end of each alone.
         most_examples: pairs at most, drawn by a hash of query and document; None for all.
+        batches: who stands together in a batch; None: any.
+        teacher: scores of pairs for objectives and selectors that read them.
+        clip_norm: the longest that the gradient of all weights may be; None for any.
+        positives: relevant documents of its query that an example shows at most, its own among them, the better grades
+            first: for objectives that take several.
+        keep: `best` puts the weights back at the end that validated best, `last` leaves those of the last step.
 
     Raises:
         BadInput: where there is nothing to train on or to validate with.
@@ -94,7 +104,20 @@ class RankerTraining:
         schedule: Schedule | None = None,
         validate_every: int | None = None,
         most_examples: int | None = None,
+        batches: BatchOrder | None = None,
+        teacher: PairScores | None = None,
+        clip_norm: float | None = None,
+        keep: str = "best",
+        positives: int = 1,
     ) -> None:
+        if positives < 1:
+            raise BadInput(f"positives is {positives}", "training.positives", "choose a whole number from 1 up")
+        if positives > 1 and not objective.takes_several:
+            what = f"{type(objective).__name__} knows one relevant document of a query"
+            remedy = "choose contrastive, listnet, list_mle, lambdarank, approx_ndcg or kl, or training.positives=1"
+            raise BadInput(what, "training.positives", remedy)
+        if keep not in ("best", "last"):
+            raise BadInput(f"keep is {keep!r}", "training.keep", "choose best or last")
         for name, value in (("training.accumulate", accumulate), ("validation.every", validate_every)):
             if value is not None and value < 1:
                 raise BadInput(f"{name.split('.')[1]} is {value}", name, "choose a whole number from 1 up")
@@ -109,13 +132,15 @@ class RankerTraining:
             raise BadInput("no training query has a relevant document", "collection", "is there a train split?")
         if not all(len(evaluation.candidates.queries) for evaluation in self.evaluations.values()):
             raise BadInput("no query is left to validate with", "collection", "is there a dev split?")
-        self.optimization = Optimization(ranker, optimizer, schedule, self.steps_per_epoch * max_epochs)
+        self.more_positives = MorePositives(encoded.judgements, positives - 1) if positives > 1 else None
+        self.batches, self.teacher, self.keep = batches or Shuffled(), teacher, keep
+        self.optimization = Optimization(ranker, optimizer, schedule, self.steps_per_epoch * max_epochs, clip_norm)
         self.gradient_sync: GradientSync = SingleProcess()
         self.stopping = EarlyStopping(list(self.evaluations), patience)
         self.top = ranker.top_parameters(gradient_layers)
         self.epoch = self.step = self.position = 0
         self.diverged = False
-        self.order = self.rng.permutation(len(self.examples))
+        self.order = self.batches.order(self.examples, self.batch_size, self.rng)
         self.losses: list[float] = []
         self.dev_losses: list[float] = []
         self._epoch_loss = 0.0
@@ -190,10 +215,13 @@ class RankerTraining:
         if not len(batch):
             raise ValueError("an empty batch can't be learned from: the epoch is over, call validate()")
         shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
+        width = shown.shape[1]
+        if self.more_positives is not None:
+            shown = np.concatenate([shown, self.more_positives.of(batch)], axis=1)
         mine = np.arange(len(batch))[self.gradient_sync.rows(len(batch))]
         self.optimization.begin(self.step)
         parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows)]
-        loss, scored = 0.0, [torch.zeros(0, shown.shape[1], device=self.ranker.device)]
+        loss, scored = 0.0, [torch.zeros(0, width, device=self.ranker.device)]
         self.ranker.train()  # until the backward pass is over: it may compute activations a second time
         try:
             for rows in parts:
@@ -201,7 +229,7 @@ class RankerTraining:
                 of_part, scores = self._loss(batch.queries[rows], shown[rows], known, int(rows[0]))
                 share = of_part * (len(rows) / len(batch))
                 loss += share.item()
-                scored.append(scores.detach().float())
+                scored.append(scores.detach()[:, :width].float())
                 if math.isfinite(loss):
                     self.optimization.add(share)
         finally:
@@ -230,7 +258,7 @@ class RankerTraining:
             return ranker(asked, documents.take(distinct), torch.from_numpy(places.reshape(block.shape)))
 
         generator = self.dropout.generator(self.step, row)
-        block = Block.of(self.encoded, queries, shown, source_scores, self.ranker.device)
+        block = Block.of(self.encoded, queries, shown, source_scores, self.ranker.device, self.teacher)
         with seeded_dropout(self.ranker, generator):
             return self.objective.of_passes(score, block, generator)
 
@@ -268,7 +296,7 @@ class RankerTraining:
         if ends:
             self.epoch += 1
             self.position = 0
-            self.order = self.rng.permutation(len(self.examples))
+            self.order = self.batches.order(self.examples, self.batch_size, self.rng)
         return values[self.stopping.leading]
 
     def _measure(self) -> dict[str, float]:
@@ -310,13 +338,13 @@ class RankerTraining:
         self.restore_best()
 
     def restore_best(self, origin: str | None = None) -> None:
-        """Give the ranker the weights that validated best.
+        """Give the ranker the weights that validated best; with `keep="last"` leave it those of the last step.
 
         Args:
             origin: by which; the leading one where it is None, or one that was not validated with.
         """
         best = self.stopping.best_weights(origin)
-        if best is not None:
+        if best is not None and self.keep == "best":
             self.ranker.load_state_dict(best)
 
     def score(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
@@ -327,7 +355,8 @@ class RankerTraining:
         """The objective's loss of a batch with the ranker as it is."""
         shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
         scores = np.where(shown < 0, 0, self.score(batch.queries, shown)).astype(np.float32)
-        return float(self.objective.loss(torch.from_numpy(scores), Block.of(self.encoded, batch.queries, shown)))
+        block = Block.of(self.encoded, batch.queries, shown, teacher=self.teacher)
+        return float(self.objective.loss(torch.from_numpy(scores), block))
 
     def probabilities(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         """P(relevant) as the objective reads the scores, the positive in column 0. Shape [q, m]."""

@@ -1,4 +1,4 @@
-"""Writes out what is said of single functions: `run_file@hdct`, `selector.bm25=dynamic`, `negatives.bm25=1`."""
+"""Writes out short forms: `run_file@hdct`, `selector.bm25=top`, `negatives.bm25=1`, `objective=[kl,contrastive]`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def named_parts(overrides: Sequence[str], options: Any) -> list[str]:
 
     `function=[run_file@hdct,bm25]` becomes `function=[]` and all options of the two, in their order, so that
     `function.hdct.path=FILE` sets one of them. `selector.bm25=dynamic` is what picks from one function, and stands
-    under `selectors`; `negatives.bm25=1` says how many that supplies.
+    under `selectors`; `negatives.bm25=1` says how many that supplies. `objective=[contrastive,margin_mse]` is their
+    sum, each under its name.
 
     Args:
         overrides: Hydra overrides of a run.
@@ -33,6 +34,15 @@ def named_parts(overrides: Sequence[str], options: Any) -> list[str]:
         key, _, value = text.partition("=")
         if single := OF_ONE.match(key):
             written += _of_one(*single.groups(), value, options)
+            continue
+        if key == "objective" and value.startswith("["):
+            names = [item.strip() for item in value.strip("[] ").split(",")]
+            for name in names:
+                options("objective", name)  # which says what objectives there are
+            written += ["objective=weighted_sum", *(f"+objective@objective.{name}={name}" for name in names)]
+            continue
+        if key.startswith("objective.weights."):
+            written.append(f"++{text}")
             continue
         if key != GROUP or "@" not in value:
             written.append(text)

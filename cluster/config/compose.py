@@ -25,7 +25,19 @@ CHOICES = "choices"
 """Key of the composed configuration under which each group's chosen option stands by name."""
 NAMED_GROUPS = ("function", "origin", "method", "stopping", "track")
 """Groups of which several parts may be chosen, each under its name."""
-SINGLE_GROUPS = ("collection", "vectors", "objective", "optimizer", "ranker", "policy", "selector", "agent", "reward")
+SINGLE_GROUPS = (
+    "collection",
+    "vectors",
+    "objective",
+    "optimizer",
+    "ranker",
+    "policy",
+    "selector",
+    "agent",
+    "reward",
+    "batches",
+    "teacher",
+)
 """Groups of which one part is chosen, without a name."""
 
 
@@ -71,6 +83,11 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
     _take_classes(resolved, choices, overrides)
     check_shape({str(key): value for key, value in resolved.items()}, config)
     named = {str(group): option for group, option in choices.items() if not str(group).startswith("hydra")}
+    if named.get("objective") == "weighted_sum":  # then it is called by what it adds up
+        parts = [
+            str(key) for key, value in resolved["objective"].items() if isinstance(value, dict) and key != "weights"
+        ]
+        named["objective"] = "+".join(parts)
     return {str(key): value for key, value in resolved.items()} | {CHOICES: named}
 
 

@@ -96,6 +96,8 @@ class Run(Shape):
     function: Annotated[dict[str, Part], Field(min_length=1)]
     policy: Part
     selector: Part
+    batches: Part
+    teacher: Part | None = None
     origin: Annotated[dict[str, Part], Field(min_length=1)]
     seed: Annotated[int, Field(ge=0)]
     encoding: Part

@@ -26,6 +26,7 @@ from ranking.encoding import SPLITS, EncodedCollection, Judgements
 from ranking.errors import BadInput
 from ranking.evaluation.origins import Candidates
 from ranking.objectives.objective import Objective
+from ranking.pair_scores import PairScores
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from ranking.splits import Split, split_queries
@@ -38,6 +39,7 @@ from rl.similarity import similarity_table
 from rl.state import StateOptions
 from rl.trained import TrainedAgent
 from sampling.guard import GuardedDocuments, negatives_lists
+from sampling.teacher import teacher_scores
 
 FORMAT = 8
 """Raised whenever a part's content changes for the same configuration."""
@@ -67,12 +69,13 @@ class Lists:
     guarded: GuardedDocuments
 
 
-Part = Base | Tokens | Candidates | Lists | RankedLists | Compressed | NDArray[np.float32] | TrainedAgent
+Part = Base | Tokens | Candidates | Lists | RankedLists | PairScores | Compressed | NDArray[np.float32] | TrainedAgent
 SAID = {
     "base": "encoding texts",
     "tokens": "tokenizing texts",
     "validation": "ranking for validation",
     "objective": "preparing the objective",
+    "teacher": "asking the teacher",
     "compressed": "compressing texts for the agent",
     "similarity": "measuring the candidates for the agent",
     "candidates": "describing the candidates for the agent",
@@ -137,6 +140,9 @@ class Artifacts:
             keys["objective"] = digest([base, config["objective"], _files(config["objective"])])
         for name, node in config["function"].items():
             keys[f"function:{name}"] = digest([base, node, config["sampling"]["guard"], _files(node)])
+        if teacher := config.get("teacher"):
+            lists = [keys[f"function:{name}"] for name in config["function"]]
+            keys["teacher"] = digest([base, teacher, _files(teacher), lists])
         return keys | self._observed(config, keys)
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
@@ -243,6 +249,8 @@ class Artifacts:
             return Lists(
                 *negatives_lists(build(config["function"][which]), sources, build(config["sampling"]["guard"]))
             )
+        if kind == "teacher":
+            return self._make_teacher(config, sources, base)
         if kind == "objective":
             return build(config["objective"]).rank(sources)
         split, node = (
@@ -259,6 +267,13 @@ class Artifacts:
         vectors = build(config["vectors"], "vectors").read(words)
         splits = split_queries(collection, encoded, config["folds"], config["limits"])
         return Base(encoded, vectors, splits, np.frombuffer("\n".join(words).encode(), np.uint8))
+
+    def _make_teacher(self, config: dict[str, Any], sources: Sources, base: Base) -> PairScores:
+        """A teacher's scores of what a run may show: relevant documents and the functions' lists."""
+        shown = [self.part(config, f"function:{name}") for name in config["function"]]
+        lists = [each.lists for each in shown if isinstance(each, Lists) and each.lists is not None]
+        queries = np.unique(np.concatenate([split.train for split in base.splits]))
+        return teacher_scores(build(config["teacher"], "teacher"), sources, queries, lists)
 
     def _validation_origin(self, config: dict[str, Any], name: str) -> dict[str, Any]:
         return config["origin"].get(name) or option("origin", name)[name]
@@ -352,4 +367,5 @@ _RESTORE: dict[str, Callable[[Any], Part]] = {
     "base": _base, "tokens": _tokens, "origin": _candidates, "validation": _candidates, "function": _lists,
     "compressed": lambda state: Compressed(**state), "similarity": lambda table: table,
     "candidates": lambda table: table, "objective": lambda state: RankedLists(**state),
+    "teacher": lambda state: PairScores(**state),
 }  # fmt: skip

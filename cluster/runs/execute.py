@@ -255,6 +255,8 @@ def assemble(
     }
     objective = build(config["objective"])
     objective.prepare(encoded, parts.get("objective"))
+    batches = build(config["batches"], "batches")
+    batches.prepare(base.encoded, base.vectors, split.train)
     training = build(config["training"])(
         ranker.to(device),
         objective,
@@ -267,6 +269,8 @@ def assemble(
         schedule=build(config["scheduler"]),
         validate_every=config["validation"]["every"],
         most_examples=config["limits"]["examples"],
+        batches=batches,
+        teacher=parts.get("teacher"),
     )
     functions = {}
     for name, node in config["function"].items():
@@ -395,7 +399,7 @@ def check(config: dict[str, Any]) -> None:
     Raises:
         BadInput: where a part of the configuration refuses its options.
     """
-    for key in ("objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler"):
+    for key in ("objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler", "batches"):
         made = build(config[key], key)
         if key == "objective":
             passes = getattr(made, "passes", "one")

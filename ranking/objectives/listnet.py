@@ -17,11 +17,13 @@ class ListNet(SoftmaxLikelihood):
     `SoftmaxLikelihood`. A small one asks for scores that lie near each other.
 
     Args:
-        label: of the positive, above 0; negatives have 0.
+        label: of a relevant document of grade 1, above 0; one of grade g has g times as much, negatives have 0.
 
     Raises:
         BadInput: where the label is not above 0.
     """
+
+    takes_several = True
 
     def __init__(self, label: float = 1.0) -> None:
         if not label > 0:
@@ -29,8 +31,7 @@ class ListNet(SoftmaxLikelihood):
         self.label = label
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
-        labels = torch.zeros_like(scores)
-        labels[:, 0] = self.label
+        labels = self.label * block.labels.to(scores.dtype)
         wanted = torch.softmax(labels.masked_fill(~block.present, -torch.inf), 1)
         found = torch.log_softmax(scores.masked_fill(~block.present, -torch.inf), 1).masked_fill(~block.present, 0)
         return -(wanted * found).sum(1).mean()

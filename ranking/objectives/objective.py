@@ -50,7 +50,12 @@ class Objective(ABC):
 
     One that reads what is made ahead of time, a teacher's scores say, lives in two places as a retrieval function
     does: `rank` does the work that needs text, once for all runs, and `prepare` takes what it gave.
+
+    Args:
+        takes_several: whether it knows relevant documents beyond column 0 for what they are (`Block.labels`).
     """
+
+    takes_several: bool = False
 
     @abstractmethod
     def loss(self, scores: Tensor, block: Block) -> Tensor:

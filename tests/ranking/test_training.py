@@ -14,7 +14,9 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import RandomCandidates
+from ranking.more_positives import MorePositives
 from ranking.objectives.block import Block
+from ranking.objectives.contrastive import Contrastive
 from ranking.objectives.objective import Objective
 from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.rankers.feed_forward import FeedForward
@@ -376,3 +378,67 @@ def test_fewer_examples_are_some_of_more(tiny_sources: Sources) -> None:
         assert len(pairs(most)) == most
         assert pairs(most) <= pairs(min(most + 1, 5))
     assert pairs(9) == every
+
+
+def test_gradients_are_clipped_and_biases_do_not_decay(tiny_sources: Sources) -> None:
+    from ranking.optimization import Optimization, gradient_norm
+
+    torch.manual_seed(0)
+    model: Any = torch.nn.Linear(3, 1)
+    model.needs_grad_scaler, model.device = False, torch.device("cpu")
+    made = Optimization(model, partial(torch.optim.SGD, lr=1.0, weight_decay=0.5), None, 10, clip_norm=0.1)
+    assert [(group["weight_decay"], len(group["params"])) for group in made.optimizer.param_groups] == [
+        (0.5, 1),
+        (0.0, 1),
+    ]
+    before = [each.detach().clone() for each in (model.weight, model.bias)]
+    made.begin(0)
+    made.add(100 * model(torch.ones(1, 3)).sum())
+    assert gradient_norm(model.parameters()) == pytest.approx(200)
+    norm, finite = made.finish(1.0, model.parameters(), model.parameters())
+    assert (round(norm), finite) == (200, True)
+    # Each of four gradients is cut from 100 to 0.05; the weights also lose half of themselves, the bias does not.
+    torch.testing.assert_close(model.weight.detach(), before[0] / 2 - 0.05)
+    torch.testing.assert_close(model.bias.detach(), before[1] - 0.05)
+    with pytest.raises(BadInput, match="clip_norm is 0"):
+        Optimization(model, partial(torch.optim.SGD, lr=1.0), None, 10, clip_norm=0)
+    assert len(Optimization(model, partial(torch.optim.Adam, lr=1.0), None, 10).optimizer.param_groups) == 1
+
+
+def test_the_last_weights_are_kept_on_demand(tiny_sources: Sources) -> None:
+    for keep, expected in (("best", False), ("last", True)):
+        trained = training(tiny_sources, validation=Scripted([0.9, 0.1]), max_epochs=2, keep=keep)
+        last: dict[str, Tensor] = {}
+        trained.fit(RandomNegatives(), on_validation=lambda each, last=last: last.update(weights(each)))  # type: ignore[misc]
+        same = all(torch.equal(tensor, last[name]) for name, tensor in weights(trained).items())
+        assert same is expected
+    with pytest.raises(BadInput, match="choose best or last"):
+        training(tiny_sources, keep="first")
+
+
+def test_further_relevant_documents_are_shown_and_told_apart(encoded_of: Any) -> None:
+    """Query 0 judges documents 1 (grade 2), 3 (grade 3) and 4 (grade 1) relevant; query 1 document 2."""
+    encoded = encoded_of([[1]] * 6, [[1]] * 2, {0: {1: 2, 3: 3, 4: 1}, 1: {2: 1}})
+    more = MorePositives(encoded.judgements, 2)
+    batch = Batch(np.array([0, 0, 0, 1]), np.array([1, 3, 4, 2], np.int32))
+    assert more.of(batch).tolist() == [[3, 4], [1, 4], [3, 1], [-1, -1]]
+    assert MorePositives(encoded.judgements, 1).of(batch).tolist() == [[3], [1], [3], [-1]]
+
+
+def test_an_example_with_more_positives_reports_the_scores_of_its_own_columns(tiny_sources: Sources) -> None:
+    seen = []
+
+    class Listening(Contrastive):
+        def loss(self, scores: Tensor, block: Block) -> Tensor:
+            seen.append((scores.shape[1], int((block.labels > 0).sum())))
+            return super().loss(scores, block)
+
+    trained = training(tiny_sources, objective=Listening(), positives=3)
+    batch = trained.next_batch()
+    step = trained.update(batch, np.full((2, 2), 9, np.int32))
+    assert step.scores.shape == (2, 3)
+    (shape, relevant), counts = seen[0], tiny_sources.encoded.judgements.relevant()
+    assert shape == 5
+    assert relevant >= int(np.minimum(np.diff(counts.offsets)[batch.queries], 3).sum())
+    with pytest.raises(BadInput, match="knows one relevant document"):
+        training(tiny_sources, positives=2)

@@ -114,3 +114,17 @@ def test_a_study_gives_them_to_the_methods_with_that_function() -> None:
         ("function=[in_batch,bm25]", "selector.bm25=dynamic", "negatives.bm25=1"),
     ]
     assert "selector.bm25" in found[1].swept
+
+
+def test_a_list_of_objectives_is_their_sum() -> None:
+    config = compose([
+        "objective=[contrastive,margin_mse]", "objective.weights.margin_mse=0.1", "objective.contrastive.temperature=0.5",
+        "teacher=bm25", "batches=by_category",
+    ])  # fmt: skip
+    made = build(config["objective"])
+    assert made.weights == {"contrastive": 1.0, "margin_mse": 0.1}
+    assert made.terms["contrastive"].temperature == 0.5
+    assert config["choices"]["objective"] == "contrastive+margin_mse"
+    assert config["teacher"]["_target_"].endswith("Bm25Function")
+    with pytest.raises(BadInput, match="no objective 'margins'"):
+        compose(["objective=[contrastive,margins]"])

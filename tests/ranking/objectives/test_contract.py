@@ -14,7 +14,11 @@ import torch
 import ranking.objectives
 from ranking.encoding import EncodedCollection
 from ranking.objectives.block import Block
+from ranking.objectives.distillation import Distillation
 from ranking.objectives.objective import Objective
+from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.objectives.weighted_sum import WeightedSum
+from ranking.pair_scores import PairScores
 
 for module in pkgutil.iter_modules(ranking.objectives.__path__, "ranking.objectives."):
     importlib.import_module(module.name)
@@ -37,7 +41,17 @@ def test_there_are_objectives() -> None:
 
 
 def block_of(encoded: EncodedCollection) -> Block:
-    return Block.of(encoded, QUERIES, DOCUMENTS, np.full((3, 3), 0.5, np.float32))
+    return Block.of(encoded, QUERIES, DOCUMENTS, np.full((3, 3), 0.5, np.float32), teacher=teacher(encoded))
+
+
+def teacher(encoded: EncodedCollection) -> PairScores:
+    """Likes the positives best."""
+    rows = np.repeat(QUERIES, 4)
+    return PairScores.of(rows, DOCUMENTS.ravel(), np.tile([2.0, 0, -0.5, -1], 3), len(encoded.documents))
+
+
+def made(kind: type[Objective]) -> Objective:
+    return WeightedSum(softmax=SoftmaxLikelihood(), kl=Distillation()) if kind is WeightedSum else kind()
 
 
 @pytest.mark.parametrize("kind", EVERY)
@@ -46,7 +60,7 @@ def test_loss_and_gradient_are_finite_and_leave_absent_documents_alone(
 ) -> None:
     scores = torch.randn(3, 4, generator=torch.Generator().manual_seed(0), requires_grad=True)
     block = block_of(tiny_encoded)
-    loss = kind().loss(scores, block)
+    loss = made(kind).loss(scores, block)
     assert loss.shape == ()
     loss.backward()
     assert scores.grad is not None
@@ -60,7 +74,7 @@ def test_loss_and_gradient_are_finite_and_leave_absent_documents_alone(
 def test_a_better_order_costs_less(kind: type[Objective], tiny_encoded: EncodedCollection) -> None:
     right, wrong = torch.tensor([[2.0, 0, 0, 0]] * 3), torch.tensor([[0, 2.0, 2, 2]] * 3)
     block = block_of(tiny_encoded)
-    assert kind().loss(right, block) < kind().loss(wrong, block)
+    assert made(kind).loss(right, block) < made(kind).loss(wrong, block)
 
 
 @pytest.mark.parametrize("kind", EVERY)
@@ -71,14 +85,14 @@ def test_the_entry_point_of_passes_gives_the_loss(kind: type[Objective], tiny_en
     def score(level: int = 0, columns: torch.Tensor | None = None) -> torch.Tensor:
         return scores if columns is None else scores.gather(1, columns)
 
-    loss, first = kind().of_passes(score, block, torch.Generator().manual_seed(0))
-    torch.testing.assert_close(loss, kind().loss(scores, block))
+    loss, first = made(kind).of_passes(score, block, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(loss, made(kind).loss(scores, block))
     assert torch.equal(first, scores)
 
 
 @pytest.mark.parametrize("kind", EVERY)
 def test_probabilities_are_probabilities(kind: type[Objective], tiny_encoded: EncodedCollection) -> None:
-    found = kind().probabilities(torch.randn(3, 4), block_of(tiny_encoded).present)
+    found = made(kind).probabilities(torch.randn(3, 4), block_of(tiny_encoded).present)
     assert found.shape == (3, 4)
     assert ((found >= 0) & (found <= 1)).all()
 

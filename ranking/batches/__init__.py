@@ -1,0 +1,1 @@
+"""Defines who stands together in a batch, one class each."""

@@ -1,0 +1,143 @@
+"""Objectives with graded gains, several relevant documents or a teacher, worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from ranking.errors import BadInput
+from ranking.objectives.block import Block
+from ranking.objectives.contrastive import Contrastive
+from ranking.objectives.distillation import Distillation, MarginMSE
+from ranking.objectives.listnet import ListNet
+from ranking.objectives.listwise import ApproxNDCG, LambdaRank, ListMLE
+from ranking.objectives.objective import Objective
+from ranking.objectives.self_involvement import JointSIR
+from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.objectives.weighted_sum import WeightedSum
+
+SCORES = torch.tensor([[1.0, 3.0, 2.0, 9.0]], dtype=torch.float64)
+PRESENT = torch.tensor([[True, True, True, False]])
+GRADES = torch.tensor([[1.0, 0.0, 2.0, 0.0]], dtype=torch.float64)
+"""The positive of grade 1, a negative, another relevant document of grade 2, and none."""
+
+
+def block(teacher: Tensor | None = None, grades: Tensor = GRADES) -> Block:
+    return Block(PRESENT, find_gains=lambda: grades, find_teacher_scores=None if teacher is None else lambda: teacher)
+
+
+def value(objective: Objective, of: Block) -> float:
+    return float(objective.loss(SCORES, of))
+
+
+def test_contrastive_by_hand() -> None:
+    def cost(relevant: float, temperature: float) -> float:
+        return math.log(1 + math.exp((3 - relevant) / temperature))
+
+    assert value(Contrastive(), block()) == pytest.approx((cost(1, 1) + cost(2, 1)) / 2)
+    assert value(Contrastive(0.5), block()) == pytest.approx((cost(1, 0.5) + cost(2, 0.5)) / 2)
+    one = Block(PRESENT)
+    assert value(Contrastive(), one) == pytest.approx(value(SoftmaxLikelihood(), one))
+
+
+def test_a_row_without_negatives_costs_nothing_and_has_a_finite_gradient() -> None:
+    scores = torch.tensor([[1.0, 0.0]], requires_grad=True)
+    loss = Contrastive().loss(scores, Block(torch.tensor([[True, False]])))
+    loss.backward()
+    assert float(loss) == 0
+    assert scores.grad is not None
+    assert scores.grad.tolist() == [[0, 0]]
+
+
+def test_lambdarank_by_hand() -> None:
+    """Ranks are 3, 1 and 2; gains 1, 0 and 3; the ideal DCG is 3 + 1/log₂ 3."""
+    discount = [1 / math.log2(4), 1.0, 1 / math.log2(3)]
+    ideal = 3 + 1 / math.log2(3)
+    pairs = [(0, 1, 1), (2, 1, 3), (2, 0, 2)]  # better, worse, difference of their gains
+    scores = SCORES[0].tolist()
+    expected = sum(
+        gain * abs(discount[i] - discount[j]) / ideal * math.log2(1 + math.exp(scores[j] - scores[i]))
+        for i, j, gain in pairs
+    )
+    assert value(LambdaRank(), block()) == pytest.approx(expected, rel=1e-6)
+    cut = 3 * abs(discount[1] - 0) * math.log2(1 + math.exp(1)) + 1 * 1 * math.log2(1 + math.exp(2))
+    assert value(LambdaRank(cutoff=1), block()) == pytest.approx(cut / 3, rel=1e-6)
+
+
+def test_approx_ndcg_by_hand() -> None:
+    def sigmoid(x: float) -> float:
+        return 1 / (1 + math.exp(-x))
+
+    first = 1 + sigmoid(2) + sigmoid(1)
+    third = 1 + sigmoid(1) + sigmoid(-1)
+    ideal = 3 + 1 / math.log2(3)
+    expected = 1 - (1 / math.log2(1 + first) + 3 / math.log2(1 + third)) / ideal
+    assert value(ApproxNDCG(), block()) == pytest.approx(expected, rel=1e-6)
+    assert value(ApproxNDCG(temperature=0.01), block()) == pytest.approx(
+        1 - (1 / math.log2(4) + 3 / math.log2(3)) / ideal, rel=1e-4
+    )
+
+
+def test_list_mle_by_hand() -> None:
+    """The better one first, then the other; the negative's place is of no account."""
+    all_three = math.log(math.exp(1) + math.exp(3) + math.exp(2))
+    expected = (all_three - 2) + (math.log(math.exp(1) + math.exp(3)) - 1)
+    assert value(ListMLE(), block()) == pytest.approx(expected)
+    assert value(ListMLE(), Block(PRESENT)) == pytest.approx(value(SoftmaxLikelihood(), Block(PRESENT)))
+
+
+def test_listnet_takes_grades() -> None:
+    wanted = torch.softmax(torch.tensor([1.0, 0, 2]), 0)
+    expected = -(wanted * torch.log_softmax(SCORES[0, :3].float(), 0)).sum()
+    assert value(ListNet(), block()) == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_grades_that_are_not_relevant_are_no_gain() -> None:
+    low = Block(PRESENT, find_gains=lambda: torch.tensor([[3.0, 1.0, 1.0, 0.0]]), relevant_from=2)
+    assert low.labels.tolist() == [[3, 0, 0, 0]]
+    assert Block(PRESENT).labels.tolist() == [[1, 0, 0, 0]]
+
+
+def test_margins_of_a_teacher_by_hand() -> None:
+    teacher = torch.tensor([[5.0, 2.0, float("nan"), 7.0]])
+    # The one known pair: the ranker's margin is −2, the teacher's 3.
+    assert value(MarginMSE(), block(teacher)) == pytest.approx(25)
+    assert value(MarginMSE(scale=0.5), block(teacher)) == pytest.approx(3.5**2)
+    nothing = torch.full((1, 4), float("nan"))
+    assert value(MarginMSE(), block(nothing)) == value(Distillation(), block(nothing)) == 0
+    with pytest.raises(BadInput, match="there is no teacher"):
+        value(MarginMSE(), block())
+
+
+def test_distillation_by_hand() -> None:
+    teacher = torch.tensor([[2.0, 0.0, float("nan"), 1.0]])
+    p = [math.exp(2) / (math.exp(2) + 1), 1 / (math.exp(2) + 1)]
+    q = [math.exp(1) / (math.exp(1) + math.exp(3)), math.exp(3) / (math.exp(1) + math.exp(3))]
+    expected = sum(a * math.log(a / b) for a, b in zip(p, q, strict=True))
+    assert value(Distillation(), block(teacher)) == pytest.approx(expected, rel=1e-6)
+    assert value(Distillation(), block(SCORES.float())) == pytest.approx(0, abs=1e-6)
+
+
+def test_a_sum_by_hand() -> None:
+    teacher = torch.tensor([[5.0, 2.0, float("nan"), 7.0]])
+    both = WeightedSum({"margin_mse": 0.1}, contrastive=Contrastive(), margin_mse=MarginMSE())
+    assert value(both, block(teacher)) == pytest.approx(value(Contrastive(), block(teacher)) + 2.5)
+    assert both.takes_several
+    assert not WeightedSum(softmax=SoftmaxLikelihood(), kl=Distillation()).takes_several
+    for weights, terms, message in (
+        ({}, {}, "no objective to add up"),
+        ({"kl": 1.0}, {"softmax": SoftmaxLikelihood()}, "no objective kl"),
+        ({"softmax": -1.0}, {"softmax": SoftmaxLikelihood()}, "weight is -1"),
+        ({}, {"sir": JointSIR()}, "in a way of its own"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            WeightedSum(weights, **terms)
+
+
+@pytest.mark.parametrize("kind", [Contrastive, Distillation, ApproxNDCG])
+def test_a_temperature_is_above_0(kind: type[Objective]) -> None:
+    with pytest.raises(BadInput, match="temperature is 0"):
+        kind(temperature=0.0)  # type: ignore[call-arg]

@@ -1,0 +1,90 @@
+"""Who stands together in a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranking.batch import Batch
+from ranking.batches.grouped import ByCategory, TopicBalanced
+from ranking.batches.shuffled import Shuffled
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.vectors import WordVectors
+
+
+def examples(count: int) -> Batch:
+    return Batch(np.arange(count), np.zeros(count, np.int32))
+
+
+def labelled(encoded: EncodedCollection, labels: list[list[int]]) -> EncodedCollection:
+    return replace(encoded, queries=replace(encoded.queries, labels=np.array(labels, np.int32)))
+
+
+@pytest.fixture
+def encoded(encoded_of: Callable[..., EncodedCollection]) -> EncodedCollection:
+    return encoded_of([[1]], [[1 + q % 3, 4 + q % 3] for q in range(20)], {})
+
+
+def no_vectors(words: int = 7) -> WordVectors:
+    return WordVectors(np.zeros((words, 2), np.float32), np.zeros(words, bool))
+
+
+def test_random_batches_are_what_the_generator_gives() -> None:
+    """The permutation and nothing else: numbers are those of a training without this part."""
+    found = Shuffled().order(examples(9), 4, np.random.default_rng(3))
+    assert found.tolist() == np.random.default_rng(3).permutation(9).tolist()
+
+
+def test_a_category_fills_batches_of_its_own(encoded: EncodedCollection) -> None:
+    categories = [0] * 9 + [1] * 6 + [-1] * 5
+    order = ByCategory()
+    order.prepare(labelled(encoded, [[c, 0] for c in categories]), no_vectors(), np.arange(20))
+    seen = set()
+    for seed in range(5):
+        found = order.order(examples(20), 4, np.random.default_rng(seed))
+        assert sorted(found.tolist()) == list(range(20))
+        groups = [{categories[place] for place in found[start : start + 4]} for start in range(0, 20, 4)]
+        # Two batches of nine, one of six and one of five are of one category; the rest makes one of what is left.
+        assert sorted(map(len, groups)) == [1, 1, 1, 1, 3]
+        seen.add(tuple(found.tolist()))
+    assert len(seen) == 5
+
+
+def test_a_subcategory_is_told_by_both_labels(encoded: EncodedCollection) -> None:
+    order = ByCategory("subcategory")
+    order.prepare(labelled(encoded, [[q // 10, q % 2] for q in range(20)]), no_vectors(), np.arange(20))
+    assert len(set(order.groups.tolist())) == 4
+
+
+def test_topics_are_clusters_of_the_queries(encoded: EncodedCollection) -> None:
+    """Three kinds of queries with no word in common, words without vectors."""
+    order = TopicBalanced(clusters=3)
+    order.prepare(encoded, no_vectors(), np.arange(18))
+    assert [len(set(order.groups[kind:18:3].tolist())) for kind in range(3)] == [1, 1, 1]
+    assert len(set(order.groups[:18].tolist())) == 3
+    assert order.groups[18:].tolist() == [-1, -1]
+    found = order.order(examples(18), 6, np.random.default_rng(0))
+    assert [len({place % 3 for place in found[start : start + 6].tolist()}) for start in (0, 6, 12)] == [1, 1, 1]
+    assert found.tolist() == order.order(examples(18), 6, np.random.default_rng(0)).tolist()
+
+
+def test_fewer_examples_than_a_batch(encoded: EncodedCollection) -> None:
+    order = TopicBalanced(clusters=2)
+    order.prepare(encoded, no_vectors(), np.arange(20))
+    assert sorted(order.order(examples(3), 8, np.random.default_rng(0)).tolist()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("make", [lambda: ByCategory("site"), lambda: TopicBalanced(clusters=1)])
+def test_bad_options(make: Callable[[], Any]) -> None:
+    with pytest.raises(BadInput, match="choose"):
+        make()
+
+
+def test_a_collection_without_categories_is_refused(encoded: EncodedCollection) -> None:
+    with pytest.raises(BadInput, match="no categories"):
+        ByCategory().prepare(encoded, no_vectors(), np.arange(20))

@@ -1,0 +1,40 @@
+"""Scores of a teacher, asked for once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranking.pair_scores import PairScores
+from ranking.sources import Sources
+from sampling.guard import Guard, negatives_lists
+from sampling.retrieval.bm25 import Bm25Function
+from sampling.teacher import teacher_scores
+
+
+def test_pairs_are_found_and_others_are_nan() -> None:
+    known = PairScores.of(np.array([2, 0, 0]), np.array([1, 3, 0]), np.array([5.0, -np.inf, 7.0]), 4)
+    found = known.lookup(np.array([0, 2, 1]), np.array([[0, 3], [1, -1], [1, 0]]))
+    np.testing.assert_array_equal(found, np.array([[7, np.nan], [5, np.nan], [np.nan, np.nan]], np.float32))
+    nothing = PairScores.of(np.zeros(0, int), np.zeros(0, int), np.zeros(0), 4)
+    assert np.isnan(nothing.lookup(np.array([0]), np.array([[1]]))).all()
+
+
+def test_bm25_teaches_what_is_relevant_and_what_lists_hold(tiny_sources: Sources) -> None:
+    teacher, function = Bm25Function(), Bm25Function(depth=3)
+    lists, _ = negatives_lists(function, tiny_sources, Guard())
+    assert lists is not None
+    queries = np.arange(4)
+    known = teacher_scores(teacher, tiny_sources, queries, [lists])
+    np.testing.assert_allclose(
+        known.lookup(queries, lists.documents[:4])[lists.documents[:4] >= 0],
+        lists.scores[:4][lists.documents[:4] >= 0],
+        rtol=1e-6,
+    )
+    relevant = tiny_sources.encoded.judgements.relevant()
+    own = [relevant.of(query)[0][:1] for query in queries]
+    expected = teacher.own_scores(tiny_sources, queries, np.stack(own))
+    found = known.lookup(queries, np.stack(own))
+    assert np.isfinite(expected).any()
+    np.testing.assert_allclose(found[np.isfinite(expected)], expected[np.isfinite(expected)])
+    assert np.isnan(found[~np.isfinite(expected)]).all()
+    assert np.isnan(known.lookup(np.array([5]), lists.documents[5:6])).all()  # nobody asked about this query
