@@ -118,7 +118,8 @@ def test_a_study_gives_them_to_the_methods_with_that_function() -> None:
 
 def test_a_list_of_objectives_is_their_sum() -> None:
     config = compose([
-        "objective=[contrastive,margin_mse]", "objective.weights.margin_mse=0.1", "objective.contrastive.temperature=0.5",
+        "objective=[contrastive,margin_mse]", "objective.weights.margin_mse=0.1",
+        "objective.contrastive.temperature=0.5",
         "teacher=bm25", "batches=by_category",
     ])  # fmt: skip
     made = build(config["objective"])
