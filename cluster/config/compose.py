@@ -87,7 +87,7 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
         parts = [
             str(key) for key, value in resolved["objective"].items() if isinstance(value, dict) and key != "weights"
         ]
-        named["objective"] = "+".join(parts)
+        named["objective"] = "+".join(parts) or named["objective"]
     return {str(key): value for key, value in resolved.items()} | {CHOICES: named}
 
 

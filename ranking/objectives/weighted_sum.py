@@ -22,16 +22,13 @@ class WeightedSum(Objective):
         terms: the objectives, by name; the first one says what a probability is.
 
     Raises:
-        BadInput: where there is none, a weight is of none of them or below 0, or an objective is trained in a way of
-            its own (SIR's levels, lists made ahead of time).
+        BadInput: where a weight is of none of them or below 0, or an objective is trained in a way of its own (SIR's levels, lists made ahead of time).
     """
 
     takes_several = True
 
     def __init__(self, weights: Mapping[str, float] | None = None, **terms: Objective) -> None:
         self.terms, self.weights = terms, dict.fromkeys(terms, 1.0) | dict(weights or {})
-        if not terms:
-            raise BadInput("no objective to add up", "objective", "give a list: objective=[contrastive,margin_mse]")
         for name, weight in self.weights.items():
             if name not in terms:
                 raise BadInput(f"there is no objective {name}", f"objective.weights.{name}", f"has {', '.join(terms)}")
@@ -52,6 +49,8 @@ class WeightedSum(Objective):
             term.prepare(encoded, None)
 
     def check_block(self, negatives: int) -> None:
+        if not self.terms:
+            raise BadInput("no objective to add up", "objective", "give a list: objective=[contrastive,margin_mse]")
         for term in self.terms.values():
             term.check_block(negatives)
 

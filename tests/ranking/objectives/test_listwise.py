@@ -128,13 +128,14 @@ def test_a_sum_by_hand() -> None:
     assert both.takes_several
     assert not WeightedSum(softmax=SoftmaxLikelihood(), kl=Distillation()).takes_several
     for weights, terms, message in (
-        ({}, {}, "no objective to add up"),
         ({"kl": 1.0}, {"softmax": SoftmaxLikelihood()}, "no objective kl"),
         ({"softmax": -1.0}, {"softmax": SoftmaxLikelihood()}, "weight is -1"),
         ({}, {"sir": JointSIR()}, "in a way of its own"),
     ):
         with pytest.raises(BadInput, match=message):
             WeightedSum(weights, **terms)
+    with pytest.raises(BadInput, match="no objective to add up"):
+        WeightedSum().check_block(4)
 
 
 @pytest.mark.parametrize("kind", [Contrastive, Distillation, ApproxNDCG])
