@@ -22,7 +22,8 @@ class WeightedSum(Objective):
         terms: the objectives, by name; the first one says what a probability is.
 
     Raises:
-        BadInput: where a weight is of none of them or below 0, or an objective is trained in a way of its own (SIR's levels, lists made ahead of time).
+        BadInput: where a weight is of none of them or below 0, or an objective is trained in a way of its own (SIR's
+            levels, lists made ahead of time).
     """
 
     takes_several = True
