@@ -16,6 +16,7 @@ from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector
 from sampling.trace import Trace
+from sampling.windowed import WindowedFunction
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining, UpdateResult
@@ -76,20 +77,22 @@ class Sampler:
         if not self._started:
             self._start_run(training)
         assigned = self._assigned = self.policy.assign(batch, self.count, training, self.rng)
-        self._last, self._selections = (batch, training), []
+        self._last, self._selections, window = (batch, training), [], self.policy.window
         negatives = np.full((len(batch), self.count), -1, np.int32)
         self.source_scores = np.full(negatives.shape, np.nan, np.float32)
         for index, name in self._in_turn():
             function, selector = self.functions[name], self.selectors.get(name, self.selector)
             whole = replace(batch, mined=negatives.copy()) if function.reads_mined else batch
+            seen = WindowedFunction(function, *window) if window and function.depth else function
             stats, counts = self.stats[name], (assigned == index).sum(1)
             stats.batches += bool(counts.any())
             for count in np.unique(counts[counts > 0]):
                 rows = np.flatnonzero(counts == count)
                 part = whole if len(rows) == len(batch) else whole.part(rows)
-                first = (assigned[rows] < index).sum(1)[:, None]  # a function's negatives stand together
+                before = (assigned[rows] >= 0) & (assigned[rows] < index)
+                first = before.sum(1)[:, None]  # a function's negatives stand together
                 taken = negatives[rows] if function.reads_mined else negatives[rows, : first.max()]
-                offered = FilteredFunction(function, self._relevant, taken)
+                offered = FilteredFunction(seen, self._relevant, taken)
                 selected = selector.select(part, offered, int(count), training, self.rng)
                 check_selected(selected, part, offered, int(count), type(selector).__name__, name)
                 columns = first + np.arange(count)

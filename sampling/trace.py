@@ -40,13 +40,13 @@ class Trace:
 
         Args:
             functions: all there are.
-            assigned: int64 [b, n], the place of each negative's.
+            assigned: int64 [b, n], the place of each negative's, −1 for none.
             negatives: int32 [b, n], −1 for none.
             scores: float32 [b, 1 + n], the positive's first.
         """
         present = negatives >= 0
         positives, shown = scores[:, 0], scores[:, 1:]
-        found, some = np.unique(assigned), present.any()
+        found, some = np.unique(assigned[assigned >= 0]), present.any()
         versioned = [functions[place] for place in found if functions[place].version >= 0]
         self.steps.append((
             float(positives.mean(dtype=np.float64)) if len(positives) else math.nan,

@@ -29,6 +29,7 @@ from cluster.telemetry.tracking.tracker import Run
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.telemetry.training_metrics import study_of
 from ranking.errors import BadInput
+from rl.mixture import MixtureAgent
 
 
 class LearnExperiment(Experiment):
@@ -85,6 +86,7 @@ class LearnExperiment(Experiment):
         from cluster.rollouts.backends import attempts
         from cluster.rollouts.failures import retry_lost
         from cluster.rollouts.live_line import LiveLine
+        from cluster.rollouts.search import in_ray_tasks, in_this_process, search_agent
         from cluster.rollouts.tracked_episodes import TrackedEpisodes
         from cluster.rollouts.trainer import Progress
 
@@ -103,7 +105,11 @@ class LearnExperiment(Experiment):
                 console.print(escape(said), soft_wrap=True)
                 tracking.events.emit("lost", says=said)
 
-            self.episodes = retry_lost(attempts(config, parts, storage, self.facts), tell, note)
+            if config["actions"]["mixture"] is not None:
+                train = in_this_process if config["workers"] == 0 else in_ray_tasks
+                self.episodes = search_agent(config, train(config, parts, storage), storage, tell, self.facts)
+            else:
+                self.episodes = retry_lost(attempts(config, parts, storage, self.facts), tell, note)
         following.end(self.episodes)
 
     def finalize(self, console: Console) -> int:
@@ -131,11 +137,16 @@ def show(
     """Write the figures of a learning, print its table and how to go on."""
     from cluster.output.episodes import LEARNED, RANDOM, against_random, recent
     from cluster.reports.learning_figures import learning_curves, policy_picture
+    from cluster.reports.mixture_figures import mixture_picture
+    from cluster.rollouts.search import last_decisions
 
     measure = config["validation"]["measure"]
     storage.write("figures/learning.png", learning_curves(episodes, measure))
     names = actions_of(config).names
-    if config["actions"]["documents"] is None:
+    learned = read_agent(storage.place)
+    if isinstance(learned, MixtureAgent):
+        storage.write("figures/policy.png", mixture_picture(learned, last_decisions(storage)))
+    elif config["actions"]["documents"] is None:
         storage.write("figures/policy.png", policy_picture(episodes, names))
     title = f"the last episodes (of {measure} the best epoch's, on validation queries)"
     table = Table(title=title, title_justify="left")
@@ -158,7 +169,7 @@ def show(
     show_losses(failure_summary(EventLog.read(storage)), console)
     where = storage.shown()
     console.print(escape(f"agent, episodes and figures: {where}"), soft_wrap=True)
-    imitation = read_agent(storage.place).facts.get("imitation")
+    imitation = learned.facts.get("imitation")
     if imitation:
         console.print(
             "imitation of BM25: share of the picks that were its documents, of queries that were held out, "

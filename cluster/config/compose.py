@@ -37,6 +37,7 @@ SINGLE_GROUPS = (
     "reward",
     "batches",
     "teacher",
+    "state",
 )
 """Groups of which one part is chosen, without a name."""
 

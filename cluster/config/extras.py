@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ranking.errors import BadInput
 
-EXTRAS = {"tree": "rl", "lz4": "rl", "ormsgpack": "rl", "starlette": "judge", "uvicorn": "judge"}
+EXTRAS = {"tree": "rl", "cmaes": "rl", "lz4": "rl", "ormsgpack": "rl", "starlette": "judge", "uvicorn": "judge"}
 """Extras of pyproject.toml by the modules that they bring and that commands begin with."""
 
 

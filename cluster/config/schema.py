@@ -123,6 +123,7 @@ class Actions(Shape):
 
     documents: Annotated[int, Field(ge=2)] | None
     imitate: Part | None
+    mixture: Part | None
 
 
 class Learning(Run):

@@ -12,10 +12,13 @@ from cluster.output.manifest import CONFIG, read_config, write_config
 from cluster.output.storage import Storage
 from cluster.plan.sweep import values_of
 from cluster.rollouts.environments import actions_of
+from cluster.rollouts.search import generations_of
 from cluster.runs.agent_file import check_candidates, learner_of
 from cluster.runs.execute import check
 from ranking.errors import BadInput
+from rl.agents.search import PolicySearch
 from rl.environment import check_decision_every
+from rl.progress import ProgressOptions
 
 MAY_CHANGE = ("workers", "hosts", "save_every", "address", "dashboard", "track")
 """Options that a learning may be resumed with: its result does not depend on them."""
@@ -88,8 +91,35 @@ def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
         raise BadInput(what, "objective", "learn with another, as objective=sir_v3")
     for key in ("agent", "reward", "state", "validation_sample"):
         build(config[key])
+    _check_kinds(config)
     check_decision_every(config["decision_every"], actions_of(config))
     if documents is not None:
         build(config["actions"]["imitate"])
         check_candidates(config, documents)
     return config
+
+
+def _check_kinds(config: dict[str, Any]) -> None:
+    """See that actions, state and agent are of one kind: shares of functions are searched, and nothing else is.
+
+    Raises:
+        BadInput: where they are not.
+    """
+    agent, mixes = build(config["agent"]), config["actions"]["mixture"] is not None
+    chosen = config[CHOICES]
+    if isinstance(agent, PolicySearch) != mixes:
+        if mixes:
+            what = f"agent={chosen['agent']} chooses one function at a time, and actions=mixture are shares of them"
+            raise BadInput(what, "agent", "choose agent=evolution or agent=schedule, or actions=functions")
+        raise BadInput(f"agent={chosen['agent']} searches shares of functions", "actions", "give actions=mixture")
+    if mixes != isinstance(build(config["state"]), ProgressOptions):
+        wanted = "progress" if mixes else "batch"
+        raise BadInput(f"actions={chosen['actions']} does not see state={chosen['state']}", "state", f"give {wanted}")
+    if not mixes:
+        return
+    build(config["actions"]["mixture"])
+    generations_of(config, agent)
+    if agent.rule == "schedule" and "spent" not in config["state"]["features"]:
+        raise BadInput("a schedule goes by the clock", "state.features", "let spent be among them")
+    if config["decision_every"] == "epoch" or config["hosts"]:
+        raise BadInput("a mixture is decided every so many batches, without hosts", "decision_every", "give a number")

@@ -6,7 +6,10 @@ from typing import Any
 
 from cluster.config.compose import build
 from cluster.output.storage import Storage
+from ranking.checkpoint import from_bytes
 from ranking.errors import BadInput
+from rl.mixture import FORMAT as MIXTURE
+from rl.mixture import MixtureAgent
 from rl.trained import TrainedAgent
 from sampling.retrieval.tfidf import TfIdf
 
@@ -54,9 +57,12 @@ def agent_content(checkpoint: str) -> bytes:
     return content
 
 
-def read_agent(checkpoint: str) -> TrainedAgent:
-    """The agent of a folder."""
-    return TrainedAgent.from_bytes(agent_content(checkpoint), f"{checkpoint}/{FILE}")
+def read_agent(checkpoint: str) -> TrainedAgent | MixtureAgent:
+    """The agent of a folder: one that chooses functions or documents, or one that mixes functions."""
+    content, where = agent_content(checkpoint), f"{checkpoint}/{FILE}"
+    state = from_bytes(content, where)
+    mixes = isinstance(state, dict) and state.get("agent") == MIXTURE
+    return MixtureAgent.from_bytes(content, where) if mixes else TrainedAgent.from_bytes(content, where)
 
 
 def check_agent(config: dict[str, Any]) -> None:
@@ -79,6 +85,8 @@ def check_agent(config: dict[str, Any]) -> None:
             checkpoint,
             f"give function=[{','.join(agent.functions)}]",
         )
+    if isinstance(agent, MixtureAgent):
+        return
     if agent.documents:
         check_candidates(config, agent.documents)
     if config["training"]["batch_size"] > agent.pairs:

@@ -35,6 +35,8 @@ from ranking.tokenization import Tokenization, Tokens
 from ranking.vectors import WordVectors
 from rl.candidates import candidate_table
 from rl.compression import Compressed, compress
+from rl.mixture import MixtureAgent
+from rl.progress import ProgressOptions
 from rl.similarity import similarity_table
 from rl.state import StateOptions
 from rl.trained import TrainedAgent
@@ -69,7 +71,18 @@ class Lists:
     guarded: GuardedDocuments
 
 
-Part = Base | Tokens | Candidates | Lists | RankedLists | PairScores | Compressed | NDArray[np.float32] | TrainedAgent
+Part = (
+    Base
+    | Tokens
+    | Candidates
+    | Lists
+    | RankedLists
+    | PairScores
+    | Compressed
+    | NDArray[np.float32]
+    | TrainedAgent
+    | MixtureAgent
+)
 SAID = {
     "base": "encoding texts",
     "tokens": "tokenizing texts",
@@ -162,19 +175,21 @@ class Artifacts:
             found["agent"] = digest(hashlib.sha256(agent_content(checkpoint)).hexdigest())
         elif "state" not in config:
             return {}
-        weighting = self._state(config).weighting
-        found["compressed"] = digest([keys["base"], weighting])
+        state = self._state(config)
+        if isinstance(state, ProgressOptions):  # it looks up nothing
+            return found
+        found["compressed"] = digest([keys["base"], state.weighting])
         for name in config["function"]:
             found[f"similarity:{name}"] = digest([keys[f"function:{name}"], "similarity"])
         if documents := documents_of(config):
             found["candidates"] = digest([keys[_nearest(config)], "candidates", documents])
         return found
 
-    def _state(self, config: dict[str, Any]) -> StateOptions:
+    def _state(self, config: dict[str, Any]) -> StateOptions | ProgressOptions:
         """How the agent's states are described."""
         if checkpoint := checkpoint_of(config):
             return read_agent(checkpoint).state
-        options: StateOptions = build(config["state"])
+        options: StateOptions | ProgressOptions = build(config["state"])
         return options
 
     def part(self, config: dict[str, Any], name: str) -> Part:
@@ -231,7 +246,9 @@ class Artifacts:
         base = self.part(config, "base")
         assert isinstance(base, Base)
         if kind == "compressed":
-            return compress(base.encoded, base.vectors, self._state(config).weighting)
+            state = self._state(config)
+            assert isinstance(state, StateOptions)
+            return compress(base.encoded, base.vectors, state.weighting)
         sources = self._sources.setdefault(
             self.keys(config)["base"], Sources(self.collection(config), base.encoded, base.vectors)
         )

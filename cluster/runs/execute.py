@@ -282,7 +282,7 @@ def assemble(
     given = policy is not None
     policy = policy or build(config["policy"])
     if "agent" in parts:
-        equip(policy, selector, parts)
+        policy = equip(policy, selector, parts)
     sampler = Sampler(
         policy,
         functions,

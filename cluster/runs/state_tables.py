@@ -7,6 +7,7 @@ from typing import Any
 
 from ranking.errors import BadInput
 from rl.document_selector import LearnedSelector
+from rl.mixture import MixtureAgent, MixturePolicy
 from rl.policy import LearnedPolicy
 from rl.state import StateOptions, StateTables
 from rl.trained import TrainedAgent
@@ -25,13 +26,18 @@ def state_tables(parts: dict[str, Any], options: StateOptions, pairs: int, funct
     return StateTables(options, parts["compressed"], tables, pairs, parts.get("candidates"))
 
 
-def equip(policy: Any, selector: Any, parts: dict[str, Any]) -> None:
+def equip(policy: Any, selector: Any, parts: dict[str, Any]) -> Any:
     """Give the part of a run that acts by a learned agent that agent.
+
+    Returns:
+        The policy: one of its own where the agent mixes functions.
 
     Raises:
         BadInput: where the agent was learned with word vectors of another length.
     """
-    agent: TrainedAgent = parts["agent"]
+    agent: TrainedAgent | MixtureAgent = parts["agent"]
+    if isinstance(agent, MixtureAgent):
+        return MixturePolicy(agent) if isinstance(policy, LearnedPolicy) else policy
     tables = state_tables(parts, agent.state, agent.pairs, agent.functions)
     if tables.compressed.dimension != agent.dimension:
         raise BadInput(
@@ -42,3 +48,4 @@ def equip(policy: Any, selector: Any, parts: dict[str, Any]) -> None:
     for part in (policy, selector):
         if isinstance(part, LearnedPolicy | LearnedSelector):
             part.equip(agent, tables)
+    return policy

@@ -92,6 +92,13 @@ def _learn(trial: dict[str, Any], shared: dict[str, ray.ObjectRef]) -> None:
         tune.report(shown | {"numbers": numbers(means)})
 
     parts = dict(zip(refs, ray.get(list(refs.values())), strict=True))
+    if run["config"]["actions"]["mixture"] is not None:
+        from cluster.rollouts.search import in_this_process, search_agent
+
+        storage = Storage(run["place"])
+        search_agent(run["config"], in_this_process(run["config"], parts, storage), storage, tell, run["facts"])
+        tune.report({"best": best})
+        return
     backend = RolloutBackend(partial(Environments, run["config"], refs), 0, run["config"]["resources"]["cpu"])
     train_agent(run["config"], backend, parts, Storage(run["place"]), tell, run["facts"])
     tune.report({"best": best})

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from ranking.errors import BadInput
 from sampling.policies.policy import SamplingPolicy
+from sampling.policies.shares import share_negatives, share_queries
+from sampling.windowed import check_window
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
@@ -25,14 +27,26 @@ class Mixture(SamplingPolicy):
         weights: one a function, in their order; they need not add up to 1. Equal where None.
         per: `batch` draws once for all its queries, `query` for each query by itself, `negative` shares the negatives
             of each query out among the functions, as near to the weights as whole numbers come.
+        each: where it is a number, the first function supplies all queries, and each other one so many negatives to its
+            share of the queries: in-batch negatives with a mined one for some. `per` is not looked at.
+        window: first and last rank of what is seen of lists, as [1, 20]; None for all of them.
     """
 
-    def __init__(self, weights: Sequence[float] | None = None, per: str = "batch") -> None:
+    def __init__(
+        self,
+        weights: Sequence[float] | None = None,
+        per: str = "batch",
+        each: int | None = None,
+        window: Sequence[int] | None = None,
+    ) -> None:
         if weights is not None and (min(weights, default=0) < 0 or not sum(weights) > 0):
             raise BadInput(f"weights are {list(weights)}", "policy.weights", "give one number ≥ 0 a function")
         if per not in ("batch", "query", "negative"):
             raise BadInput(f"no unit {per!r}", "policy.per", "choose batch, query or negative")
-        self.weights, self.per = weights, per
+        if each is not None and each < 1:
+            raise BadInput(f"each is {each}", "policy.each", "choose a whole number from 1 up")
+        self.weights, self.per, self.each = weights, per, each
+        self.window = None if window is None else check_window(window)
 
     def set_functions(self, functions: list[str]) -> None:
         super().set_functions(functions)
@@ -50,12 +64,12 @@ class Mixture(SamplingPolicy):
         return self.edges
 
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
-        if self.per != "negative":
+        if self.each is None and self.per != "negative":
             return super().assign(batch, count, training, rng)
-        # Systematic sampling: marks one apart over the weights laid end to end, so that a function of weight w gets
-        # the whole number below or above w · count, and w · count on average.
-        marks = np.arange(count) + rng.random((len(batch), 1))
-        return np.searchsorted(self.edges_at(training) * count, marks, side="right").astype(np.int64)
+        edges = self.edges_at(training)
+        if self.each is None:
+            return share_negatives(edges, len(batch), count, rng)
+        return share_queries(np.diff(edges, prepend=0, append=1), len(batch), count, self.each, rng)
 
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         draws = rng.random(1 if self.per == "batch" else len(batch))

@@ -24,9 +24,12 @@ class SamplingPolicy(ABC):
 
     Args:
         chooses: whether it needs several functions to choose among.
+        window: first and last rank, from 1, of what selectors see of functions with lists; None for all of them. It
+            may change from batch to batch: it is read after `assign`.
     """
 
     chooses: ClassVar[bool] = True
+    window: tuple[int, int] | None = None
 
     def set_functions(self, functions: list[str]) -> None:
         """Take the names of the functions, in the order in which `choose` indexes them."""
@@ -66,7 +69,10 @@ class SamplingPolicy(ABC):
         """An index into the functions for each query of the batch (the same for all in most policies)."""
 
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
-        """The function of each negative [b, count], ascending in a row: what `choose` says, for all of a query's."""
+        """The function of each negative [b, count], ascending in a row: what `choose` says, for all of a query's.
+
+        A query may have fewer: −1 behind the others.
+        """
         return np.repeat(self.choose(batch, training, rng)[:, None], count, 1)
 
     def observe(  # noqa: B027

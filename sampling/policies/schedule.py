@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +29,7 @@ class Schedule(Mixture):
         shape: `linear` moves with every batch, `switch` stays at `start` and changes to `end` at once.
         per: `batch` draws once for all its queries, `query` for each query by itself, `negative` shares the negatives
             of each query out.
+        each, window: see `Mixture`.
 
     Raises:
         BadInput: where an option is out of its range.
@@ -41,8 +43,10 @@ class Schedule(Mixture):
         steps: int | None = None,
         shape: str = "linear",
         per: str = "batch",
+        each: int | None = None,
+        window: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(per=per)
+        super().__init__(per=per, each=each, window=window)
         for name, share in (("start", start), ("end", end)):
             if not 0 <= share <= 1:
                 raise BadInput(f"{name} is {share}", f"policy.{name}", "choose a share from 0 to 1")

@@ -25,12 +25,21 @@ from cluster.rollouts.environments import gamma_of
 from ranking.errors import BadInput
 from ranking.training import UpdateResult
 from rl.agents.agent import Agent
+from rl.agents.search import PolicySearch
 from rl.networks import described
+from rl.progress import ProgressOptions
 from rl.rewards import Outcome, Reward
+from rl.state import StateOptions
 
-KINDS: dict[str, type] = {"reward": Reward, "agent": Agent}
+KINDS = ("reward", "agent", "state")
 PRESETS = {"ppo_returns", "as_printed"}
 """Files that are a second set of options for a class."""
+
+
+BASES = {"reward": (Reward,), "agent": (Agent, PolicySearch), "state": (StateOptions, ProgressOptions)}
+"""What a part of each kind may be."""
+SEARCHES = {name for name in group_options()["agent"] if isinstance(build(option("agent", name)), PolicySearch)}
+"""Agents that are no RLlib's: tests/rl/agents/test_searches.py."""
 
 
 def classes_of(base: type) -> set[type]:
@@ -63,14 +72,14 @@ def outcome_of(seed: int = 0, queries: int = 3, done: bool = False) -> Outcome:
 @pytest.mark.parametrize("group", KINDS)
 def test_every_class_has_a_file_and_every_file_a_class(group: str) -> None:
     named = {option(group, name)["_target_"] for name in group_options()[group]}
-    assert named == {f"{kind.__module__}.{kind.__name__}" for kind in classes_of(KINDS[group])}
+    assert named == {f"{kind.__module__}.{kind.__name__}" for base in BASES[group] for kind in classes_of(base)}
 
 
 @pytest.mark.parametrize(("group", "name"), [(group, name) for group in KINDS for name in group_options()[group]])
 def test_a_file_shows_every_option_with_its_default(group: str, name: str) -> None:
     node = option(group, name)
     part = build(node)
-    assert isinstance(part, KINDS[group])
+    assert isinstance(part, BASES[group])
     parameters = signature(type(part))
     options = set(node) - {"_target_"}
     assert options <= set(parameters)
@@ -100,7 +109,7 @@ def test_a_reward_is_a_number_that_depends_on_the_outcome_alone(name: str, done:
     assert 0 < type(reward).gamma <= 1
 
 
-@pytest.mark.parametrize("name", group_options()["agent"])
+@pytest.mark.parametrize("name", sorted(set(group_options()["agent"]) - SEARCHES))
 def test_an_agent_is_updated_and_leaves_a_policy(name: str, ray_session: None) -> None:
     node = option("agent", name)
     small = {key: value for key, value in {"hidden": 8, "fragment": 5, "episodes": 1}.items() if node.get(key)}

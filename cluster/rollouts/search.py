@@ -1,0 +1,261 @@
+"""Searches the parameters of a mixture policy: each candidate trains rankers of its own, here or in Ray tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+
+from cluster.config.compose import build
+from cluster.output.episodes import LEARNED, table
+from cluster.output.storage import Storage
+from cluster.output.tables import as_parquet
+from cluster.rollouts.trainer import EPISODES, Progress, Tell
+from cluster.runs.agent_file import FILE
+from cluster.runs.execute import assemble
+from cluster.runs.outcome import unpacked
+from cluster.telemetry.learning_metrics import LearningMetrics
+from cluster.telemetry.training_metrics import study_of
+from ranking.checkpoint import to_bytes
+from ranking.errors import BadInput
+from rl.agents.search import PolicySearch
+from rl.mixture import RULES, WINDOWS, MixtureAgent, MixturePolicy
+
+FOLDER = "trainings"
+
+
+@dataclass(frozen=True)
+class CandidateTraining:
+    """One ranker that one candidate trains.
+
+    Args:
+        generation, candidate, seed: which one: generations count from 0, and a generation shares its seeds.
+        agent: the candidate.
+    """
+
+    generation: int
+    candidate: int
+    seed: int
+    agent: MixtureAgent
+
+    @property
+    def file(self) -> str:
+        """Where its result stands in the output folder."""
+        return _file(self.generation, self.candidate, self.seed)
+
+    def sequence(self, seed: int) -> np.random.SeedSequence:
+        """The seeds of the training; no run that is evaluated has them (those have no spawn key that begins so)."""
+        return np.random.SeedSequence(seed, spawn_key=(3, self.generation, self.seed))
+
+
+def _file(generation: int, candidate: int, seed: int) -> str:
+    return f"{FOLDER}/{generation:03d}-{candidate:02d}-{seed}.safetensors"
+
+
+Evaluate = Callable[[Sequence[CandidateTraining]], Iterator[dict[str, Any]]]
+"""Trains each of a generation, and hands on their results in any order (`train_candidate`)."""
+
+
+def train_candidate(
+    config: dict[str, Any], parts: Mapping[str, Any], training: CandidateTraining, storage: Storage
+) -> dict[str, Any]:
+    """Train a ranker under a candidate and keep what came of it.
+
+    Args:
+        config: of a learning.
+        parts: of the configuration.
+        training: which one.
+        storage: the output folder.
+
+    Returns:
+        A mapping with the keys generation, candidate, seed, parameters, best (by origin of the validation, of the
+        best checkpoint), return (their mean), curve, decisions (step, shares, window), and of the training epochs,
+        steps, diverged.
+    """
+    torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
+    policy = MixturePolicy(training.agent)
+    made, sampler = assemble(config, dict(parts), 0, training.sequence(config["seed"]), policy)
+    made.fit(sampler)
+    curves = {origin or "validation": list(values) for origin, values in made.stopping.values.items()}
+    best = {origin: max((value for value in curve if value == value), default=0.0) for origin, curve in curves.items()}
+    result = {
+        "generation": training.generation,
+        "candidate": training.candidate,
+        "seed": training.seed,
+        "parameters": training.agent.parameters,
+        "best": best,
+        "return": float(np.mean(list(best.values()))),
+        "curve": curves,
+        "decisions": policy.decisions,
+        "epochs": made.epoch,
+        "steps": made.step,
+        "diverged": made.diverged,
+    }
+    storage.write(training.file, to_bytes(result))
+    return result
+
+
+def in_this_process(config: dict[str, Any], parts: Mapping[str, Any], storage: Storage) -> Evaluate:
+    """Train one after the other, here."""
+
+    def evaluate(trainings: Sequence[CandidateTraining]) -> Iterator[dict[str, Any]]:
+        for each in trainings:
+            yield train_candidate(config, parts, each, storage)
+
+    return evaluate
+
+
+def in_ray_tasks(config: dict[str, Any], parts: Mapping[str, Any], storage: Storage) -> Evaluate:
+    """Train each in a Ray task of its own, `workers` at once or as many as the cluster has room for.
+
+    A task whose process or machine is lost runs again, as Ray does it.
+    """
+    import ray
+
+    shared = {name: ray.put(part) for name, part in parts.items()}
+    asked = config["resources"]
+    options: dict[str, Any] = {"num_cpus": asked["cpu"], "num_gpus": asked["gpu"], "max_retries": 5}
+    task: Any = ray.remote(**options)(_train_task)
+
+    def evaluate(trainings: Sequence[CandidateTraining]) -> Iterator[dict[str, Any]]:
+        waiting, running = list(trainings), list[Any]()
+        while waiting or running:
+            while waiting and len(running) < (config["workers"] or len(trainings)):
+                each = waiting.pop(0)
+                named = task.options(name=f"generation {each.generation} candidate {each.candidate}")
+                running.append(named.remote(config, shared, each, storage))
+            ready, running = ray.wait(running)
+            yield from ray.get(ready)
+
+    return evaluate
+
+
+def _train_task(
+    config: dict[str, Any], shared: Mapping[str, Any], training: CandidateTraining, storage: Storage
+) -> dict[str, Any]:
+    import ray
+
+    parts = dict(zip(shared, ray.get(list(shared.values())), strict=True))
+    return train_candidate(config, parts, training, storage)
+
+
+def search_agent(
+    config: dict[str, Any],
+    evaluate: Evaluate,
+    storage: Storage,
+    tell: Tell = lambda progress: None,
+    facts: Mapping[str, Any] | None = None,
+) -> pl.DataFrame:
+    """Search a mixture policy, and write it and its trainings.
+
+    The result depends on the configuration alone, also after interrupts and whatever trains: a search asks and is told
+    again what is known, and each training's seeds are named by (seed, generation, number).
+
+    Args:
+        config: of a learning, composed.
+        evaluate: trains a generation.
+        storage: the folder; trainings in it are not repeated.
+        tell: told the progress.
+        facts: what the agent's file should say of its making.
+
+    Returns:
+        A row a training (`cluster.output.episodes`).
+    """
+    agent: PolicySearch = build(config["agent"])
+    generations = generations_of(config, agent)
+    empty = _agent(config, agent.rule, np.zeros(0), {})
+    size = RULES[agent.rule].size(len(empty.functions), WINDOWS[empty.actions.window], list(empty.state.features))
+    search = agent.start(size, generations, config["seed"])
+    rows: list[dict[str, Any]] = []
+    metrics = LearningMetrics(study_of(storage.place))
+    wanted = generations * agent.candidates * agent.seeds
+    for generation in range(generations):
+        candidates = search.ask()
+        trainings = [
+            CandidateTraining(generation, number, seed, _agent(config, agent.rule, parameters, {}))
+            for number, parameters in enumerate(candidates)
+            for seed in range(agent.seeds)
+        ]
+        known = {each.file: result for each in trainings if (result := _known(storage, each))}
+        left = [each for each in trainings if each.file not in known]
+        for result in evaluate(left):
+            known[_file(result["generation"], result["candidate"], result["seed"])] = result
+            ended = [*rows, *(_row(empty.functions, each) for each in known.values())]
+            tell(Progress(ended, len(ended), wanted))
+        results = [known[each.file] for each in trainings]
+        returns = np.array([result["return"] for result in results]).reshape(len(candidates), agent.seeds)
+        search.tell(candidates, returns.mean(axis=1))
+        rows += [_row(empty.functions, result) for result in results]
+        metrics.record(rows, generation + 1 == generations)
+        tell(Progress(rows, len(rows), wanted))
+    found = {"trainings": len(rows), "generations": generations, "agent": type(agent).__name__}
+    storage.write(FILE, _agent(config, agent.rule, search.result(), {**(facts or {}), **found}).to_bytes())
+    episodes = table(rows)
+    storage.write(EPISODES, as_parquet(episodes))
+    return episodes
+
+
+def generations_of(config: dict[str, Any], agent: PolicySearch) -> int:
+    """How many generations the budget of trainings allows.
+
+    Raises:
+        BadInput: where it is none.
+    """
+    generations: int = config["episodes"] // (agent.candidates * agent.seeds)
+    if not generations:
+        what = f"{config['episodes']} trainings are less than a generation of {agent.candidates} × {agent.seeds}"
+        raise BadInput(what, "episodes", "give more, or fewer agent.candidates")
+    return generations
+
+
+def _known(storage: Storage, training: CandidateTraining) -> dict[str, Any] | None:
+    """The result of a training that is done, if it is of the same candidate."""
+    result: dict[str, Any] | None = unpacked(storage.read(training.file))
+    same = result is not None and np.array_equal(result["parameters"], training.agent.parameters)
+    return result if same else None
+
+
+def _agent(config: dict[str, Any], rule: str, parameters: Any, facts: Mapping[str, Any]) -> MixtureAgent:
+    return MixtureAgent(
+        list(config["function"]),
+        build(config["actions"]["mixture"]),
+        build(config["state"]),
+        config["decision_every"],
+        rule,
+        np.asarray(parameters, np.float64),
+        dict(facts),
+    )
+
+
+def _row(functions: Sequence[str], result: Mapping[str, Any]) -> dict[str, Any]:
+    """A training as a row of episodes.parquet."""
+    decisions = np.array([each[1 : 1 + len(functions)] for each in result["decisions"]]).reshape(-1, len(functions))
+    shares = dict(zip(functions, decisions.mean(axis=0) if len(decisions) else np.zeros(len(functions)), strict=True))
+    leading = next(iter(result["curve"].values()))
+    known = [value for value in leading if value == value]
+    return {
+        "agent": LEARNED,
+        "copy": result["candidate"],
+        "episode": result["generation"],
+        "return": result["return"],
+        "decisions": len(result["decisions"]),
+        "validation": max(known, default=0.0),
+        "last_validation": known[-1] if known else 0.0,
+        "validation_sample": result["return"],
+        "epochs": result["epochs"],
+        "steps": result["steps"],
+        "diverged": result["diverged"],
+        "actions": [],
+        **{f"share:{name}": float(share) for name, share in shares.items()},
+    }
+
+
+def last_decisions(storage: Storage) -> list[list[list[float]]]:
+    """What the candidates of the last generation decided: by training and decision, step, shares, window."""
+    names = sorted(storage.names(FOLDER))
+    results = [unpacked(storage.read(f"{FOLDER}/{name}")) for name in names if name.startswith(names[-1][:3])]
+    return [result["decisions"] for result in results if result is not None]

@@ -1,0 +1,53 @@
+"""Evolves the weights of a mixture policy by CMA-ES."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.errors import BadInput
+from rl.agents.search import PolicySearch, Search
+
+
+class Evolution(PolicySearch):
+    """CMA-ES (Hansen 2016) over the weights of `rl.mixture.LinearRule`; the mean of its distribution is kept.
+
+    It compares whole trainings, so that it has no critic that is wrong at first and no discount, and what a choice
+    costs at once and pays late is seen as it is. The mean is kept and not the best candidate, which chance has helped.
+
+    Args:
+        candidates: of a generation, from 4 up.
+        seeds: rankers that each candidate trains.
+        sigma: the first standard deviation of each weight.
+    """
+
+    rule = "linear"
+
+    def __init__(self, candidates: int = 8, seeds: int = 1, sigma: float = 0.7) -> None:
+        super().__init__(candidates, seeds)
+        if candidates < 4:
+            raise BadInput(f"candidates is {candidates}", "agent.candidates", "choose a whole number from 4 up")
+        if not 0 < sigma < math.inf:
+            raise BadInput(f"sigma is {sigma}", "agent.sigma", "give a number above 0")
+        self.sigma = sigma
+
+    def start(self, size: int, generations: int, seed: int) -> Search:
+        return _Cma(np.zeros(size), self.sigma, self.candidates, seed)
+
+
+class _Cma(Search):
+    def __init__(self, mean: NDArray[np.float64], sigma: float, candidates: int, seed: int) -> None:
+        from cmaes import CMA
+
+        self.cma = CMA(mean=mean, sigma=sigma, population_size=candidates, seed=seed)
+
+    def ask(self) -> NDArray[np.float64]:
+        return np.stack([self.cma.ask() for _ in range(self.cma.population_size)])
+
+    def tell(self, candidates: NDArray[np.float64], returns: NDArray[np.float64]) -> None:
+        self.cma.tell([(one, -float(value)) for one, value in zip(candidates, returns, strict=True)])
+
+    def result(self) -> NDArray[np.float64]:
+        return np.asarray(self.cma.mean, np.float64).copy()

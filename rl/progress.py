@@ -1,0 +1,139 @@
+"""Describes a ranker's training to a mixture policy by eight numbers without units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.batch import Batch
+from ranking.errors import BadInput
+from ranking.training import RankerTraining
+from sampling.retrieval.function import RetrievalFunction
+from sampling.retrieval.random import RandomFunction
+
+FEATURES = ("one", "spent", "share", "hard", "easy", "change", "gain", "waited")
+PROBED = {"hard", "easy", "change"}
+NEGATIVES = 8
+"""Negatives of either kind that a probe is compared with."""
+
+
+@dataclass(frozen=True)
+class ProgressOptions:
+    """How a training is described (`state=progress`).
+
+    Each feature lies within −1 and 1, or 0 and 1, whatever collection, ranker and length of training:
+
+    - `one`: 1.
+    - `spent`: the share of the budget of batches that is spent, from −1 to 1.
+    - `share`: the share of the functions but the first in the last decision, from −1 to 1; −1 before there is one.
+    - `hard`: of hard negatives of fixed probes, the share that the ranker scores above the relevant document, from
+      −1 to 1. They are drawn from the lists of the last function that has lists.
+    - `easy`: the same of random negatives, half of them misranked being 1.
+    - `change`: what `hard` changed by since the last decision, ten times, cut to −1 … 1.
+    - `gain`: the best validation so far over the best that the candidates allow, from −1 to 1.
+    - `waited`: e / (1 + e), e being the epochs since the best one.
+
+    Args:
+        features: which of them, in this order. `[one,spent]` sees the clock alone: an open-loop schedule.
+        probes: training queries that are asked, the same in every run.
+
+    Raises:
+        BadInput: where a feature is unknown or there is no probe.
+    """
+
+    features: Sequence[str] = FEATURES
+    probes: int = 64
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", tuple(self.features))
+        unknown = [name for name in self.features if name not in FEATURES]
+        if unknown or not self.features:
+            raise BadInput(f"features are {list(self.features)}", "state.features", f"choose of {', '.join(FEATURES)}")
+        if self.probes < 1:
+            raise BadInput(f"probes is {self.probes}", "state.probes", "choose a whole number from 1 up")
+
+
+class Progress:
+    """One training as a mixture policy sees it.
+
+    Args:
+        options: which features.
+        functions: of the run, by name.
+        training: of the ranker.
+    """
+
+    def __init__(
+        self, options: ProgressOptions, functions: dict[str, RetrievalFunction], training: RankerTraining
+    ) -> None:
+        self.options, self.last_hard = options, -1.0
+        ceiling = training.validation.of_ideal()
+        self.ceiling = max(float(next(iter(ceiling.values())).mean()), 1e-9)
+        self.probed = bool(PROBED & set(options.features))
+        if self.probed:
+            self._draw_probes(functions, training)
+
+    def _draw_probes(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
+        """The same for every run: their generator is seeded by nothing that differs between runs."""
+        rng = np.random.default_rng(0)
+        pairs = training.examples
+        chosen = np.unique(np.linspace(0, len(pairs) - 1, min(self.options.probes, len(pairs))).astype(int))
+        probes = pairs.take(chosen)
+        random = RandomFunction()
+        random.prepare(training.encoded, None)
+        hard = next((each for each in reversed(functions.values()) if each.depth), random)
+        self.queries, self.positives = probes.queries, probes.positives
+        self.negatives = [self._drawn(function, probes, training, rng) for function in (hard, random)]
+
+    def _drawn(
+        self, function: RetrievalFunction, probes: Batch, training: RankerTraining, rng: np.random.Generator
+    ) -> NDArray[np.int32]:
+        documents = function.sample(probes, NEGATIVES, rng).documents
+        relevant = training.encoded.judgements.are_relevant(probes.queries, documents)
+        return np.where(relevant, -1, documents).astype(np.int32)
+
+    def misranked(self, training: RankerTraining) -> tuple[float, float]:
+        """The shares of hard and of random negatives that the ranker scores at least as high as the positive."""
+        hard, random = self.negatives
+        shown = np.concatenate([self.positives[:, None], hard, random], axis=1)
+        scores = training.score(self.queries, shown)
+        above = scores[:, 1:] >= scores[:, :1]
+        there = shown[:, 1:] >= 0
+        parts = (slice(0, hard.shape[1]), slice(hard.shape[1], None))
+        found = [float(above[:, part][there[:, part]].mean()) if there[:, part].any() else 0.0 for part in parts]
+        return found[0], found[1]
+
+    def observe(self, training: RankerTraining, share: float | None) -> NDArray[np.float64]:
+        """The features before the next batch.
+
+        Args:
+            training: of the ranker.
+            share: of the functions but the first in the last decision; None before the first.
+        """
+        hard, easy = self.misranked(training) if self.probed else (0.0, 0.0)
+        known = [value for value in training.validations if value == value]
+        waited = max(training.epoch - training.best_epoch, 0) if training.best_epoch else 0
+        budget = max(training.steps_per_epoch * training.max_epochs, 1)
+        values = {
+            "one": 1.0,
+            "spent": 2 * min(training.step / budget, 1.0) - 1,
+            "share": 2 * (share or 0.0) - 1,
+            "hard": 2 * hard - 1,
+            "easy": 4 * min(easy, 0.5) - 1,
+            "change": 0.0 if self.last_hard < 0 else float(np.clip(10 * (hard - self.last_hard), -1, 1)),
+            "gain": 2 * max(known, default=0.0) / self.ceiling - 1,
+            "waited": waited / (1 + waited),
+        }
+        self.last_hard = hard
+        return np.array([values[name] for name in self.options.features])
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a continued training's features need."""
+        return {"last_hard": self.last_hard}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from `state_dict`."""
+        self.last_hard = state["last_hard"]

@@ -1,0 +1,136 @@
+"""Tests of `pyrite learn actions=mixture`: searches by whole trainings, resumable, the same wherever they train."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cluster.output.storage import Storage
+from cluster.rollouts.request import compose_learning
+from cluster.rollouts.search import CandidateTraining, in_this_process, search_agent, train_candidate
+from cluster.runs.agent_file import read_agent
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.execute import assemble
+from ranking.errors import BadInput
+from rl.mixture import MixtureAgent, MixturePolicy
+
+SMALL = [
+    "actions=mixture", "ranker=static", "ranker.preset=tiny", "vectors=random", "training.batch_size=8",
+    "training.max_epochs=2", "function=[in_batch,bm25]", "actions.mixture.each=1", "sampling.negatives=4",
+    "decision_every=3", "agent.candidates=4", "episodes=8", "encoding.min_count=1", "state.probes=4",
+]  # fmt: skip
+
+
+def learning(beir_folder: Path, *more: str) -> dict[str, Any]:
+    return compose_learning(["collection=beir", f"collection.path={beir_folder}", *SMALL, *more])
+
+
+@pytest.mark.parametrize("agent", ["evolution", "schedule"])
+def test_a_search_goes_on_where_it_was_and_its_agent_is_used(
+    beir_folder: Path, own_cache: Path, tmp_path: Path, agent: str
+) -> None:
+    more = ["agent.rounds=1", "agent.finalists=2", "agent.sampler=tpe"] if agent == "schedule" else []
+    config = learning(beir_folder, f"agent={agent}", "validation.origin=[bm25,random]", *more)
+    parts, whole = Artifacts().parts(config), Storage(str(tmp_path / "whole"))
+    told: list[int] = []
+    episodes = search_agent(config, in_this_process(config, parts, whole), whole, lambda at: told.append(at.episodes))
+    assert told[-1] == (6 if agent == "schedule" else 8)
+    assert (episodes["return"] > 0).all()
+    assert np.allclose(episodes["share:in_batch"] + episodes["share:bm25"], 1)
+
+    # In another order, and cut short after three trainings.
+    half = Storage(str(tmp_path / "half"))
+
+    def backwards(trainings: Sequence[CandidateTraining], most: list[int] = [3]) -> Iterator[dict[str, Any]]:  # noqa: B006
+        for each in reversed(trainings):
+            if not most[0]:
+                raise KeyboardInterrupt
+            most[0] -= 1
+            yield train_candidate(config, parts, each, half)
+
+    with pytest.raises(KeyboardInterrupt):
+        search_agent(config, backwards, half)
+    done = set(half.names("trainings"))
+    assert len(done) == 3
+    again = []
+
+    def counted(trainings: Sequence[CandidateTraining]) -> Iterator[dict[str, Any]]:
+        again.extend(trainings)
+        yield from in_this_process(config, parts, half)(trainings)
+
+    search_agent(config, counted, half)
+    assert len(again) == told[-1] - 3
+    assert np.array_equal(read_agent(half.place).parameters, read_agent(whole.place).parameters)  # type: ignore[union-attr]
+    assert half.read("episodes.parquet") == whole.read("episodes.parquet")
+
+    learned = read_agent(str(tmp_path / "whole"))
+    assert isinstance(learned, MixtureAgent)
+    assert learned.facts["trainings"] == told[-1]
+    study = ["policy=learned", f"policy.checkpoint={tmp_path / 'whole'}"]
+    from cluster.config.compose import compose
+
+    own = [text for text in SMALL if text.split("=")[0].split(".")[0] not in ("actions", "agent", "state", "episodes")]
+    own = [text for text in own if not text.startswith("decision_every")]
+    run = compose(["collection=beir", f"collection.path={beir_folder}", *own, *study])
+    training, sampler = assemble(run, Artifacts().parts(run), 0)
+    assert isinstance(sampler.policy, MixturePolicy)
+    training.fit(sampler)
+    supplied = {row["function"]: row["negatives"] for row in sampler.report()}
+    assert supplied["in_batch"] > supplied["bm25"] > 0
+
+
+def test_a_generation_shares_its_seeds_and_the_next_has_others(beir_folder: Path, own_cache: Path) -> None:
+    config = learning(beir_folder, "agent=evolution")
+    agent = MixtureAgent([], None, None, 1, "linear", np.zeros(0), {})  # type: ignore[arg-type]
+
+    def state(generation: int, candidate: int) -> tuple[int, ...]:
+        sequence = CandidateTraining(generation, candidate, 0, agent).sequence(config["seed"])
+        return tuple(sequence.generate_state(4))
+
+    assert state(0, 0) == state(0, 1)
+    assert state(0, 0) != state(1, 0)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["agent=ppo"], "shares of them"),
+        (["agent=evolution", "actions=functions"], "actions=mixture"),
+        (["agent=evolution", "state=batch"], "progress"),
+        (["agent=evolution", "decision_every=epoch"], "every so many batches"),
+        (["agent=evolution", "episodes=1"], "less than a generation"),
+        (["agent=evolution", "actions.mixture.window=wide"], "window"),
+        (["agent=schedule", "state.features=[one]"], "clock"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(more: list[str], says: str) -> None:
+    small = [text for text in SMALL if not text.startswith("agent.")]
+    if "actions=functions" in more:
+        small = [text for text in small if not text.startswith(("actions", "state"))]
+    if "state=batch" in more or "agent=ppo" in more:
+        small = [text for text in small if not text.startswith("state.")]
+    with pytest.raises(BadInput, match=says):
+        compose_learning([*small, *more])
+
+
+def test_the_command_searches_in_ray_tasks(
+    ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path
+) -> None:
+    from cluster.commands.cli import main
+
+    out = tmp_path / "agent"
+    with pytest.raises(SystemExit) as ended:
+        main(["learn", "agent=evolution", "collection=beir", f"collection.path={beir_folder}", *SMALL, f"out={out}"])
+    assert ended.value.code == 0
+    assert pl.read_parquet(out / "episodes.parquet").height == 8
+    assert {each.name for each in (out / "figures").iterdir()} == {"learning.png", "policy.png"}
+    config = learning(beir_folder, "agent=evolution")
+    here = Storage(str(tmp_path / "here"))
+    search_agent(config, in_this_process(config, Artifacts().parts(config), here), here)
+    there = read_agent(str(out))
+    assert np.array_equal(there.parameters, read_agent(here.place).parameters)  # type: ignore[union-attr]

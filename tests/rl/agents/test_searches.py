@@ -1,0 +1,68 @@
+"""Tests of agents that search: they find a known optimum, and go on by being told again what is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ranking.errors import BadInput
+from rl.agents.evolution import Evolution
+from rl.agents.schedule import ScheduleSearch
+from rl.agents.search import PolicySearch, Search
+
+GENERATIONS = 10
+
+
+def distance(candidates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How near they are to .7 in each parameter; 0 is the best."""
+    return -np.square(candidates - 0.7).sum(axis=-1)
+
+
+def searched(agent: PolicySearch, generations: int = GENERATIONS) -> tuple[Search, list[NDArray[np.float64]]]:
+    search, asked = agent.start(3, generations, 5), []
+    for _ in range(generations):
+        asked.append(search.ask())
+        search.tell(asked[-1], distance(asked[-1]))
+    return search, asked
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        Evolution(),
+        ScheduleSearch(sampler="tpe", finalists=3, rounds=2),
+        ScheduleSearch(candidates=4, finalists=4, rounds=1),
+    ],
+    ids=["evolution", "tpe", "gp"],
+)
+def test_a_search_comes_near_the_optimum_and_repeats_itself(agent: PolicySearch) -> None:
+    generations = 4 if agent.candidates == 4 else GENERATIONS
+    search, asked = searched(agent, generations)
+    assert distance(search.result()) > max(-0.05, distance(asked[0]).mean())
+    again, repeated = searched(agent, generations)
+    assert all(np.array_equal(one, other) for one, other in zip(asked, repeated, strict=True))
+    assert np.array_equal(search.result(), again.result())
+
+
+def test_finalists_are_trained_again_and_the_luckiest_does_not_win() -> None:
+    search = ScheduleSearch(candidates=4, sampler="tpe", finalists=2, rounds=1).start(3, 3, 0)
+    first, second = search.ask(), None
+    search.tell(first, np.array([0.1, 0.9, 0.8, 0.2]))  # the second was lucky
+    second = search.ask()
+    search.tell(second, np.zeros(4))
+    finals = search.ask()
+    assert np.array_equal(finals, first[[1, 2]])
+    search.tell(finals, np.array([0.3, 0.8]))
+    assert np.array_equal(search.result(), first[2])
+
+
+def test_bad_options_are_refused() -> None:
+    with pytest.raises(BadInput, match="candidates"):
+        Evolution(candidates=3)
+    with pytest.raises(BadInput, match="sigma"):
+        Evolution(sigma=0)
+    with pytest.raises(BadInput, match="sampler"):
+        ScheduleSearch(sampler="grid")
+    with pytest.raises(BadInput, match="finalists"):
+        ScheduleSearch(candidates=4, finalists=5)

@@ -1,0 +1,149 @@
+"""Tests of `rl.mixture` and `rl.progress`: shares and windows by a rule, from eight numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.errors import BadInput
+from ranking.sources import Sources
+from rl.mixture import LinearRule, MixtureActions, MixtureAgent, MixturePolicy, ScheduleRule
+from rl.progress import FEATURES, Progress, ProgressOptions
+from tests.rl.trainings import functions_of, starts
+
+CLOCK = ("one", "spent")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def agent_of(parameters: object = None, decision_every: int = 2, **actions: object) -> MixtureAgent:
+    """Random first, BM25 second; weights by chance where none are given."""
+    options = MixtureActions(**{"least": 1, **actions})  # type: ignore[arg-type]
+    weights = np.random.default_rng(0).normal(0, 2, 16) if parameters is None else np.asarray(parameters, float)
+    return MixtureAgent(["random", "bm25"], options, ProgressOptions(probes=4), decision_every, "linear", weights, {})
+
+
+def test_a_linear_rule_is_a_softmax_of_weighted_features() -> None:
+    rule = LinearRule(np.array([0.5, 2.0, -1.0, 0.0]), 2, 1, CLOCK)
+    shares, hardness = rule(np.array([1.0, 0.25]))
+    assert shares[1] == pytest.approx(1 / (1 + np.exp(-(0.5 + 0.25 * 2))))
+    assert shares.sum() == pytest.approx(1)
+    assert hardness == pytest.approx([1 / (1 + np.exp(1))])
+    assert LinearRule.size(2, 1, FEATURES) == 16
+
+
+def test_a_schedule_goes_from_start_to_end_by_the_clock_alone() -> None:
+    # Begins at ¼ of the budget, takes ½ of it, in a line; the share from .2 to .8, the window from 1 to 0.
+    rule = ScheduleRule(np.array([0.25, 0.5, 0.5, 0.2, 0.8, 1.0, 0.0]), 2, 1, CLOCK)
+    at = [rule(np.array([1.0, 2 * spent - 1])) for spent in (0, 0.25, 0.5, 0.75, 1)]
+    assert [shares[1] for shares, _ in at] == pytest.approx([0.2, 0.2, 0.5, 0.8, 0.8])
+    assert [hardness[0] for _, hardness in at] == pytest.approx([1, 1, 0.5, 0, 0])
+    cube = ScheduleRule(np.array([0.0, 1.0, 1.0, 0.0, 1.0]), 2, 0, CLOCK)
+    assert cube(np.array([1.0, 0.0]))[0][1] == pytest.approx(0.125)
+    several = ScheduleRule(np.array([0.0, 0.0, 0.5, 1.0, 1.0, 1.0, 1.0]), 3, 0, CLOCK)
+    assert several(np.array([1.0, 1.0]))[0] == pytest.approx([0, 0.5, 0.5])
+
+
+def test_a_window_lies_between_the_least_rank_and_the_whole_list() -> None:
+    actions = MixtureActions(least=4)
+    assert [actions.ranks(np.array([hardness]), 100) for hardness in (0, 0.5, 1)] == [(1, 4), (1, 20), (1, 100)]
+    assert actions.ranks(np.zeros(0), 100) is None
+    assert MixtureActions(window="from_to").ranks(np.array([1.0, 1.0]), 100) == (96, 100)
+    assert actions.ranks(np.array([0.3]), 2) == (1, 2)  # a list that is shorter
+    with pytest.raises(BadInput, match="window"):
+        MixtureActions(window="wide")
+
+
+def test_features_are_bounded_and_worked_out_by_hand(tiny_sources: Sources) -> None:
+    training, sampler = starts(tiny_sources)(np.random.SeedSequence(3))
+    progress = Progress(ProgressOptions(probes=4), functions_of(tiny_sources), training)
+    before = dict(zip(FEATURES, progress.observe(training, None), strict=True))
+    assert (before["one"], before["spent"], before["share"], before["change"]) == (1, -1, -1, 0)
+    assert (before["gain"], before["waited"]) == (-1, 0)
+    scores = training.score(progress.queries, np.concatenate([progress.positives[:, None], *progress.negatives], 1))
+    hard = progress.negatives[0]
+    above = (scores[:, 1 : 1 + hard.shape[1]] >= scores[:, :1])[hard >= 0].mean()
+    assert before["hard"] == pytest.approx(2 * above - 1)
+    assert not np.isin(hard[hard >= 0], [8]).all()
+    training.fit(sampler)
+    after = dict(zip(FEATURES, progress.observe(training, 0.75), strict=True))
+    assert (after["spent"], after["share"]) == (1, 0.5)
+    assert after["gain"] == pytest.approx(2 * max(training.validations) / progress.ceiling - 1)
+    assert all(-1 <= value <= 1 for value in after.values())
+    clock = Progress(ProgressOptions(features=["one", "spent"]), functions_of(tiny_sources), training)
+    assert not clock.probed
+    assert len(clock.observe(training, 0.5)) == 2
+
+
+def test_probes_are_the_same_in_every_run_and_never_relevant(tiny_sources: Sources) -> None:
+    made = []
+    for seed in range(2):
+        training, _ = starts(tiny_sources)(np.random.SeedSequence(seed))
+        made.append(Progress(ProgressOptions(), functions_of(tiny_sources), training))
+    for one, other in zip(made[0].negatives, made[1].negatives, strict=True):
+        assert np.array_equal(one, other)
+        assert not tiny_sources.encoded.judgements.are_relevant(made[0].queries, one).any()
+
+
+def run_of(sources: Sources, agent: MixtureAgent) -> tuple[object, object, MixturePolicy]:
+    policy = MixturePolicy(agent)
+    training, sampler = starts(sources, lambda: policy)(np.random.SeedSequence(7))
+    return training, sampler, policy
+
+
+def test_it_decides_every_so_many_batches_and_the_rule_is_obeyed(tiny_sources: Sources) -> None:
+    hard = agent_of([20.0, *[0] * 7, -20.0, *[0] * 7])
+    training, sampler, policy = run_of(tiny_sources, hard)
+    training.fit(sampler)  # type: ignore[attr-defined]
+    assert [each[0] for each in policy.decisions] == [0, 2, 4, 6, 8]  # nothing but the count of batches
+    rows = {row["function"]: row["negatives"] + row["missing"] for row in sampler.report()}  # type: ignore[attr-defined]
+    assert rows["random"] == 0
+    assert rows["bm25"] > 0
+    assert policy.window == (1, 1)
+    assert policy.places == [1, 0]  # the run has BM25 first, the agent random
+    easy = run_of(tiny_sources, agent_of([-20.0, *[0] * 15]))
+    easy[0].fit(easy[1])  # type: ignore[attr-defined]
+    assert easy[1].report()[0]["negatives"] == 0  # type: ignore[attr-defined]
+
+
+def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:
+    training, sampler, policy = run_of(tiny_sources, agent_of())
+    training.fit(sampler)  # type: ignore[attr-defined]
+    first, its, _ = run_of(tiny_sources, agent_of())
+
+    class Enough(Exception):
+        pass
+
+    def stop(training: object) -> None:
+        raise Enough
+
+    with pytest.raises(Enough):
+        first.fit(its, stop)  # type: ignore[attr-defined]
+    kept = from_bytes(to_bytes([first.state_dict(), its.state_dict()]))  # type: ignore[attr-defined]
+    second, other, again = run_of(tiny_sources, agent_of())
+    second.load_state_dict(kept[0])  # type: ignore[attr-defined]
+    other.load_state_dict(kept[1])  # type: ignore[attr-defined]
+    second.fit(other)  # type: ignore[attr-defined]
+    assert again.decisions == policy.decisions
+    states = [each.ranker.state_dict().values() for each in (training, second)]  # type: ignore[attr-defined]
+    assert all(a.equal(b) for a, b in zip(*states, strict=True))
+
+
+def test_its_file_is_read_as_it_was_written() -> None:
+    agent = agent_of(each=1, window="from_to")
+    read = MixtureAgent.from_bytes(agent.to_bytes(), "here")
+    assert np.array_equal(read.parameters, agent.parameters)
+    plain = [vars(each) | {"parameters": None} for each in (read, agent)]
+    assert plain[0] == plain[1]
+    with pytest.raises(BadInput, match="not a learned mixture"):
+        MixtureAgent.from_bytes(to_bytes({"agent": "other"}), "here")
