@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 from rich.console import Console
 
-from cluster.commands.cli import kind_of
+from cluster.commands.cli import kind_of, named_checkpoint
 from cluster.commands.experiment import conduct
 from cluster.config.extras import missing_extra
 from cluster.output.manifest import read_config
@@ -36,6 +36,7 @@ __all__ = [
     "learn",
     "mine",
     "pool",
+    "rank",
     "study",
     "train",
 ]
@@ -260,6 +261,25 @@ def learn(overrides: Iterable[str] = (), *, resume: str | None = None, console: 
 def mine(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> Mining:
     """Mine negatives into a data set, as `pyrite mine` does; arguments as of `study`."""
     return Mining(*_run("mine", overrides, resume, console))
+
+
+def rank(checkpoint: str, overrides: Iterable[str] = (), *, console: Console | None = None) -> str:
+    """Rank a collection by a trained ranker, as `pyrite rank` does.
+
+    Args:
+        checkpoint: a folder of `train` with `weights=true`, weights in it, or a checkpoint.
+        overrides: of conf/rank.yaml.
+        console: where progress and measures are shown; None shows nothing.
+
+    Returns:
+        The path of the TREC run.
+
+    Raises:
+        BadInput: where an option or an input is wrong.
+    """
+    from cluster.commands.rank import rank as write_run
+
+    return write_run([*overrides, named_checkpoint(checkpoint)], console or Console(quiet=True))
 
 
 def pool(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> PoolStudy:

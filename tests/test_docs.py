@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*/README.md")])
 PLACEHOLDER = re.compile(r"[A-Z]{2,}|^[A-Z]$|…|\.\.\.")
 """What stands for a value of the reader's own: OUT, N, FOLDER_OR_URI, …"""
+RANKED = ["checkpoint=somewhere"]
 JUDGED = ["runs=somewhere", "collection=beir", "collection.path=somewhere"]
 NEEDED = {
     **{name: ["ranker.checkpoint=somewhere"] for name in ("bi_encoder", "cross_encoder")},
@@ -130,6 +131,8 @@ def check_command(command: str) -> None:
                 plan(point, point.at([0.5] * len(point.intervals)), experiment.plan.seeds[:1])
     elif verb in ("learn", "mine"):
         compose(overrides, verb)
+    elif verb == "rank":
+        compose([*overrides, *RANKED], verb)
     elif verb == "pool":
         names, options, others = split(overrides)
         config = compose(others, "pool")
@@ -171,7 +174,7 @@ def composes(override: str) -> bool:
             return True
         for choice in ["", *keys(primary).get(key, [])][-3:]:
             needed = [choice, *NEEDED.get(choice.partition("=")[2], [])] if choice else []
-            needed = [*(JUDGED if primary == "judge" else []), *needed, *NEEDED.get(value, [])]
+            needed = [*{"judge": JUDGED, "rank": RANKED}.get(primary, []), *needed, *NEEDED.get(value, [])]
             try:
                 for each in values_of(override):
                     compose([*needed, f"{key}={each}"], primary)

@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
         )
 
     groups = group_options()
-    for declare in (_study, _train, _mine, _learn, _pool, _judge, _watch, _report, _options):
+    for declare in (_study, _train, _mine, _rank, _learn, _pool, _judge, _watch, _report, _options):
         declare(add, groups)
     submit.add_verb(add)
     return made
@@ -92,6 +92,23 @@ def _mine(add: Add, groups: Groups) -> None:
         "  pyrite train collection=pairs collection.path=outputs/m ranker=static function=given",
     )
     _takes_overrides(mining, resumes=True)
+
+
+def _rank(add: Add, groups: Groups) -> None:
+    ranking = add(
+        "rank",
+        "Rank a collection, or a first stage's candidates, by a trained ranker: a TREC run.",
+        "options, as Hydra overrides:\n"
+        f"  collection={'|'.join(groups['collection'])}\n"
+        "  origin=bm25|full|run_file origin.run_file.path=RUN origin.bm25.depth=N   whose candidates\n"
+        "  queries=train|dev|test|all topics=FILE depth=N tag=NAME out=FILE   (all: `pyrite options --for rank`)\n\n"
+        "examples:\n  pyrite rank outputs/static collection=beir collection.path=FOLDER out=outputs/static.run\n"
+        "  pyrite rank outputs/s/weights/NAME.safetensors origin=full depth=100 out=runs/static.run.gz",
+    )
+    ranking.add_argument(
+        "trained", metavar="RANKER", help="a folder of `pyrite train weights=true`, weights in it, or a checkpoint"
+    )
+    _takes_overrides(ranking)
 
 
 def _learn(add: Add, groups: Groups) -> None:
@@ -172,7 +189,7 @@ def _options(add: Add, groups: Groups) -> None:
     shown.add_argument(
         "--for",
         dest="of",
-        choices=("learn", "mine", "pool", "judge"),
+        choices=("learn", "mine", "rank", "pool", "judge"),
         help="options of another verb than train and study",
     )
     _takes_overrides(shown)

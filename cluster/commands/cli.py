@@ -73,6 +73,11 @@ def _quoted(override: str) -> str:
     return f"{key}='{value}'" if key == "baseline" and "=" in value and value[0] not in "'\"" else override
 
 
+def named_checkpoint(trained: str) -> str:
+    """The ranker that stands alone on a command line, as an override."""
+    return "checkpoint='" + trained.replace("'", "\\'") + "'"
+
+
 def _run(chosen: argparse.Namespace) -> int:
     for override in getattr(chosen, "overrides", []):
         if "=" not in override and not override.startswith("~"):
@@ -100,6 +105,11 @@ def _run(chosen: argparse.Namespace) -> int:
             write_qrels(chosen.overrides, chosen.export, console)
         else:
             judge(chosen.overrides, console)
+        return 0
+    if chosen.verb == "rank":
+        from cluster.commands.rank import rank
+
+        rank([*chosen.overrides, named_checkpoint(chosen.trained)], console)
         return 0
     if chosen.verb == "report":
         from cluster.config.compose import compose

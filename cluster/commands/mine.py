@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -41,7 +40,8 @@ class MineExperiment(Experiment):
     may_change = CHANGEABLE
 
     def __init__(self, config: dict[str, Any], arguments: Sequence[str], storage: Storage) -> None:
-        super().__init__({"address": config["address"], "dashboard": config["dashboard"]}, storage)
+        here = config["workers"] == 1
+        super().__init__({"address": config["address"], "dashboard": config["dashboard"], "local": here}, storage)
         self.config, self.arguments = config, list(arguments)
 
     @classmethod
@@ -88,9 +88,6 @@ class MineExperiment(Experiment):
         if self.miner.collection.fingerprint not in before.get("collections", {}):
             what = f"the collection {self.miner.collection.name} has changed since this mining began"
             raise BadInput(what, str(self.storage), "start another")
-
-    def session(self, work: Work, console: Console) -> AbstractContextManager[None]:
-        return nullcontext() if self.config["workers"] == 1 else super().session(work, console)
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
         assert self.storage is not None

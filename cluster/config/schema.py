@@ -329,6 +329,24 @@ class Mining(Shape):
     dashboard: bool
 
 
+class Ranking(Shape):
+    """conf/rank.yaml."""
+
+    collection: Part
+    origin: Annotated[dict[str, Part], Field(min_length=1)]
+    checkpoint: str
+    ranker: Part | None
+    queries: Literal["train", "dev", "test", "all"]
+    topics: str | None
+    depth: Count
+    tag: Annotated[str, Field(pattern=r"^\S+$")] | None
+    measures: Annotated[list[str], Field(min_length=1)]
+    cpu: Count
+    strict: bool
+    cache: str | None
+    out: Annotated[str, Field(min_length=1)] | None
+
+
 SHAPES: dict[str, type[Shape]] = {
     "config": Run,
     "learn": Learning,
@@ -336,6 +354,7 @@ SHAPES: dict[str, type[Shape]] = {
     "pool": Pooling,
     "judge": Judging,
     "mine": Mining,
+    "rank": Ranking,
 }
 """By the name of the primary file."""
 
@@ -354,11 +373,7 @@ def check_shape(config: dict[str, Any], name: str) -> None:
 
 def see(config: str) -> str:
     """Where a user finds the options of a primary file."""
-    return (
-        f"see `pyrite options --for {config}`"
-        if config in ("learn", "pool", "judge", "mine")
-        else "see `pyrite options`"
-    )
+    return "see `pyrite options`" if config in ("config", "study") else f"see `pyrite options --for {config}`"
 
 
 def refusal(error: ValidationError, option: str = "", config: str = "config") -> BadInput:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.config.compose import CHOICES, build, compose
+from cluster.config.compose import build
 from cluster.mining.nearest import Nearest
 from cluster.mining.shards import Shard
-from cluster.runs.artifacts import Artifacts, Base
+from cluster.runs.artifacts import Artifacts, Base, texts_config
 from cluster.runs.counts import counts_of
 from cluster.runs.trained import read_ranker
 from ranking.batch import pairs_of
@@ -25,9 +25,6 @@ from sampling.retrieval.dense import Dense
 from sampling.retrieval.function import RetrievalFunction
 from sampling.sampler import Sampler
 from sampling.selection.selector import Selector
-
-OF_A_RUN = ("collection", "vectors", "encoding", "strict", "cache")
-"""Options that mining shares with runs: with the same ones it reads the same encoded texts from the cache."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +49,6 @@ class Mined:
     guarded: dict[str, GuardedDocuments]
 
 
-def run_config(config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration of a run over the same texts, whose part `base` is what is mined over."""
-    whole = compose([])
-    chosen = whole[CHOICES] | {"collection": config[CHOICES]["collection"]}
-    return whole | {key: config[key] for key in OF_A_RUN} | {CHOICES: chosen}
-
-
 class Miner:
     """Opens all that mining needs, from the configuration: on whatever machine it is made.
 
@@ -72,7 +62,7 @@ class Miner:
 
     def __init__(self, config: dict[str, Any], artifacts: Artifacts | None = None) -> None:
         artifacts = artifacts or Artifacts()
-        run = run_config(config)
+        run = texts_config(config)
         self.config, self.collection, base = config, artifacts.collection(run), artifacts.part(run, "base")
         assert isinstance(base, Base)
         self.encoded = base.encoded

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.config.compose import build, digest, option
+from cluster.config.compose import CHOICES, build, compose, digest, option
 from cluster.output.provenance import code, contents
 from cluster.output.storage import Storage
 from cluster.runs.agent_file import agent_content, checkpoint_of, documents_of, has_agent, learner_of, read_agent
@@ -101,6 +101,21 @@ def default_cache() -> Path:
     from platformdirs import user_cache_dir
 
     return Path(user_cache_dir("pyrite"))
+
+
+OF_TEXTS = ("collection", "vectors", "encoding", "strict", "cache")
+"""Options that verbs share with runs, which read a collection without training on it."""
+
+
+def texts_config(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of a run over the texts that another verb's options name: its part `base` is these texts.
+
+    Args:
+        config: composed, with some of `OF_TEXTS`.
+    """
+    whole = compose([])
+    chosen = whole[CHOICES] | {"collection": config[CHOICES]["collection"]}
+    return whole | {key: config[key] for key in OF_TEXTS if key in config} | {CHOICES: chosen}
 
 
 @dataclass

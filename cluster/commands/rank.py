@@ -1,0 +1,177 @@
+"""Ranks a collection, or the candidates of a first stage, by a trained ranker, and writes a TREC run."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from cluster.config.compose import build, compose
+from cluster.output.storage import Storage, new_place
+from cluster.runs.artifacts import Artifacts, Base, texts_config
+from cluster.runs.trained import read_ranker
+from pooling.judging.topics import read_topics
+from ranking.collections.collection import Collection
+from ranking.encoding import EncodedCollection, Encoder
+from ranking.errors import BadInput
+from ranking.evaluation.measures import Evaluator, parse
+from ranking.evaluation.origins import Candidates
+from ranking.full_ranking import rank_all, rank_candidates
+from ranking.ranked_lists import RankedLists
+from ranking.sources import Sources
+from ranking.vectors import WordVectors
+
+QUERIES = 256
+"""That are ranked between two words of progress."""
+
+
+def rank(arguments: Sequence[str], console: Console) -> str:
+    """Rank, and write the run whole.
+
+    Args:
+        arguments: overrides of conf/rank.yaml.
+        console: told what came out.
+
+    Returns:
+        The run's path or URI.
+
+    Raises:
+        BadInput: where an option or an input is wrong, or the file is there.
+    """
+    config = compose(arguments, "rank")
+    if len(config["origin"]) != 1:
+        raise BadInput("a run is over one origin of candidates", "origin", "name one")
+    for measure in config["measures"]:
+        parse(measure)
+    storage, name = _place(config["out"])
+    threads = torch.get_num_threads()
+    torch.set_num_threads(config["cpu"])
+    try:
+        _write(config, storage, name, console)
+    finally:
+        torch.set_num_threads(threads)
+    return storage.path(name) if storage.local else f"{storage.place}/{name}"
+
+
+def _write(config: dict[str, Any], storage: Storage, name: str, console: Console) -> None:
+    trained = read_ranker(config["checkpoint"], config["ranker"])
+    artifacts = Artifacts(lambda line: console.print(f"[dim]{escape(line)} …[/]"))
+    run = texts_config(config | {"vectors": NO_VECTORS})
+    collection, base = artifacts.collection(run), artifacts.part(run, "base")
+    assert isinstance(base, Base)
+    encoded = base.encoded
+    if config["topics"]:
+        collection = _asked(collection, config["topics"])
+        encoded = Encoder(min_count=1).encode(collection)[0]
+    queries = _queries(encoded, config["queries"])
+    sources = Sources(collection, encoded, WordVectors(np.zeros((1, 1), np.float32), np.zeros(1, bool)))
+    read = trained.read(collection, encoded)
+    (node,) = config["origin"].values()
+    candidates = build(node, "origin").candidates(sources, queries)
+    parts = []
+    with console.status("ranking") as status:
+        for start in range(0, len(queries), QUERIES):
+            rows = np.arange(start, min(start + QUERIES, len(queries)))
+            parts.append(_ranked(trained.ranker, read, candidates.take(queries[rows]), config["depth"]))
+            status.update(f"ranked {rows[-1] + 1:,} of {len(queries):,} queries")
+    lists = RankedLists(*(np.concatenate([getattr(part, key) for part in parts]) for key in ("documents", "scores")))
+    tag = config["tag"] or re.sub(r"\s+", "_", name.split(".")[0])
+    content = as_run(lists, collection, queries, tag)
+    storage.write(name, gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
+    lines = int((lists.documents >= 0).sum())
+    console.print(f"{lines:,} lines of {len(queries):,} queries over {collection.name} ({collection.fingerprint})")
+    if len(encoded.judgements.documents):
+        console.print(_measured(config["measures"], encoded, queries, lists, candidates))
+    console.print(f"run: {storage.shown(name)}", soft_wrap=True, markup=False)
+
+
+NO_VECTORS = {"_target_": "ranking.vectors.RandomVectors"}
+
+
+def _place(out: str | None) -> tuple[Storage, str]:
+    """Where the run goes, and its file's name."""
+    out = out or f"{new_place('rank')}.run"
+    folder, _, name = out.rpartition("/")
+    if not name:
+        raise BadInput("a run is a file", out, "give out=FOLDER/NAME.run")
+    storage = Storage(folder or ".")
+    if storage.read(name) is not None:
+        raise BadInput("is there already", out, "choose another out=, or delete it")
+    return storage, name
+
+
+def _asked(collection: Collection, topics: str) -> Collection:
+    """The collection with other queries, which nobody has judged."""
+    read = read_topics(topics)
+    rows = [
+        (name, " ".join(filter(None, [text.title])) or text.description, None, None, None)
+        for name, text in read.items()
+    ]
+    queries = pl.DataFrame(rows, schema=dict.fromkeys(collection.queries.columns, pl.String), orient="row")
+    return replace(collection, queries=queries, judgements=collection.judgements.clear())
+
+
+def _queries(encoded: EncodedCollection, split: str) -> NDArray[np.int64]:
+    if split == "all" or not (encoded.split >= 0).any():
+        return np.arange(len(encoded.queries))
+    return encoded.queries_of(split)
+
+
+def _ranked(ranker: Any, encoded: EncodedCollection, candidates: Candidates, depth: int) -> RankedLists:
+    if candidates.documents is not None:
+        return rank_candidates(ranker, encoded, candidates.queries, candidates.documents, depth)
+    shape = (len(candidates.queries), depth)
+    found = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
+    for rows, space in candidates.spaces(encoded):
+        part = rank_all(ranker, encoded, candidates.queries[rows], depth, space)
+        found.documents[rows], found.scores[rows] = part.documents, part.scores
+    return found
+
+
+def as_run(lists: RankedLists, collection: Collection, queries: NDArray[np.integer], tag: str) -> bytes:
+    """The six columns of a TREC run.
+
+    Raises:
+        BadInput: where an id or the tag has a blank in it, which this form can't hold.
+    """
+    rows, places = np.nonzero(lists.documents >= 0)
+    table = pl.DataFrame({
+        "query": collection.queries["id"].gather(np.asarray(queries)[rows].astype(np.uint32)),
+        "q0": pl.repeat("Q0", len(rows), eager=True),
+        "document": collection.documents["id"].gather(lists.documents[rows, places].astype(np.uint32)),
+        "rank": 1 + places,
+        "score": lists.scores[rows, places],
+        "tag": pl.repeat(tag, len(rows), eager=True),
+    })  # fmt: skip
+    for column in ("query", "document", "tag"):
+        blank = table[column].filter(table[column].str.contains(r"\s"))
+        if len(blank):
+            raise BadInput(f"{column} {blank[0]!r} has a blank in it", "out", "a TREC run can't hold it: rename it")
+    return table.write_csv(separator=" ", include_header=False, quote_style="never").encode()
+
+
+def _measured(
+    measures: Sequence[str],
+    encoded: EncodedCollection,
+    queries: NDArray[np.int64],
+    lists: RankedLists,
+    candidates: Candidates,
+) -> Table:
+    """The measures of the run beside those of the first stage's own order."""
+    judged = [encoded.judgements.of(query)[1] for query in queries.tolist()]
+    evaluator = Evaluator(measures, judged, encoded.judgements.relevant_from)
+    table = Table("measure", "run", "first stage")
+    values = [evaluator(encoded.judgements.lookup(queries, each.documents)) for each in (lists, candidates.first_stage)]
+    for measure in measures:
+        table.add_row(measure, *(f"{float(each[measure].mean()):.4f}" for each in values))
+    return table

@@ -1,0 +1,111 @@
+"""Ranks candidates or whole collections by a ranker, in the order in which trec_eval reads a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ranking.encoding import EncodedCollection
+from ranking.ranked_lists import RankedLists
+from ranking.rankers.dense import DenseRanker
+from ranking.rankers.ranker import Ranker
+from ranking.scoring import represent, score_candidates
+
+DOCUMENTS = 1 << 15
+"""Documents whose representations are held at once."""
+SCORES = 1 << 22
+"""Scores that are held at once."""
+
+
+def rank_candidates(
+    ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.integer], documents: NDArray[np.integer], depth: int
+) -> RankedLists:
+    """Each query's candidates in the ranker's order.
+
+    Args:
+        ranker: scores them.
+        encoded: the collection that all index.
+        queries: int [q].
+        documents: int [q, m], −1 for none.
+        depth: how many are kept.
+
+    Raises:
+        FloatingPointError: where the ranker scores a document nan.
+    """
+    scores = score_candidates(ranker, encoded, queries, documents)
+    return _best(scores, documents.astype(np.int32), encoded.document_key, depth)
+
+
+@torch.no_grad()
+def rank_all(
+    ranker: Ranker,
+    encoded: EncodedCollection,
+    queries: NDArray[np.integer],
+    depth: int,
+    within: NDArray[np.integer] | None = None,
+) -> RankedLists:
+    """The first documents of each query among all of them, or those of `within`, exactly and in bounded memory.
+
+    Args:
+        ranker: scores every document for every query.
+        encoded: the collection that all index.
+        queries: int [q].
+        depth: documents a query.
+        within: int [n], the documents that are ranked.
+
+    Raises:
+        FloatingPointError: where the ranker scores a document nan.
+    """
+    within = np.arange(len(encoded.documents)) if within is None else within
+    found = RankedLists(
+        np.full((len(queries), depth), -1, np.int32), np.full((len(queries), depth), -np.inf, np.float32)
+    )
+    of_queries = represent(ranker, encoded.queries, queries, queries=True)
+    for start in range(0, len(within), DOCUMENTS):
+        part = within[start : start + DOCUMENTS]
+        of_documents = represent(ranker, encoded.documents, part)
+        step = max(1, SCORES // len(part))
+        for row in range(0, len(queries), step):
+            rows = slice(row, row + step)
+            scores = _scores(ranker, of_queries[rows], of_documents)
+            # The best so far and those of this block, of which the best stay.
+            documents = np.broadcast_to(part.astype(np.int32), scores.shape)
+            together = np.concatenate([found.scores[rows], scores], axis=1)
+            both = np.concatenate([found.documents[rows], documents], axis=1)
+            best = _best(together, both, encoded.document_key, depth)
+            found.documents[rows], found.scores[rows] = best.documents, best.scores
+    return found
+
+
+def _best(
+    scores: NDArray[np.float32], documents: NDArray[np.int32], keys: NDArray[np.int32], depth: int
+) -> RankedLists:
+    """The first `depth` of each row, by score descending, then by id descending."""
+    there = documents >= 0
+    if np.isnan(scores[there]).any():
+        raise FloatingPointError("the ranker scores a document nan")
+    # A float's bits order like the float once the sign bit is flipped, and below zero all others too.
+    bits = (scores + np.float32(0)).view(np.uint32)
+    bits = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
+    order = (bits.astype(np.uint64) << np.uint64(32)) | keys[np.maximum(documents, 0)].astype(np.uint32)
+    order = ~np.where(there, order, 0)
+    if depth < order.shape[1]:
+        first = np.argpartition(order, depth - 1, axis=1)[:, :depth]
+        order, documents, scores = (np.take_along_axis(each, first, 1) for each in (order, documents, scores))
+    ranked = np.argsort(order, axis=1)
+    documents, scores = np.take_along_axis(documents, ranked, 1), np.take_along_axis(scores, ranked, 1)
+    return RankedLists(documents, np.where(documents >= 0, scores, -np.inf).astype(np.float32))
+
+
+def _scores(ranker: Ranker, queries: Tensor, documents: Tensor) -> NDArray[np.float32]:
+    """Scores of every query with every document [q, n]."""
+    if isinstance(ranker, DenseRanker):
+        # In float64, so that equal documents have equal scores wherever they stand in a block.
+        return (ranker.scale * (queries.double() @ documents.double().T)).float().cpu().numpy()
+    rows = []
+    for query in queries:
+        parts = [ranker.interact(query[None, None], some[None]) for some in documents.split(ranker.pairs)]
+        rows.append(torch.cat(parts, 1)[0].float().cpu().numpy())
+    return np.stack(rows)

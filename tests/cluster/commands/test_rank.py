@@ -1,0 +1,119 @@
+"""`pyrite rank`: what a run has learned ranks any collection, and pools read what it leaves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import pyrite
+from cluster.runs.trained import read_ranker
+from ranking.collections.beir import Beir
+from ranking.collections.cache import open_collection
+from ranking.encoding import Encoder
+from ranking.errors import BadInput
+from ranking.evaluation.measures import Evaluator
+from ranking.scoring import score_candidates
+from ranking.trec_files import read_run
+from tests.cluster.command_line import command
+from tests.made_up import write_beir
+
+
+@pytest.fixture(scope="module", params=["static", "dssm"])
+def training(
+    request: pytest.FixtureRequest, base: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> pyrite.Training:
+    """One that reads our words, and one with tokens of its own."""
+    folder = tmp_path_factory.mktemp("rank") / request.param
+    options = [
+        "function=random",
+        f"ranker={request.param}",
+        "origin=[bm25,full]",
+        "weights=true",
+        "training.max_epochs=1",
+    ]
+    return pyrite.train([*base, *options, f"out={folder}"])
+
+
+@pytest.fixture
+def of_rank(beir_folder: Path, own_cache: Path) -> list[str]:
+    return ["collection=beir", f"collection.path={beir_folder}", "measures=[AP@10]"]
+
+
+def average_precision(run: pl.DataFrame, folder: Path, cache: Path) -> float:
+    """AP@10 of a run's lines, in their order."""
+    collection = open_collection(Beir(folder), cache)
+    grades = {(query, document): grade for query, document, grade in collection.judgements.rows()}
+    queries = collection.queries.filter(pl.col("split") == "test")["id"].to_list()
+    judged = [[grade for (query, _), grade in grades.items() if query == each] for each in queries]
+    ranked = np.zeros((len(queries), 100), np.int32)
+    for row, query in enumerate(queries):
+        listed = run.filter(pl.col("query") == query).sort("rank")["document"].to_list()[:100]
+        ranked[row, : len(listed)] = [grades.get((query, document), 0) for document in listed]
+    return float(Evaluator(["AP@10"], judged)(ranked)["AP@10"].mean())
+
+
+@pytest.mark.parametrize("origin", ["bm25", "full"])
+def test_it_ranks_as_the_training_measured(
+    training: pyrite.Training, of_rank: list[str], beir_folder: Path, tmp_path: Path, origin: str
+) -> None:
+    out = tmp_path / "runs" / f"{origin}.run.gz"
+    assert command("rank", training.folder, *of_rank, f"origin={origin}", f"out={out}") == 0
+    run = read_run(out)
+    assert set(run["tag"]) == {origin}
+    assert average_precision(run, beir_folder, tmp_path / "cache") == pytest.approx(
+        training.measures[f"{origin}:AP@10"]
+    )
+    ordered = run.sort("query", "score", "document", descending=[False, True, True], maintain_order=True)
+    assert ordered.equals(run.sort("query", "rank"))  # trec_eval's order is the file's
+    with pytest.raises(BadInput, match="is there already"):
+        pyrite.rank(training.folder, [*of_rank, f"out={out}"])
+
+
+def test_another_collection_is_read_with_the_words_of_the_training(
+    training: pyrite.Training, own_cache: Path, tmp_path: Path
+) -> None:
+    folder = write_beir(tmp_path / "other", seed=5, documents=50)
+    weights = training.weights
+    out = pyrite.rank(weights, ["collection=beir", f"collection.path={folder}", "origin=full", f"out={tmp_path / 'r'}"])
+    collection = open_collection(Beir(folder), tmp_path / "cache")
+    trained = read_ranker(weights)
+    read = trained.read(collection, Encoder(min_count=1).encode(collection)[0])
+    run = read_run(out)
+    place = {name: row for row, name in enumerate(collection.documents["id"])}
+    for row, query in enumerate(collection.queries["id"]):
+        lines = run.filter(pl.col("query") == query)
+        if len(lines):  # the test queries
+            shown = np.array([[place[name] for name in lines["document"]]])
+            assert sorted(shown[0].tolist()) == list(range(50))
+            scores = score_candidates(trained.ranker, read, np.array([row]), shown)
+            np.testing.assert_allclose(scores[0], lines["score"], rtol=1e-4, atol=1e-5)
+
+
+def test_topics_that_nobody_judged_over_the_candidates_of_a_run(
+    small_bert: str, of_rank: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "topics.jsonl").write_text("".join(f"{json.dumps({'_id': n, 'text': f'owls {n}'})}\n" for n in "ab"))
+    (tmp_path / "first.run").write_text("a Q0 d3 1 9 x\na Q0 d13 2 8 x\nb Q0 d5 1 7 x\n")
+    options = [
+        f"topics={tmp_path / 'topics.jsonl'}",
+        "origin=run_file",
+        f"origin.run_file.path={tmp_path / 'first.run'}",
+    ]
+    run = read_run(pyrite.rank(small_bert, [*of_rank, *options, "tag=bert", f"out={tmp_path / 'second.run'}"]))
+    assert set(run.select("query", "document").rows()) == {("a", "d3"), ("a", "d13"), ("b", "d5")}
+    assert set(run["tag"]) == {"bert"}
+
+
+def test_what_is_no_ranker_is_refused(base: list[str], of_rank: list[str], tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for place, said in (
+        ("nowhere", "no such run or checkpoint"),
+        (tmp_path / "empty", "neither a run nor a checkpoint"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            pyrite.rank(str(place), [*of_rank, f"out={tmp_path / 'r'}"])
+    assert command("rank", "nowhere", *of_rank) == 2
