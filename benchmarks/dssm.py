@@ -30,7 +30,7 @@ from torch.nn import functional as F
 from benchmarks.scoring import matmul_rate
 from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts, read_encoded
-from cluster.runs.execute import assemble
+from cluster.runs.assemble import assemble
 from ranking.encoding import EncodedCollection, Judgements
 from ranking.evaluation.evaluation import Evaluation
 from ranking.rankers.dssm import Dssm

@@ -24,7 +24,7 @@ from benchmarks.transformers import default_checkpoint
 from cluster.config.compose import compose
 from cluster.index.attach import attach_indexes
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import assemble
+from cluster.runs.assemble import assemble
 from cluster.session import session
 
 SMALLEST = [

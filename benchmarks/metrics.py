@@ -23,7 +23,7 @@ from typing import Any
 from cluster.config.compose import compose
 from cluster.output.throttle import poll
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import assemble
+from cluster.runs.assemble import assemble
 from cluster.session import session
 from cluster.telemetry.metrics import EVERY
 from cluster.telemetry.training_metrics import TrainingMetrics, run_tags

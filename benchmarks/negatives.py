@@ -19,7 +19,7 @@ import numpy as np
 
 from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import assemble
+from cluster.runs.assemble import assemble
 from ranking.bm25 import Bm25, Bm25Options
 
 SMALLEST = ["{collection} vectors=random encoding.min_count=1 ranker.preset=tiny training.batch_size=8 --batches 3"]

@@ -25,7 +25,8 @@ import numpy as np
 import polars as pl
 
 from benchmarks.plain_pooling import plain_simulation
-from cluster.config.compose import compose, group_options
+from cluster.config.compose import compose
+from cluster.config.groups import group_options
 from cluster.plan.pool_methods import variants
 from cluster.pools.sources import NamedPool
 from cluster.pools.trial import measure, plan_trial

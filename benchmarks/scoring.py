@@ -18,7 +18,7 @@ import torch
 
 from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import assemble
+from cluster.runs.assemble import assemble
 from ranking.encoding import EncodedCollection
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Candidates

@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import assemble
+from cluster.runs.assemble import assemble
 from ranking.stacked import can_stack, stacked_update
 from ranking.training import Batch, RankerTraining
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from benchmarks.mining import main as both_sides
 from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import assemble
+from cluster.runs.assemble import assemble
 from ranking.objectives.objective import Objective
 from ranking.objectives.self_involvement import BlockLoss, ConditionalSIR, JointSIR
 from ranking.rankers.cross_encoder import CrossEncoder

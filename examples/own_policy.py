@@ -27,7 +27,7 @@ from mine import EasyFirst  # noqa: E402
 
 from cluster.config.compose import compose  # noqa: E402
 from cluster.runs.artifacts import Artifacts  # noqa: E402
-from cluster.runs.execute import assemble  # noqa: E402
+from cluster.runs.assemble import assemble  # noqa: E402
 
 config = compose([*DATA, "ranker=static", "training.batch_size=4", BOTH])
 policy = EasyFirst(updates=2)

@@ -28,7 +28,7 @@ print(study.queries.group_by("run", "origin", maintain_order=True).agg(pl.col(pl
 # %% The same parts by hand: a training and its sampler, stepped three times.
 from cluster.config.compose import compose  # noqa: E402
 from cluster.runs.artifacts import Artifacts  # noqa: E402
-from cluster.runs.execute import assemble  # noqa: E402
+from cluster.runs.assemble import assemble  # noqa: E402
 
 config = compose([*DATA, *RANKER, "function=bm25", "selector=dynamic"])
 training, sampler = assemble(config, Artifacts().parts(config), fold=0)

@@ -17,7 +17,8 @@ from cluster.commands.pool import DEFAULT
 from cluster.commands.study import StudyExperiment
 from cluster.commands.submit import SENT
 from cluster.commands.train import TrainExperiment
-from cluster.config.compose import CONF, compose, group_options, groups_of
+from cluster.config.compose import compose
+from cluster.config.groups import CONF, group_options, groups_of
 from cluster.config.schema import SHAPES
 from cluster.plan.pool_methods import split, variants
 from cluster.plan.sweep import key_of, plan, values_of

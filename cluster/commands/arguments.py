@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping
 
 from cluster.commands import submit
-from cluster.config.compose import group_options, groups_of
+from cluster.config.groups import group_options, groups_of
 
 Add = Callable[[str, str, str], argparse.ArgumentParser]
 """Makes the parser of a verb from its name, what it does, and examples."""

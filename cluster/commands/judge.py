@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
-from cluster.config.compose import build, compose, digest
+from cluster.config.build import build
+from cluster.config.compose import compose
 from cluster.output.storage import Storage
 from cluster.plan.sweep import key_of
 from cluster.pools.sources import fingerprint
@@ -29,6 +30,7 @@ from pooling.pool import make_pool
 from pooling.runs import read_runs
 from ranking.collections.faults import Faults
 from ranking.collections.lines import lines
+from ranking.digest import digest
 from ranking.errors import BadInput
 from ranking.trec_files import read_qrels
 

@@ -13,7 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from cluster.commands.experiment import Experiment, Work
-from cluster.config.compose import CHOICES
+from cluster.config.agents import actions_of
+from cluster.config.groups import CHOICES
 from cluster.config.schema import SHAPES
 from cluster.output.event_log import EventLog
 from cluster.output.failure_summary import failure_summary
@@ -21,7 +22,6 @@ from cluster.output.failure_summary import show as show_losses
 from cluster.output.storage import Storage, new_place
 from cluster.plan.sweep import key_of
 from cluster.rollouts import checkpoints
-from cluster.rollouts.environments import actions_of
 from cluster.rollouts.request import MAY_CHANGE, LearnRequest, compose_learning
 from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts

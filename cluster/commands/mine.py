@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from cluster.commands.experiment import Experiment, Work
-from cluster.config.compose import CHOICES, compose
+from cluster.config.compose import compose
+from cluster.config.groups import CHOICES
 from cluster.mining.data_card import finish, shown
 from cluster.mining.miner import Miner
 from cluster.mining.shards import left_of, shards_of

@@ -10,7 +10,9 @@ from rich.markup import escape
 from rich.status import Status
 
 from cluster.commands.experiment import Experiment, Work
-from cluster.config.compose import CHOICES, compose
+from cluster.config.compose import compose
+from cluster.config.groups import CHOICES
+from cluster.config.validate import check_pooling
 from cluster.output.manifest import CONFIG
 from cluster.output.storage import Storage, new_place
 from cluster.plan.pool import PoolPlan
@@ -159,6 +161,7 @@ def read_plan(arguments: list[str]) -> PoolPlan:
     names = names or DEFAULT
     config = compose(others, "pool")
     config.pop(CHOICES)
+    check_pooling(config)
     found = variants(names, options, config["preset"]["overrides"])
     config["baseline"] = _baseline(config["baseline"], found, any(key_of(text) == "baseline" for text in others))
     config["contrasts"] = _contrasts(config["contrasts"] or [], found)

@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cluster.config.compose import build, compose
+from cluster.config.build import build
+from cluster.config.compose import compose
 from cluster.output.storage import Storage, new_place
 from cluster.runs.artifacts import Artifacts, Base, texts_config
 from cluster.runs.trained import read_ranker

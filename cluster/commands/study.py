@@ -10,8 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from cluster.commands.experiment import Experiment, Work
-from cluster.config.compose import CHOICES, compose
-from cluster.config.schema import SHAPES, check_shape
+from cluster.config.agents import checkpoint_of, learner_of
+from cluster.config.compose import compose
+from cluster.config.groups import CHOICES
+from cluster.config.schema import SHAPES
+from cluster.config.validate import check_run, check_shape
 from cluster.index.attach import live_functions
 from cluster.output.manifest import CONFIG, read_config
 from cluster.output.storage import Storage, new_place
@@ -20,9 +23,8 @@ from cluster.plan.size import run_seconds
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, given_seeds, identity
 from cluster.reports.finalize import check_comparison, renew, report, tables_of, write_tables
-from cluster.runs.agent_file import checkpoint_of, learner_of
+from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import check
 from cluster.runs.guarded import write_guarded
 from cluster.runs.results import finished
 from cluster.telemetry.tracking.tracking import Tracking, as_overrides
@@ -100,7 +102,7 @@ class StudyExperiment(Experiment):
             raise BadInput("a search by Optuna can't learn agents", "search", remedy)
         # As planned: an agent that the study learns first is not there yet.
         for each in _distinct([*planned, *examples]):
-            check(each.config)
+            check_run(each.config, agent_of(each.config))
         self.collections = {each.name: artifacts.collection(each.config) for each in known}
         check_comparison(plan.options["baseline"], plan.options.get("factors"), known, self.collections)
         done, different = finished(plan.storage, self.runs, artifacts.provenance)

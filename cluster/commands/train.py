@@ -14,7 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from cluster.commands.experiment import Experiment, Work, ray_session
-from cluster.config.compose import CHOICES, compose
+from cluster.config.agents import learner_of
+from cluster.config.compose import compose
+from cluster.config.groups import CHOICES
+from cluster.config.validate import check_run
 from cluster.index.attach import check_room, live_functions
 from cluster.output.duration import duration
 from cluster.output.event_log import EventLog
@@ -25,11 +28,11 @@ from cluster.output.storage import Storage
 from cluster.plan.point import root_of
 from cluster.plan.sweep import Planned, plan, points
 from cluster.reports.finalize import write_tables
-from cluster.runs.agent_file import learner_of
+from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import Progress, check
 from cluster.runs.guarded import write_guarded
 from cluster.runs.outcome import Outcome, mean_best
+from cluster.runs.progress import Progress
 from cluster.runs.results import execute_run
 from cluster.telemetry.tracking.tracker import Run
 from cluster.telemetry.tracking.tracking import Tracking, trackers
@@ -66,7 +69,7 @@ class TrainExperiment(Experiment):
         if options["out"] is None and len(trackers(options["track"])) > 1:
             raise BadInput("a run that is tracked is kept", "track", "give out=FOLDER besides")
         planned = _single([text for text in arguments if text not in mine])
-        check(planned.config)
+        check_run(planned.config, agent_of(planned.config))
         if learner_of(planned.config):
             remedy = "learn one with `pyrite learn`, and name its folder"
             raise BadInput("there is no agent", "policy.checkpoint", remedy)

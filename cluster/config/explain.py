@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from cluster.config.compose import CHOICES, CONF, OURS, group_options, groups_of
+from cluster.config.build import OURS
+from cluster.config.groups import CHOICES, CONF, group_options, groups_of
 
 Key = tuple[str, ...]
 

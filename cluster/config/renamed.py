@@ -8,6 +8,7 @@ RENAMED: dict[str, str] = {
     "hold": "decision_every",
     "yardstick": "random_baseline",
     "panel": "validation_sample",
+    "worth": "ranking_quality",
 }
 """New names by old ones: parts of an option's path, as many as tell it from others of that name."""
 

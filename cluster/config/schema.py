@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from ranking.errors import BadInput
+from pydantic import BaseModel, ConfigDict, Field
 
 Count = Annotated[int, Field(ge=1)]
 Local = bool | Literal["auto"]
@@ -357,37 +355,3 @@ SHAPES: dict[str, type[Shape]] = {
     "rank": Ranking,
 }
 """By the name of the primary file."""
-
-
-def check_shape(config: dict[str, Any], name: str) -> None:
-    """Hold a composed configuration against the shape of its file.
-
-    Raises:
-        BadInput: where a key is missing, unknown, or holds something else.
-    """
-    try:
-        SHAPES[name].model_validate(config)
-    except ValidationError as error:
-        raise refusal(error, config=name) from None
-
-
-def see(config: str) -> str:
-    """Where a user finds the options of a primary file."""
-    return "see `pyrite options`" if config in ("config", "study") else f"see `pyrite options --for {config}`"
-
-
-def refusal(error: ValidationError, option: str = "", config: str = "config") -> BadInput:
-    """The first thing that pydantic found wrong, in one line.
-
-    Args:
-        error: what it found.
-        option: what was held against its type, unless the error says.
-        config: the primary file that it belongs to.
-    """
-    first = error.errors()[0]
-    key = option or ".".join(map(str, first["loc"]))
-    if first["type"] in ("extra_forbidden", "missing"):
-        what = "there is no option" if first["type"] == "extra_forbidden" else "there must be an option"
-        return BadInput(f"{what} {key}", remedy=see(config))
-    says = "give a mapping" if first["type"] == "model_type" else first["msg"]
-    return BadInput(f"{key} is {first['input']!r}", remedy=says[0].lower() + says[1:])

@@ -10,8 +10,9 @@ import yaml
 from rich.console import Console
 from rich.markup import escape
 
-from cluster.config.compose import CHOICES, CONF, compose, group_options, groups_of
+from cluster.config.compose import compose
 from cluster.config.explain import Key, explanations
+from cluster.config.groups import CHOICES, CONF, group_options, groups_of
 
 COLUMN = 34
 """Where explanations begin."""

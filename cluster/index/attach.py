@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from cluster.runs.artifacts import default_cache
+from ranking.collections.cache import default_cache
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:

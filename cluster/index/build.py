@@ -16,7 +16,6 @@ from cluster.index.encoder import Encoder
 from cluster.index.errors import unwrapped
 from cluster.index.folder import WEIGHTS, IndexFolder, Publication
 from cluster.telemetry.actor_names import own_name, unique
-from ranking.errors import BadInput
 from ranking.index import IndexOptions
 from ranking.index_versions import (
     DOCUMENTS,
@@ -41,23 +40,12 @@ class EncoderOptions:
         cpu: cores of each, or the share of one; torch has as many threads.
         gpu: GPUs of each, or the share of one.
         spread: over machines, where they take what is free and not their share of a trial's placement group.
-
-    Raises:
-        BadInput: where one of them makes no sense.
     """
 
     encoders: int = 1
     cpu: float = 1
     gpu: float = 0.0
     spread: bool = False
-
-    def __post_init__(self) -> None:
-        if self.encoders < 1:
-            raise BadInput(f"encoders is {self.encoders}", "index.encoders", "choose a whole number from 1 up")
-        if not self.cpu > 0:
-            raise BadInput(f"cpu is {self.cpu}", "index.cpu", "choose a number above 0")
-        if not self.gpu >= 0:
-            raise BadInput(f"gpu is {self.gpu}", "index.gpu", "choose a number from 0 up")
 
     @property
     def threads(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.config.compose import build
+from cluster.config.build import build
 from cluster.runs.artifacts import Artifacts, Base, read_encoded
 from cluster.runs.rankers import make_ranker
 from ranking.bm25 import Bm25Options

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.config.compose import build
+from cluster.config.build import build
+from cluster.config.counts import counts_of
 from cluster.mining.nearest import Nearest
 from cluster.mining.shards import Shard
 from cluster.runs.artifacts import Artifacts, Base, texts_config
-from cluster.runs.counts import counts_of
 from cluster.runs.trained import read_ranker
 from ranking.batch import pairs_of
 from ranking.errors import BadInput

@@ -10,7 +10,8 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import cache
 
-from cluster.config.compose import CHOICES, compose, group_options, option
+from cluster.config.compose import compose
+from cluster.config.groups import CHOICES, group_options, option
 from cluster.plan.point import Point, key_of
 
 PARTS = ("collection", "objective", "ranker", "policy", "selector")

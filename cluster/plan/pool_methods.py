@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.config.compose import build, compose, digest, group_options
+from cluster.config.build import build
+from cluster.config.compose import compose
+from cluster.config.groups import group_options
 from cluster.plan.sweep import key_of, values_of
 from pooling.simulation import Method
+from ranking.digest import digest
 from ranking.errors import BadInput
 
 ALL = "all"

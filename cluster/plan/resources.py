@@ -18,17 +18,6 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def check_workers(asked: Mapping[str, Any]) -> None:
-    """Hold the options of several workers against each other.
-
-    Raises:
-        BadInput: where they make no sense together.
-    """
-    if asked["least"] is not None and asked["least"] > asked["workers"]:
-        what = f"least is {asked['least']} and there are {asked['workers']} workers to begin with"
-        raise BadInput(what, "resources.least", "choose no more than resources.workers")
-
-
 def bundle(asked: Mapping[str, Any]) -> dict[str, float]:
     """What a run, or each of its workers, takes.
 

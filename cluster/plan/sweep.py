@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from cluster.config.compose import CHOICES, compose, digest
-from cluster.config.schema import check_shape
+from cluster.config.compose import compose
+from cluster.config.groups import CHOICES
+from cluster.config.validate import check_shape
 from cluster.plan.applicable import applicable_overrides, has_option
 from cluster.plan.point import Interval, Point, key_of
+from ranking.digest import digest
 from ranking.errors import BadInput
 
 

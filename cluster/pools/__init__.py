@@ -1,1 +1,1 @@
-"""Opens pools, builds systems where there are no runs, and simulates one method over one pool."""
+"""Opens pools, trains the rankers among their systems, and simulates one method over one pool."""

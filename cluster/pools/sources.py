@@ -11,7 +11,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from cluster.config.schema import PoolSource, refusal
+from cluster.config.refusals import refusal
+from cluster.config.schema import PoolSource
 from pooling.pool import UNJUDGED_NOTE, Pool, make_pool
 from pooling.runs import read_runs
 from ranking.collections.faults import Faults
@@ -50,14 +51,8 @@ def open_pools(config: dict[str, Any], on_system: Callable[[str, int, int], None
     """
     own = {key: config[key] for key in PoolSource.model_fields}
     if config["pools"] is not None:
-        if own["runs"] is not None or own["qrels"] is not None:
-            raise BadInput(
-                "pools= is given beside runs= or qrels=", remedy="write them into the file that pools= names"
-            )
         sources = _read_sources(config["pools"], own)
     elif own["runs"] is None:
-        if own["qrels"] is not None:
-            raise BadInput("qrels= is given without runs=", remedy="give runs=FOLDER")
         return [_systems(own, config["cache"], on_system)]
     else:
         sources = {_name(own["runs"]): own}
@@ -106,9 +101,10 @@ def _named(name: str, source: dict[str, Any]) -> NamedPool:
 
 
 def _systems(source: dict[str, Any], cache: str | None, on_system: Callable[[str, int, int], None]) -> NamedPool:
-    from cluster.pools.systems import pydocs_systems
+    from cluster.pools.rerank import rerank
+    from pooling.systems.systems import pydocs_systems
 
-    made = pydocs_systems(cache, on_system)
+    made = pydocs_systems(cache, rerank, on_system)
     named = _named("pydocs", {**source, "runs": str(made.runs), "qrels": str(made.qrels)})
     # A topic is a class or module and its members are the relevant documents: there is nothing left to judge.
     del named.pool.notes[UNJUDGED_NOTE]

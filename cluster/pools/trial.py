@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cluster.config.compose import build, digest
+from cluster.config.build import build
 from cluster.output.provenance import code, differences
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
@@ -24,6 +24,7 @@ from pooling.effort import effort, total_curve
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 from pooling.simulation import Method, found_at, found_curves, simulate
+from ranking.digest import digest
 
 WHOLE = 0
 """The budget that stands for the whole pool."""

@@ -11,7 +11,8 @@ from typing import Any
 import polars as pl
 from pydantic import ValidationError
 
-from cluster.config.schema import FIGURE, Published, refusal
+from cluster.config.refusals import refusal
+from cluster.config.schema import FIGURE, Published
 from cluster.reports.html_tables import cell
 from cluster.reports.page import Markup, markup, rendered, table, tag
 from cluster.reports.paper_mapping import map_collections, map_methods

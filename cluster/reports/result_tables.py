@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cluster.config.compose import CHOICES
+from cluster.config.groups import CHOICES
 from cluster.output.methods import EMBEDDINGS
 from cluster.plan.sweep import Planned, function_name
 from cluster.runs.outcome import Outcome

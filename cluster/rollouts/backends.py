@@ -45,22 +45,11 @@ def in_workers(config: dict[str, Any], shared: Mapping[str, Any] | None) -> Roll
 
 
 def workers_of(config: dict[str, Any]) -> int:
-    """How many processes step the copies: as configured, or as many as there are cores to share them out among.
-
-    Raises:
-        BadInput: where the copies can't be shared out evenly.
-    """
-    copies, workers, hosts = config["copies"], config["workers"], config["hosts"]
-    if workers is None and hosts:
-        workers = hosts
-    elif workers is None:
-        cores = int(ray.cluster_resources().get("CPU", 1)) // config["resources"]["cpu"]
-        workers = max(each for each in range(1, max(cores, 1) + 1) if copies % each == 0)
-    if workers and copies % workers:
-        raise BadInput(f"{copies} copies can't be shared out over {workers} workers", "copies", "choose a multiple")
-    if hosts and (not workers or workers % hosts):
-        raise BadInput(f"{workers} workers can't be shared out over {hosts} hosts", "workers", "choose a multiple")
-    return int(workers)
+    """How many processes step the copies: as configured, or as many as there are cores to share them out among."""
+    if config["workers"] is not None or config["hosts"]:
+        return int(config["hosts"] if config["workers"] is None else config["workers"])
+    cores = int(ray.cluster_resources().get("CPU", 1)) // config["resources"]["cpu"]
+    return max(each for each in range(1, max(cores, 1) + 1) if config["copies"] % each == 0)
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from cluster.config.compose import build
+from cluster.config.agents import actions_of
+from cluster.config.build import build
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import assemble
+from cluster.runs.assemble import assemble
 from cluster.runs.state_tables import state_tables
 from ranking.training import RankerTraining
 from rl.copies import Copies
-from rl.document_actions import DocumentActions
-from rl.environment import Actions, FunctionActions, SamplingEnvironment
+from rl.environment import SamplingEnvironment
 from rl.rewards import Reward
 from rl.stacked_copies import StackedCopies
 from rl.state import StateTables
@@ -86,14 +86,6 @@ def gamma_of(config: dict[str, Any]) -> float:
     """γ: the user's, or the one that the reward is meant to be learned with."""
     reward: Reward = build(config["reward"])
     return reward.gamma if config["gamma"] is None else float(config["gamma"])
-
-
-def actions_of(config: dict[str, Any]) -> Actions:
-    """What the agent of a learning can do."""
-    documents = config["actions"]["documents"]
-    if documents is None:
-        return FunctionActions(list(config["function"]))
-    return DocumentActions(documents, config["training"]["batch_size"], config["sampling"]["negatives"])
 
 
 def spaces_of(config: dict[str, Any], parts: Mapping[str, Any]) -> tuple[spaces.Dict, spaces.Space[Any]]:

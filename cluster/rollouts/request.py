@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.config.compose import CHOICES, build, compose
+from cluster.config.build import build
+from cluster.config.compose import compose
+from cluster.config.groups import CHOICES
+from cluster.config.validate import check_learning
 from cluster.output.manifest import CONFIG, read_config, write_config
 from cluster.output.storage import Storage
 from cluster.plan.sweep import values_of
-from cluster.rollouts.environments import actions_of
 from cluster.rollouts.search import generations_of
-from cluster.runs.agent_file import check_candidates, learner_of
-from cluster.runs.execute import check
+from cluster.runs.agent_file import agent_of
 from ranking.errors import BadInput
 from rl.agents.search import PolicySearch
-from rl.environment import check_decision_every
 from rl.progress import ProgressOptions
 
 MAY_CHANGE = ("workers", "hosts", "save_every", "address", "dashboard", "track")
@@ -81,21 +81,8 @@ def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
         if "=" in text and len(values_of(text)) != 1:
             raise BadInput(f"{text} sweeps", remedy="learn one agent at a time, or several in a `pyrite study`")
     config = compose(overrides, "learn")
-    documents = config["actions"]["documents"]
-    part = "policy" if documents is None else "selector"
-    if learner_of(config) != part:
-        raise BadInput(f"{part} is what is learned", part, "leave it out")
-    check(config)
-    if len(build(config["objective"]).stages()) > 1:
-        what = f"{config[CHOICES]['objective']} trains several rankers in turn, and an episode has one"
-        raise BadInput(what, "objective", "learn with another, as objective=sir_v3")
-    for key in ("agent", "reward", "state", "validation_sample"):
-        build(config[key])
+    check_learning(config, agent_of(config))
     _check_kinds(config)
-    check_decision_every(config["decision_every"], actions_of(config))
-    if documents is not None:
-        build(config["actions"]["imitate"])
-        check_candidates(config, documents)
     return config
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 import torch
 
-from cluster.config.compose import build
+from cluster.config.build import build
 from cluster.output.episodes import LEARNED, table
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
 from cluster.rollouts.trainer import EPISODES, Progress, Tell
 from cluster.runs.agent_file import FILE
-from cluster.runs.execute import assemble
+from cluster.runs.assemble import assemble
 from cluster.runs.outcome import unpacked
 from cluster.telemetry.learning_metrics import LearningMetrics
 from cluster.telemetry.training_metrics import study_of

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cluster.config.compose import build
+from cluster.config.build import build
 from cluster.output.episodes import LEARNED, RANDOM, row, table
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet

@@ -1,35 +1,18 @@
-"""Finds and reads the file of a learned agent, and says which configurations want one."""
+"""Finds and reads the file of a learned agent."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cluster.config.compose import build
+from cluster.config.agents import checkpoint_of
 from cluster.output.storage import Storage
 from ranking.checkpoint import from_bytes
 from ranking.errors import BadInput
 from rl.mixture import FORMAT as MIXTURE
 from rl.mixture import MixtureAgent
 from rl.trained import TrainedAgent
-from sampling.retrieval.tfidf import TfIdf
 
 FILE = "agent.safetensors"
-
-
-def checkpoint_of(config: dict[str, Any]) -> str | None:
-    """The folder whose agent a configuration uses, as its policy or as its selector; None where it uses none."""
-    for part in ("policy", "selector"):
-        if config[part].get("checkpoint"):
-            return str(config[part]["checkpoint"])
-    return None
-
-
-def learner_of(config: dict[str, Any]) -> str | None:
-    """Which part of a run acts by an agent that is still to be learned: policy, selector, or None."""
-    for part in ("policy", "selector"):
-        if "checkpoint" in config[part] and not config[part]["checkpoint"]:
-            return part
-    return None
 
 
 def documents_of(config: dict[str, Any]) -> int | None:
@@ -65,55 +48,7 @@ def read_agent(checkpoint: str) -> TrainedAgent | MixtureAgent:
     return MixtureAgent.from_bytes(content, where) if mixes else TrainedAgent.from_bytes(content, where)
 
 
-def check_agent(config: dict[str, Any]) -> None:
-    """See that a run's agent is there and fits it; nothing where it has none.
-
-    Raises:
-        BadInput: where it was learned for other functions or smaller batches.
-    """
+def agent_of(config: dict[str, Any]) -> TrainedAgent | MixtureAgent | None:
+    """The agent that a run acts by; None where it has none, or it is still to be learned."""
     checkpoint = checkpoint_of(config)
-    if checkpoint is None:
-        return
-    agent = read_agent(checkpoint)
-    part = "selector" if agent.documents else "policy"
-    if config[part].get("checkpoint") != checkpoint:
-        raise BadInput(f"this agent is a {part}", checkpoint, f"give {part}=learned {part}.checkpoint={checkpoint}")
-    missing = [name for name in agent.functions if name not in config["function"]]
-    if missing or len(agent.functions) != len(config["function"]):
-        raise BadInput(
-            f"the agent chooses among {agent.functions}, not {list(config['function'])}",
-            checkpoint,
-            f"give function=[{','.join(agent.functions)}]",
-        )
-    if isinstance(agent, MixtureAgent):
-        return
-    if agent.documents:
-        check_candidates(config, agent.documents)
-    if config["training"]["batch_size"] > agent.pairs:
-        raise BadInput(
-            f"the agent reads batches of up to {agent.pairs} pairs",
-            "training.batch_size",
-            f"give training.batch_size={agent.pairs}",
-        )
-
-
-def check_candidates(config: dict[str, Any], documents: int) -> None:
-    """See that there are documents to pick from: those nearest to each query in tf·idf space.
-
-    Raises:
-        BadInput: where the functions are others, or their lists too short.
-    """
-    functions = config["function"]
-    if len(functions) != 1 or not isinstance(build(next(iter(functions.values()))), TfIdf):
-        raise BadInput(
-            f"documents are picked from the lists of tfidf, not of {', '.join(functions)}",
-            "function",
-            "give policy=fixed function=tfidf",
-        )
-    name, node = next(iter(functions.items()))
-    if node["depth"] < documents:
-        raise BadInput(
-            f"the agent picks from {documents} documents and the lists have {node['depth']}",
-            f"function.{name}.depth",
-            f"give function.{name}.depth={documents} or more",
-        )
+    return None if checkpoint is None else read_agent(checkpoint)

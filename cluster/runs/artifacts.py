@@ -15,13 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.config.compose import CHOICES, build, compose, digest, option
+from cluster.config.agents import checkpoint_of, learner_of
+from cluster.config.build import build
+from cluster.config.compose import compose
+from cluster.config.groups import CHOICES, option
 from cluster.output.provenance import code, contents
 from cluster.output.storage import Storage
-from cluster.runs.agent_file import agent_content, checkpoint_of, documents_of, has_agent, learner_of, read_agent
+from cluster.runs.agent_file import agent_content, documents_of, has_agent, read_agent
 from ranking.checkpoint import from_bytes, to_bytes
-from ranking.collections.cache import open_collection
+from ranking.collections.cache import default_cache, open_collection
 from ranking.collections.collection import Collection
+from ranking.digest import digest
 from ranking.encoding import SPLITS, EncodedCollection, Judgements
 from ranking.errors import BadInput
 from ranking.evaluation.origins import Candidates
@@ -94,13 +98,6 @@ SAID = {
     "candidates": "describing the candidates for the agent",
 }
 """What is being made, for people who wait; lists say what they rank."""
-
-
-def default_cache() -> Path:
-    """Where parts and collections are cached unless `cache` says otherwise."""
-    from platformdirs import user_cache_dir
-
-    return Path(user_cache_dir("pyrite"))
 
 
 OF_TEXTS = ("collection", "vectors", "encoding", "strict", "cache")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from cluster.config.compose import build
+from cluster.config.build import build
 from cluster.runs.artifacts import Base
 from ranking.rankers.ranker import Ranker
 

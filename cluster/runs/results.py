@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from cluster.config.compose import digest
 from cluster.output.provenance import differences
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
-from cluster.runs.execute import Progress, run
+from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome, read_outcome, unpacked, write_outcome
+from cluster.runs.progress import Progress
 from cluster.runs.trained import described
 from cluster.telemetry.training_metrics import run_tags
+from ranking.digest import digest
 
 
 class RunState:

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cluster.config.compose import build, compose
+from cluster.config.build import build
+from cluster.config.compose import compose
 from cluster.output.manifest import CONFIG, read_config, verb_of
 from cluster.output.storage import Storage
 from ranking.collections.collection import Collection

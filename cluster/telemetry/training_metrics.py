@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from cluster.config.compose import CHOICES
+from cluster.config.groups import CHOICES
 from cluster.output.throttle import poll
 from cluster.telemetry.metrics import EVERY, connected, record
 

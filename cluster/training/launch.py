@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from cluster.index.attach import attach_indexes
-from cluster.runs.execute import Progress, StateStore, run
+from cluster.runs.execute import StateStore, run
 from cluster.runs.outcome import Outcome
+from cluster.runs.progress import Progress
 from ranking.training import RankerTraining
 from sampling.sampler import Sampler
 

@@ -14,8 +14,9 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.placement_group import get_current_placement_group, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from cluster.runs.execute import Progress, StateStore, run
+from cluster.runs.execute import StateStore, run
 from cluster.runs.outcome import Outcome
+from cluster.runs.progress import Progress
 from cluster.telemetry.actor_names import unique
 from cluster.training.coordinator import WorkerCoordinator
 from ranking.checkpoint import from_bytes, to_bytes

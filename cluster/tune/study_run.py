@@ -11,8 +11,8 @@ from typing import Any
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import Progress
 from cluster.runs.outcome import mean_best
+from cluster.runs.progress import Progress
 from cluster.runs.results import execute_run
 from cluster.training.launch import launch
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from cluster.config.compose import digest
+from cluster.config.agents import checkpoint_of, learner_of
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned, key_of
 from cluster.rollouts.request import NOT_OF_THE_RESULT, LearnRequest, compose_learning
-from cluster.runs.agent_file import FILE, checkpoint_of, learner_of
+from cluster.runs.agent_file import FILE
+from ranking.digest import digest
 
 FOLDER = "agents"
 

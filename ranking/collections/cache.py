@@ -30,6 +30,13 @@ _UNFINISHED = ".unfinished-"
 _DAY = 86_400  # seconds
 
 
+def default_cache() -> Path:
+    """The folder for collections and whatever is made of them, where no other is named."""
+    from platformdirs import user_cache_dir
+
+    return Path(user_cache_dir("pyrite"))
+
+
 def open_collection(reader: Reader, cache: str | Path, strict: bool = True) -> Collection:
     """Read a collection, or take it from the cache if the same was read before.
 

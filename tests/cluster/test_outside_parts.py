@@ -10,7 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from cluster.config.compose import build, compose
+from cluster.config.build import build
+from cluster.config.compose import compose
 from ranking.errors import BadInput
 from tests.sampling.outside import IN_BATCH, WINDOW
 

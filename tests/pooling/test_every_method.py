@@ -12,7 +12,7 @@ import pytest
 
 import pooling.adjudicators
 from benchmarks.plain_pooling import plain_simulation
-from cluster.config.compose import group_options
+from cluster.config.groups import group_options
 from cluster.plan.pool_methods import variants
 from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.adjudicator import Adjudicator

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from cluster.config.compose import build, compose
+from cluster.config.build import build
+from cluster.config.compose import compose
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.objectives.self_involvement import JointSIR

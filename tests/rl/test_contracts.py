@@ -20,7 +20,8 @@ import rl
 from benchmarks.toys import EarlyLate, maker
 from cluster.commands.learn import compose_learning
 from cluster.config import compose
-from cluster.config.compose import build, group_options, option
+from cluster.config.build import build
+from cluster.config.groups import group_options, option
 from cluster.rollouts.environments import gamma_of
 from ranking.errors import BadInput
 from ranking.training import UpdateResult

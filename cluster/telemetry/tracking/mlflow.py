@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from cluster.config.compose import digest
 from cluster.output.storage import Storage
 from cluster.telemetry.tracking.folder import Folder
 from cluster.telemetry.tracking.tracker import Run, Status, Tracker
+from ranking.digest import digest
 
 FOLDER, STORE = "mlflow", "mlflow.db"
 KEY = "pyrite.key"

@@ -10,7 +10,8 @@ from typing import Any
 
 from rich.console import Console
 
-from cluster.config.compose import build, option
+from cluster.config.build import build
+from cluster.config.groups import option
 from cluster.output.event_log import EventLog, reason
 from cluster.output.storage import Storage
 from cluster.telemetry.tracking.tracker import Run, Status, Tracker

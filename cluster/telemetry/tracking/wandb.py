@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, Literal
 
-from cluster.config.compose import digest
 from cluster.output.storage import Storage
 from cluster.telemetry.tracking.folder import Folder
 from cluster.telemetry.tracking.tracker import Run, Status, Tracker
+from ranking.digest import digest
 
 FOLDER = "wandb"
 """The library's own name for the folder that it writes."""

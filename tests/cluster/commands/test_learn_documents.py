@@ -10,16 +10,18 @@ import numpy as np
 import polars as pl
 import pytest
 
+from cluster.config.agents import actions_of
 from cluster.config.compose import compose
+from cluster.config.validate import check_run
 from cluster.output.storage import Storage
 from cluster.rollouts.backends import in_workers
 from cluster.rollouts.checkpoints import STATE
-from cluster.rollouts.environments import Environments, actions_of
+from cluster.rollouts.environments import Environments
 from cluster.rollouts.request import compose_learning
 from cluster.rollouts.trainer import Progress, RolloutBackend, train_agent
-from cluster.runs.agent_file import read_agent
+from cluster.runs.agent_file import agent_of, read_agent
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import assemble, check
+from cluster.runs.assemble import assemble
 from ranking.errors import BadInput
 from rl.trained import TrainedAgent
 from tests.cluster.command_line import command
@@ -97,7 +99,7 @@ def test_imitation_is_where_learning_begins(config: dict[str, Any], folder: Path
 
 def test_a_run_takes_its_negatives_from_it(own: list[str], folder: Path) -> None:
     config = compose([*own, "selector=learned", f"selector.checkpoint={folder}"])
-    check(config)
+    check_run(config, agent_of(config))
     training, sampler = assemble(config, Artifacts().parts(config), 0)
     batch = training.next_batch()
     negatives = sampler.negatives(batch, training)
@@ -134,8 +136,9 @@ def test_what_can_not_be_learned(own: list[str], wrong: list[str], message: str)
     ],
 )
 def test_where_an_agent_does_not_fit(own: list[str], folder: Path, wrong: list[str], message: str) -> None:
+    config = compose([*own, *(text.format(folder=folder) for text in wrong)])
     with pytest.raises(BadInput, match=message):
-        check(compose([*own, *(text.format(folder=folder) for text in wrong)]))
+        check_run(config, agent_of(config))
 
 
 def test_a_study_learns_its_agent_first(own: list[str], ray_session: None, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from cluster.rollouts.request import compose_learning
 from cluster.rollouts.search import CandidateTraining, in_this_process, search_agent, train_candidate
 from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import assemble
+from cluster.runs.assemble import assemble
 from ranking.errors import BadInput
 from rl.mixture import MixtureAgent, MixturePolicy
 

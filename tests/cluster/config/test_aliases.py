@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from cluster.config.aliases import as_override, named_parts
-from cluster.config.compose import build, compose, option
+from cluster.config.build import build
+from cluster.config.compose import compose
+from cluster.config.counts import counts_of
+from cluster.config.groups import option
+from cluster.config.validate import check_counts
 from cluster.plan.applicable import applicable_overrides
 from cluster.plan.sweep import points
-from cluster.runs.counts import check_counts, counts_of
 from ranking.errors import BadInput
 
 
@@ -24,7 +27,7 @@ def test_two_run_files_and_another_keep_their_order_and_options() -> None:
 
 
 def test_every_function_can_have_another_name() -> None:
-    from cluster.config.compose import group_options
+    from cluster.config.groups import group_options
 
     for name in group_options()["function"]:
         needed = [f"function.other.{key}=x" for key, value in option("function", name)[name].items() if value == "???"]

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from cluster.config.compose import CHOICES, CONF, build, compose, group_options, groups_of, option
-from cluster.runs.execute import check
+from cluster.config.build import build
+from cluster.config.compose import compose
+from cluster.config.groups import CHOICES, CONF, group_options, groups_of, option
+from cluster.config.validate import check_run
 from ranking.errors import BadInput
 
 FILES = sorted(path for path in CONF.rglob("*.yaml") if path.parent != CONF)
@@ -175,7 +177,7 @@ def test_a_class_that_is_not_there(target: str, capfd: pytest.CaptureFixture[str
 )
 def test_bad_options_are_refused_before_anything_starts(overrides: list[str], says: str) -> None:
     with pytest.raises(BadInput) as caught:
-        check(compose(overrides))
+        check_run(compose(overrides), None)
     assert says in str(caught.value)
 
 
@@ -203,7 +205,7 @@ def test_options_of_a_class_are_called_as_the_user_calls_them() -> None:
     with pytest.raises(BadInput, match=r"no option selector\.from; Window has first, last, ceiling, pick"):
         build({"_target_": node["_target_"], "from": 3}, "selector")
     with pytest.raises(BadInput, match=r"selector\.last is 'far'"):
-        check(compose(["selector=window", "selector.last=far"]))
+        check_run(compose(["selector=window", "selector.last=far"]), None)
 
 
 class Bare:

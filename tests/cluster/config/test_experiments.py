@@ -12,15 +12,16 @@ import polars as pl
 import pytest
 
 from cluster.commands.study import StudyExperiment
-from cluster.config.compose import compose, group_options
+from cluster.config.compose import compose
+from cluster.config.groups import group_options
 from cluster.config.schema import Published
+from cluster.config.validate import check_run
 from cluster.output.methods import items_of
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, identity, plan
 from cluster.reports import result_tables
 from cluster.reports.paper_mapping import map_methods
 from cluster.reports.paper_table import printed
-from cluster.runs.execute import check
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
 
@@ -64,7 +65,7 @@ def test_each_run_of_each_experiment_is_sound(name: str, tiny: dict[str, list[Pl
     runs = tiny[name]
     assert len({identity(run.config) for run in runs}) == len(runs) > 1
     for run in runs:
-        check(run.config)
+        check_run(run.config, None)
         assert run.config["ranker"]["preset"] == "tiny"
 
 
@@ -256,7 +257,7 @@ def test_a_scale_has_blocks_and_levels_of_its_own(name: str, scale: str, block: 
     of = study(name, f"scale={scale}")
     (random,), (deepest,) = (plan(of.points()[place], [], [0]) for place in (0, -1))
     for run in (random, deepest):
-        check(run.config)
+        check_run(run.config, None)
         assert run.config["sampling"]["negatives"] == block - 1
     assert set(random.config["objective"]) == {"_target_"}
     assert deepest.config["objective"]["levels"] == levels
@@ -305,7 +306,7 @@ def test_other_levels_may_be_asked_for() -> None:
     assert len(points) == 9
     (run,) = plan(study("pu2021_table2", "scale=small", "objective.levels=[48]").points()[-1], [], [0])
     with pytest.raises(BadInput, match=r"block of 1 \+ 23 documents can't be compressed to 48"):
-        check(run.config)
+        check_run(run.config, None)
 
 
 def test_a_missing_checkpoint_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import pytest
 from omegaconf import OmegaConf
 from rich.console import Console
 
-from cluster.config.compose import CHOICES, CONF, compose
+from cluster.config.compose import compose
 from cluster.config.explain import arguments, comments, explanations
+from cluster.config.groups import CHOICES, CONF
 from cluster.config.show import show
 from tests.cluster.config.test_configuration import FILES
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.config.compose import CHOICES, compose
+from cluster.config.compose import compose
+from cluster.config.groups import CHOICES
 from cluster.plan import applicable
 from cluster.plan.applicable import has_option
 from cluster.plan.sweep import draws, plan, points

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.commands.pool import DEFAULT, read_plan
-from cluster.config.compose import group_options
+from cluster.config.groups import group_options
 from cluster.plan.pool_methods import split, variants
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.bandit.play import FIRST, RANDOM
@@ -75,7 +75,7 @@ def test_a_preset_is_for_the_methods_that_are_there_and_the_user_has_the_last_wo
         (["method=mm,mtf", "contrasts=[[mm]]"], "contrasts"),
         (["preset=nobody2030"], "no preset 'nobody2030'"),
         (["colour=red"], "no option colour"),
-        (["worth=false"], "worth is called ranking_quality now"),
+        (["worth=false"], "worth: it is called ranking_quality now"),
         (
             ["method=mm", "method.mm.arm.prior={_target_: pooling.priors.Same}"],
             "Same is called CommonPrior now; write pooling.priors.CommonPrior",

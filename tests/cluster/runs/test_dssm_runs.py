@@ -12,9 +12,10 @@ import polars as pl
 import pytest
 
 from cluster.config.compose import compose
+from cluster.config.validate import check_run
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.embeddings import MOST, spread_out
-from cluster.runs.execute import check, run
+from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
 from ranking.errors import BadInput
 from tests.made_up import write_beir
@@ -27,7 +28,7 @@ OWN = [
 
 def outcome_of(*overrides: str) -> Outcome:
     config = compose(overrides)
-    check(config)
+    check_run(config, None)
     return run(config, Artifacts().parts(config))
 
 

@@ -10,8 +10,9 @@ import pytest
 from cluster.config.compose import compose
 from cluster.runs import execute
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import Progress, run
+from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
+from cluster.runs.progress import Progress
 from ranking.checkpoint import from_bytes
 from ranking.errors import BadInput
 

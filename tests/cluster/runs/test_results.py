@@ -10,8 +10,8 @@ from cluster.output.storage import Storage
 from cluster.plan.sweep import plan, points
 from cluster.reports.finalize import check_comparison
 from cluster.runs.artifacts import Artifacts, _checkpoints
-from cluster.runs.execute import Progress
 from cluster.runs.outcome import Outcome, mean_best, read_outcome
+from cluster.runs.progress import Progress
 from cluster.runs.results import RunState, execute_run, finished
 from ranking.errors import BadInput
 

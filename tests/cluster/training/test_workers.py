@@ -13,10 +13,11 @@ import pytest
 
 from cluster.config.compose import compose
 from cluster.output.storage import Storage
-from cluster.plan.resources import at_once, check_demand, check_workers, demand, own_bundle
+from cluster.plan.resources import at_once, check_demand, demand, own_bundle
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import Progress, run
+from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome, read_outcome
+from cluster.runs.progress import Progress
 from cluster.runs.results import RunState, execute_run
 from cluster.training.launch import launch
 from ranking.errors import BadInput
@@ -105,12 +106,6 @@ def test_bad_input_of_a_worker_ends_the_run_at_once(base: list[str], ray_session
     (tmp_path / "states").write_text("in the way of the folder")
     with pytest.raises(BadInput):
         execute_run("bad", shared, keys, parts, Storage(str(tmp_path)), lambda progress: None, 0, launch)
-
-
-def test_options_of_workers_that_make_no_sense() -> None:
-    check_workers(ASKED | {"workers": 3, "least": 3})
-    with pytest.raises(BadInput, match=r"^resources.least: least is 4 and there are 3 workers"):
-        check_workers(ASKED | {"workers": 3, "least": 4})
 
 
 ASKED = {

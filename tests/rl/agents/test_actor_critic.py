@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cluster.config.compose import build, option
+from cluster.config.build import build
+from cluster.config.groups import option
 from rl.agents.actor_critic import ActorCritic, ActorCriticLearner
 from tests.rl.agents.learners import (
     ACTOR_LR,

@@ -1,4 +1,4 @@
-"""Documents and topics as term counts: what retrieval models read."""
+"""Holds documents and topics as term counts, which retrieval models read."""
 
 from __future__ import annotations
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cluster.config.compose import build
 from ranking.errors import BadInput
-from sampling.policies.policy import SamplingPolicy
-from sampling.retrieval.function import RetrievalFunction
+
+if TYPE_CHECKING:
+    from sampling.policies.policy import SamplingPolicy
+    from sampling.retrieval.function import RetrievalFunction
 
 
 def counts_of(
@@ -39,23 +40,3 @@ def counts_of(
         most = function.supply(config["training"]["batch_size"], others) if len(functions) > 1 else None
         found[name] = mined[name] if name in said or most is None else most
     return found
-
-
-def check_counts(config: dict[str, Any]) -> None:
-    """Hold policy, functions, selectors and objective against the numbers of negatives, before anything starts.
-
-    Raises:
-        BadInput: where they do not go together.
-    """
-    policy, objective = build(config["policy"], "policy"), build(config["objective"], "objective")
-    functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
-    policy.set_functions(list(functions))
-    counts = counts_of(config, functions, policy)
-    objective.check_block(config["sampling"]["negatives"] if counts is None else sum(counts.values()))
-    if counts is not None:
-        policy.set_counts(list(counts.values()))
-        if len(objective.stages()) > 1:
-            what = "an objective of several stages hands on lists of one length"
-            raise BadInput(what, "negatives", "give one number for all functions: sampling.negatives")
-    for name, node in config["selectors"].items():
-        build(node, f"selector.{name}")

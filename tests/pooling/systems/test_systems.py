@@ -12,10 +12,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cluster.pools import systems
-from cluster.pools.systems import SYSTEMS, Systems, make_systems, pydocs_systems
+from cluster.pools.rerank import rerank
 from pooling.pool import make_pool
 from pooling.runs import read_runs
+from pooling.systems import systems
+from pooling.systems.systems import SYSTEMS, Systems, make_systems, pydocs_systems
 from ranking.collections.beir import Beir
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
@@ -33,7 +34,7 @@ def collection(beir_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> C
 
 @pytest.fixture(scope="module")
 def made(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Systems:
-    return make_systems(collection, tmp_path_factory.mktemp("made"), topics=6, depth=20)
+    return make_systems(collection, tmp_path_factory.mktemp("made"), topics=6, depth=20, rerank=rerank)
 
 
 def contents(made: Systems) -> dict[str, bytes]:
@@ -65,7 +66,7 @@ def test_any_order_reads_the_same_ranking(made: Systems) -> None:
 
 def test_over_real_text_no_two_are_alike_and_families_differ(tmp_path: Path) -> None:
     collection = open_collection(Pydocs(queries="topics", folders=[Path(np.__file__).parent]), tmp_path)
-    made = make_systems(collection, tmp_path / "systems")
+    made = make_systems(collection, tmp_path / "systems", rerank=rerank)
     runs = read_runs(str(made.runs))
     lists = [set(lines.select("topic", "document", "place").iter_rows()) for _, lines in runs.table.group_by("run")]
     assert len({frozenset(one) for one in lists}) == len(made.names)
@@ -100,21 +101,21 @@ def test_they_pool(made: Systems) -> None:
 
 
 def test_the_same_files_again(collection: Collection, made: Systems, tmp_path: Path) -> None:
-    again = make_systems(collection, tmp_path, topics=6, depth=20)
+    again = make_systems(collection, tmp_path, topics=6, depth=20, rerank=rerank)
     assert again.runs != made.runs
     assert contents(again) == contents(made)
 
 
 def test_what_is_there_is_reused(collection: Collection, made: Systems, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(systems, "_bench", None)
-    assert make_systems(collection, made.runs.parents[1], topics=6, depth=20) == made
+    monkeypatch.setattr(systems, "_inputs", None)
+    assert make_systems(collection, made.runs.parents[1], topics=6, depth=20, rerank=rerank) == made
 
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three systems, so that a test takes no time."""
     kept = ("bm25_k12_b75", "lsi_25", "fusion_broken")
-    broken = {"fusion_broken": lambda bench: np.ones(bench.shape) * bench.made("bm25").scores}
+    broken = {"fusion_broken": lambda inputs: np.ones(inputs.shape) * inputs.made("bm25").scores}
     monkeypatch.setattr(systems, "SYSTEMS", {name: (SYSTEMS | broken)[name] for name in kept})
 
 
@@ -169,10 +170,12 @@ def test_what_was_damaged_is_made_again(collection: Collection, tmp_path: Path, 
 
 def test_without_the_extras(collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
-    monkeypatch.setattr(systems, "SYSTEMS", {name: SYSTEMS[name] for name in ("coordination_level", "bag_idf")})
+    few = ("coordination_level", "bm25_k12_b75", "neural_random", "bag_idf")
+    monkeypatch.setattr(systems, "SYSTEMS", {name: SYSTEMS[name] for name in few})
     made = make_systems(collection, tmp_path)
-    assert made.names == ["coordination_level"]
-    assert "bag_idf" in made.left_out
+    assert made.names == ["coordination_level", "bm25_k12_b75"]
+    assert "faiss is not installed" in made.left_out["bag_idf"]
+    assert "nothing here trains one" in made.left_out["neural_random"]
     assert len(SYSTEMS.keys() - NEED_EXTRAS) >= 24
 
 
@@ -196,7 +199,7 @@ def test_the_built_in_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(
         systems,
         "make_systems",
-        lambda collection, folder, fewest, on_system: asked.append((collection, folder, fewest)),
+        lambda collection, folder, fewest, rerank, on_system: asked.append((collection, folder, fewest)),
     )
     monkeypatch.setenv("PYRITE_CACHE", str(tmp_path))
     pydocs_systems(on_system=lambda name, done, total: told.append(name))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from cluster.pools import models
-from cluster.pools.bench import Bench
-from cluster.pools.index import Index, character_grams, counts_of, pair_counts
+from pooling.systems import models
+from pooling.systems.index import Index, character_grams, counts_of, pair_counts
+from pooling.systems.inputs import SystemInputs
 from ranking.bm25 import Bm25, Bm25Options
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
@@ -54,14 +54,14 @@ def test_bm25_is_the_projects(
     tiny: Collection, tiny_encoded: EncodedCollection, k1: float, b: float, stop_words: bool
 ) -> None:
     queries = np.arange(len(tiny.queries))
-    bench = Bench(tiny, tiny_encoded, [], Split(queries[:0], queries[:0], queries), 12)
-    index = bench.stems if stop_words else bench.words
+    inputs = SystemInputs(tiny, tiny_encoded, [], Split(queries[:0], queries[:0], queries), 12)
+    index = inputs.stems if stop_words else inputs.words
     scores = np.where(index.matches, models.bm25(index, k1, b), -np.inf)
     options = Bm25Options(k1, b, "english" if stop_words else None, stop_words)
     lists, _ = Bm25(tiny, options).search(queries, 12)
     assert (lists.counts == np.isfinite(scores).sum(1)).all()
     assert lists.counts.sum() > 20
-    np.testing.assert_allclose(bench.spread(lists), scores, rtol=1e-5)
+    np.testing.assert_allclose(inputs.spread(lists), scores, rtol=1e-5)
 
 
 def test_bm25_variants(index: Index) -> None:

@@ -1,4 +1,7 @@
-"""Retrieval models over term counts, from coordination level to latent semantics, as sums over sparse matrices."""
+"""Scores documents by retrieval models over term counts, from coordination level to latent semantics.
+
+BM25's variants are not bm25s's: its topics are bags of words, and those of pseudo-relevance feedback have weights.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from cluster.pools.index import Index, Scores
+from pooling.systems.index import Index, Scores
 
 
 def bm25(index: Index, k1: float, b: float) -> Scores:

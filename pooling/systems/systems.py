@@ -1,4 +1,4 @@
-"""Runs of real systems over any collection, for a pool where nobody has runs."""
+"""Writes runs of real systems over any collection, for a pool where nobody has runs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.config.compose import digest
-from cluster.pools.bench import Bench
-from cluster.pools.catalogue import SYSTEMS
-from cluster.pools.index import Scores
-from cluster.runs.artifacts import default_cache
-from ranking.collections.cache import open_collection
+from pooling.systems.catalogue import SYSTEMS
+from pooling.systems.index import Scores
+from pooling.systems.inputs import Rerank, SystemInputs
+from ranking.collections.cache import default_cache, open_collection
 from ranking.collections.collection import Collection
 from ranking.collections.pydocs import Pydocs
 from ranking.collections.splits import shuffled
+from ranking.digest import digest
 from ranking.encoding import Encoder
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists, stack_lists
@@ -60,6 +59,7 @@ def make_systems(
     topics: int = 60,
     fewest: int = 1,
     depth: int = 100,
+    rerank: Rerank | None = None,
     on_system: Told = lambda name, done, total: None,
 ) -> Systems:
     """Have every system rank a sample of topics, and write runs and judgements; or find them written before.
@@ -75,6 +75,7 @@ def make_systems(
         topics: how many at most.
         fewest: relevant documents that a topic must have.
         depth: documents that a system ranks for a topic, at most.
+        rerank: trains the rankers among the systems; without it they are left out.
         on_system: told the name of each system when it is done, how many are done, and of how many.
 
     Raises:
@@ -83,16 +84,17 @@ def make_systems(
     if min(topics, fewest, depth) < 1:
         raise BadInput(f"topics={topics}, fewest={fewest}, depth={depth}", remedy="give whole numbers from 1 up")
     made_by = [FORMAT, collection.fingerprint, topics, fewest, depth, list(SYSTEMS), [_version(p) for p in _PACKAGES]]
+    made_by += ["untrained"] if rerank is None else []
     entry = Path(folder).expanduser() / f"{collection.name}-{digest(made_by)}"
     there = _load(entry)
     if there is not None:
         return there
-    bench = _bench(collection, topics, fewest, depth)
+    inputs = _inputs(collection, topics, fewest, depth, rerank)
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".unfinished-", dir=entry.parent) as unfinished:
             whole = Path(unfinished) / entry.name
-            _write(bench, whole, on_system)
+            _write(inputs, whole, on_system)
             if _load(entry) is None:  # otherwise another process was faster with the same
                 shutil.rmtree(entry, ignore_errors=True)
                 os.replace(whole, entry)
@@ -104,20 +106,25 @@ def make_systems(
     return made
 
 
-def pydocs_systems(cache: str | Path | None = None, on_system: Told = lambda name, done, total: None) -> Systems:
+def pydocs_systems(
+    cache: str | Path | None = None,
+    rerank: Rerank | None = None,
+    on_system: Told = lambda name, done, total: None,
+) -> Systems:
     """Systems over the built-in collection: classes and modules are topics, their members relevant, at least fifteen.
 
     Args:
         cache: the folder for collections and runs; `PYRITE_CACHE`, or the user's cache folder, when None.
+        rerank: see `make_systems`.
         on_system: see `make_systems`; also told that the collection is read, which takes longest the first time.
     """
     place = Path(cache or os.environ.get("PYRITE_CACHE") or default_cache()).expanduser()
     on_system("reading pydocs", 0, len(SYSTEMS))
     collection = open_collection(Pydocs(queries="topics"), place / "collections")
-    return make_systems(collection, place / "systems", fewest=15, on_system=on_system)
+    return make_systems(collection, place / "systems", fewest=15, rerank=rerank, on_system=on_system)
 
 
-def _bench(collection: Collection, topics: int, fewest: int, depth: int) -> Bench:
+def _inputs(collection: Collection, topics: int, fewest: int, depth: int, rerank: Rerank | None) -> SystemInputs:
     for ids in (collection.documents["id"], collection.queries["id"]):
         blank = ids.filter(ids.str.contains(r"\s"))
         if len(blank):
@@ -130,20 +137,20 @@ def _bench(collection: Collection, topics: int, fewest: int, depth: int) -> Benc
         raise BadInput(f"no query left to rank for has {fewest} relevant documents", collection.name, "ask for fewer")
     drawn = shuffled(collection.queries["id"].filter(able))[:topics]
     chosen = np.flatnonzero(collection.queries["id"].is_in(drawn))
-    return Bench(collection, encoded, vocabulary, Split(split.train, split.dev, chosen), depth)
+    return SystemInputs(collection, encoded, vocabulary, Split(split.train, split.dev, chosen), depth, rerank)
 
 
-def _write(bench: Bench, folder: Path, on_system: Told) -> None:
+def _write(inputs: SystemInputs, folder: Path, on_system: Told) -> None:
     (folder / "runs").mkdir(parents=True)
-    ids = bench.collection.queries["id"][bench.split.test]
-    judged = bench.collection.judgements.filter(pl.col("query").is_in(ids.implode())).sort("query", "document")
+    ids = inputs.collection.queries["id"][inputs.split.test]
+    judged = inputs.collection.judgements.filter(pl.col("query").is_in(ids.implode())).sort("query", "document")
     lines = (f"{query} 0 {document} {grade}\n" for query, document, grade in judged.iter_rows())
     (folder / "qrels.txt").write_text("".join(lines), "utf-8")
     left_out = {}
     for done, (name, system) in enumerate(SYSTEMS.items(), 1):
         try:
-            lists = bench.lists[name] = _ranked(system(bench), bench)
-            _write_run(folder / "runs" / f"{name}.run", name, lists, ids, bench.collection.documents["id"])
+            lists = inputs.lists[name] = _ranked(system(inputs), inputs)
+            _write_run(folder / "runs" / f"{name}.run", name, lists, ids, inputs.collection.documents["id"])
         except BadInput as error:
             left_out[name] = str(error)
         on_system(name, done, len(SYSTEMS))
@@ -151,7 +158,7 @@ def _write(bench: Bench, folder: Path, on_system: Told) -> None:
     (folder / _ABOUT).write_text(json.dumps(about, indent=1), "utf-8")
 
 
-def _ranked(scores: Scores, bench: Bench) -> RankedLists:
+def _ranked(scores: Scores, inputs: SystemInputs) -> RankedLists:
     """The best documents of each topic in the order that readers of runs restore: equal scores (as float32) by id,
     the later one first."""
     if np.isnan(scores).any():
@@ -161,11 +168,11 @@ def _ranked(scores: Scores, bench: Bench) -> RankedLists:
     lists: list[tuple[NDArray[np.integer], NDArray[np.floating]]] = []
     for row in scores.astype(np.float32):
         found = np.flatnonzero(row > -np.inf)
-        if len(found) > bench.depth:
-            found = found[row[found] >= np.partition(row[found], -bench.depth)[-bench.depth]]
-        best = found[np.lexsort((-bench.encoded.document_key[found], -row[found]))]
+        if len(found) > inputs.depth:
+            found = found[row[found] >= np.partition(row[found], -inputs.depth)[-inputs.depth]]
+        best = found[np.lexsort((-inputs.encoded.document_key[found], -row[found]))]
         lists.append((best, row[best]))
-    return stack_lists(lists, bench.depth)
+    return stack_lists(lists, inputs.depth)
 
 
 def _write_run(path: Path, name: str, lists: RankedLists, topics: pl.Series, documents: pl.Series) -> None:

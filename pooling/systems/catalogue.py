@@ -1,4 +1,4 @@
-"""The systems of a made-up pool, by name: lexical, dense, trained and fused, good and bad."""
+"""Lists the systems of a made-up pool by name: lexical, dense, trained and fused, good and bad."""
 
 from __future__ import annotations
 
@@ -7,52 +7,52 @@ from typing import Any
 
 import numpy as np
 
-from cluster.pools import models
-from cluster.pools.bench import Bench
-from cluster.pools.index import Index, Scores
+from pooling.systems import models
+from pooling.systems.index import Index, Scores
+from pooling.systems.inputs import SystemInputs
 
-System = Callable[[Bench], Scores]
+System = Callable[[SystemInputs], Scores]
 """Ranks for every topic; raises BadInput where this machine or this collection lacks what it needs."""
 
 
 def _over(part: str, model: Callable[..., Scores], **parameters: Any) -> System:
     """A model over one form of the texts; documents that share no term with a topic are not retrieved."""
 
-    def system(bench: Bench) -> Scores:
-        index: Index = getattr(bench, part)
+    def system(inputs: SystemInputs) -> Scores:
+        index: Index = getattr(inputs, part)
         return np.where(index.matches, model(index, **parameters), -np.inf)
 
     return system
 
 
 def _grams(n: int) -> System:
-    def system(bench: Bench) -> Scores:
-        index = bench.grams(n)
+    def system(inputs: SystemInputs) -> Scores:
+        index = inputs.grams(n)
         return np.where(index.matches, models.bm25(index, 1.2, 0.75), -np.inf)
 
     return system
 
 
-def _dependence(bench: Bench) -> Scores:
+def _dependence(inputs: SystemInputs) -> Scores:
     """Sequential dependence (Metzler and Croft 2005) with its published weights, without unordered windows."""
-    both = 0.85 * models.dirichlet(bench.stems, 1000) + 0.15 * models.dirichlet(bench.pairs, 1000)
-    return np.where(bench.stems.matches, both, -np.inf)
+    both = 0.85 * models.dirichlet(inputs.stems, 1000) + 0.15 * models.dirichlet(inputs.pairs, 1000)
+    return np.where(inputs.stems.matches, both, -np.inf)
 
 
 def _semantics(dimensions: int) -> System:
-    def system(bench: Bench) -> Scores:
-        return models.dense_cosine(*(loadings[:, :dimensions] for loadings in bench.semantics))
+    def system(inputs: SystemInputs) -> Scores:
+        return models.dense_cosine(*(loadings[:, :dimensions] for loadings in inputs.semantics))
 
     return system
 
 
 def _trained(negatives: str, *overrides: str) -> System:
     options = [f"function={negatives}", "training.batch_size=64", *overrides]
-    return lambda bench: bench.reranked("bm25_k12_b75", options)
+    return lambda inputs: inputs.reranked("bm25_k12_b75", options)
 
 
 def _fused(*names: str) -> System:
-    return lambda bench: models.reciprocal_ranks([bench.made(name).documents for name in names], bench.shape[1])
+    return lambda inputs: models.reciprocal_ranks([inputs.made(name).documents for name in names], inputs.shape[1])
 
 
 # What a name begins with, up to its first digit or underscore, names the family.
@@ -87,8 +87,8 @@ SYSTEMS: dict[str, System] = {
     "gram_5": _grams(5),
     "lsi_25": _semantics(25),
     "lsi_100": _semantics(100),
-    "bag_mean": lambda bench: bench.bag_of_vectors(idf=False),
-    "bag_idf": lambda bench: bench.bag_of_vectors(idf=True),
+    "bag_mean": lambda inputs: inputs.bag_of_vectors(idf=False),
+    "bag_idf": lambda inputs: inputs.bag_of_vectors(idf=True),
     "neural_random": _trained("random", "ranker=feed_forward", "ranker.preset=tiny", "training.max_epochs=3"),
     "neural_bm25": _trained("bm25", "ranker=feed_forward", "ranker.preset=tiny", "training.max_epochs=3"),
     "fusion_lexical": _fused("bm25_k09_b04", "ql_dirichlet_2500", "dfr_inl2"),

@@ -1,32 +1,25 @@
-"""What the systems of a made-up pool rank with: a collection in every form that they read."""
+"""Holds a collection in every form that retrieval systems read, each made when a system first asks for it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from cluster.config.compose import compose
-from cluster.pools.index import Index, Scores, character_grams, counts_of, pair_counts
-from cluster.pools.models import latent_semantics, relevance_model
-from cluster.runs.artifacts import Base, Lists
-from cluster.runs.execute import assemble
+from pooling.systems.index import Index, Scores, character_grams, counts_of, pair_counts
+from pooling.systems.models import latent_semantics, relevance_model
 from ranking.bm25 import Bm25, Bm25Options
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
-from ranking.evaluation.origins import Bm25Candidates, Candidates
+from ranking.mean_vectors import MeanVectorIndex
 from ranking.ranked_lists import RankedLists
-from ranking.scoring import score_candidates
 from ranking.sources import Sources
 from ranking.splits import Split
 from ranking.vectors import PackagedGlove, WordVectors
-from sampling.guard import GuardedDocuments
-from sampling.retrieval.tfidf import TfIdf
 
 Terms = list[NDArray[np.int32]]
 
@@ -34,9 +27,13 @@ _LEAD = 20  # terms of a document that count as its lead
 _DIMENSIONS = 100
 _MU = 1000.0
 
+Rerank = Callable[["SystemInputs", RankedLists, Sequence[str]], NDArray[np.float32]]
+"""Scores [topics, depth] of lists by a ranker that overrides describe, trained on the inputs' own split. Who can train
+one hands it in: this package knows no sampling."""
+
 
 @dataclass
-class Bench:
+class SystemInputs:
     """A collection in every form that systems read, each made when a system first asks for it.
 
     Args:
@@ -45,6 +42,7 @@ class Bench:
         vocabulary: the word of each token id.
         split: the queries to train and validate with, and as `test` the topics to rank for.
         depth: documents that a system ranks for a topic.
+        rerank: trains a ranker and scores a list again; None: no system can ask for one.
         lists: what the systems have ranked so far, for those that build on others: a row a topic.
     """
 
@@ -53,6 +51,7 @@ class Bench:
     vocabulary: list[str]
     split: Split
     depth: int
+    rerank: Rerank | None = None
     lists: dict[str, RankedLists] = field(default_factory=dict)
 
     @property
@@ -115,34 +114,23 @@ class Bench:
         topics = replace(self.encoded, queries=self.encoded.queries.take(self.split.test))
         if not idf:
             topics = replace(topics, idf=np.ones_like(topics.idf))
-        return self.spread(TfIdf(self.depth).rank(Sources(self.collection, topics, self.vectors)))
+        index = MeanVectorIndex(Sources(self.collection, topics, self.vectors), "bag of vectors")
+        return self.spread(index.search(topics.queries, self.depth))
 
-    def reranked(self, first: str, overrides: list[str]) -> Scores:
-        """A list that was made before, re-ranked by a ranker trained here and now.
+    def reranked(self, first: str, overrides: Sequence[str]) -> Scores:
+        """A list that was made before, re-ranked by a ranker that is trained for it.
 
         Args:
             first: the system that made the list.
             overrides: the ranker and its training, as in `pyrite train`; negatives are of `function=bm25` or `random`.
 
         Raises:
-            BadInput: where the collection has nothing to train on or to validate with.
+            BadInput: where nothing trains rankers here, or the collection has nothing to train on or to validate with.
         """
+        if self.rerank is None:
+            raise BadInput("needs a ranker, and nothing here trains one", remedy="give rerank=")
         lists = self.made(first)
-        config = compose(["seed=0", "policy=fixed", "selector=uniform", *overrides])
-        parts: dict[str, Any] = {"base": Base(self.encoded, self.vectors, [self.split]), "validation": self._validation}
-        parts |= {
-            f"function:{name}": Lists(self._negatives if name == "bm25" else None, GuardedDocuments.joined([]))
-            for name in config["function"]
-        }
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # the sums of several threads differ in their last bits
-        try:
-            training, sampler = assemble(config, parts, 0)
-            training.fit(sampler)
-            scores = score_candidates(training.ranker, self.encoded, self.split.test, lists.documents)
-        finally:
-            torch.set_num_threads(threads)
-        return self.spread(RankedLists(lists.documents, scores))
+        return self.spread(RankedLists(lists.documents, self.rerank(self, lists, overrides)))
 
     def made(self, name: str) -> RankedLists:
         """What a system has ranked.
@@ -160,19 +148,6 @@ class Bench:
         topic, place = np.nonzero(lists.documents >= 0)
         scores[topic, lists.documents[topic, place]] = lists.scores[topic, place]
         return scores
-
-    @cached_property
-    def _validation(self) -> Candidates:
-        return Bm25Candidates(self.depth).candidates(self.sources, self.split.dev)
-
-    @cached_property
-    def _negatives(self) -> RankedLists:
-        """BM25's lists of the queries to train with, all others empty."""
-        found, _ = self.sources.bm25(Bm25Options()).search(self.split.train, self.depth)
-        shape = (len(self.encoded.queries), self.depth)
-        lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
-        lists.documents[self.split.train], lists.scores[self.split.train] = found.documents, found.scores
-        return lists.without_relevant(self.encoded.judgements)
 
     @cached_property
     def _stemmed(self) -> tuple[Terms, Terms, list[str]]:

@@ -1,0 +1,100 @@
+"""Builds the object that a piece of configuration describes by its `_target_`."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from typing import Any
+
+from cluster.config.extras import missing_extra
+from ranking.errors import BadInput
+
+OURS = ("cluster", "ranking", "sampling", "rl", "pooling")
+"""Packages whose classes have annotations that options are held against."""
+
+
+def build(node: Any, at: str = "", /, **given: Any) -> Any:
+    """The object that a piece of configuration describes by its `_target_`.
+
+    Args:
+        node: the piece.
+        at: where it stands in the configuration, for messages.
+        given: more arguments of the constructor.
+
+    Raises:
+        BadInput: where an option is of the wrong type, or the object refuses it.
+    """
+    target = locate(node["_target_"])
+    parts = {
+        key: build(value, f"{at}.{key}" if at else "")
+        for key, value in node.items() if isinstance(value, dict) and "_target_" in value
+    }  # fmt: skip
+    own = {key: value for key, value in node.items() if key not in parts}
+    options = {key: value for key, value in own.items() if not key.startswith("_")}
+    if inspect.isabstract(target):
+        missing = ", ".join(sorted(vars(target)["__abstractmethods__"]))
+        raise BadInput(f"{target.__name__} has no {missing}", node["_target_"], "write it, or name a class that has it")
+    _check_names(target, options | parts, at)
+    if target.__module__.split(".")[0] in OURS:
+        _check_types(target, options | parts, at)
+    # Not by Hydra's instantiate: it would take parts that are dataclasses apart into mappings.
+    made = functools.partial(target, **options, **parts, **given)
+    if own.get("_partial_"):
+        return made
+    try:
+        return made()
+    except TypeError as error:
+        if "missing" in str(error):  # an option without a default that was deleted
+            raise BadInput(str(error), node["_target_"], "see `pyrite options`") from None
+        raise
+
+
+def locate(path: str) -> type:
+    """The class of a dotted path.
+
+    Raises:
+        BadInput: where there is none.
+    """
+    module, _, name = path.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        if isinstance(error, ModuleNotFoundError) and (refused := missing_extra(error)):
+            raise refused from None
+        raise BadInput(f"there is no such class ({error})", path, "is it importable?") from None
+    if not isinstance(found, type):
+        raise BadInput("is not a class", path, "name the class by its module, as package.module.Class")
+    return found
+
+
+def _check_names(target: type, options: dict[str, Any], at: str) -> None:
+    """Hold the names of options against the constructor's."""
+    parameters = inspect.signature(target).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return
+    for name in options:
+        if name not in parameters:
+            there = ", ".join(parameters) or "none"
+            what = f"there is no option {at}.{name}" if at else f"{target.__name__} has no option {name}"
+            raise BadInput(what, remedy=f"{target.__name__} has {there}")
+
+
+def _check_types(target: type, options: dict[str, Any], at: str) -> None:
+    """Hold options against the annotations of the constructor; one without an annotation may be anything."""
+    from typing import get_type_hints
+
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+    from cluster.config.refusals import refusal
+
+    hints = get_type_hints(target.__init__)  # type: ignore[misc]
+    for name, value in options.items():
+        if name not in hints:
+            continue
+        try:
+            TypeAdapter(hints[name], config=ConfigDict(arbitrary_types_allowed=True)).validate_python(
+                value, strict=True
+            )
+        except ValidationError as error:
+            raise refusal(error, f"{at}.{name}" if at else f"{name} of {target.__name__}") from None

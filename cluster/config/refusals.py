@@ -1,0 +1,92 @@
+"""Says in one line what Hydra and pydantic refuse: what it is, and what there is in its place."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cluster.config.groups import CHOICES, group_options
+from cluster.config.renamed import no_option
+from ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+Compose = Callable[[Sequence[str], str], dict[str, Any]]
+
+
+def see(config: str) -> str:
+    """Where a user finds the options of a primary file."""
+    return "see `pyrite options`" if config in ("config", "study") else f"see `pyrite options --for {config}`"
+
+
+def refusal(error: ValidationError, option: str = "", config: str = "config") -> BadInput:
+    """The first thing that pydantic found wrong, in one line.
+
+    Args:
+        error: what it found.
+        option: what was held against its type, unless the error says.
+        config: the primary file that it belongs to.
+    """
+    first = error.errors()[0]
+    key = option or ".".join(map(str, first["loc"]))
+    if first["type"] in ("extra_forbidden", "missing"):
+        what = "there is no option" if first["type"] == "extra_forbidden" else "there must be an option"
+        return BadInput(f"{what} {key}", remedy=see(config))
+    says = "give a mapping" if first["type"] == "model_type" else first["msg"]
+    return BadInput(f"{key} is {first['input']!r}", remedy=says[0].lower() + says[1:])
+
+
+def reason(error: Exception, overrides: Sequence[str], config: str, compose: Compose) -> str:
+    """Hydra's message in one line: what it says first, and the cause beneath it where there is one.
+
+    Args:
+        error: Hydra's or OmegaConf's.
+        overrides: that it refused.
+        config: the primary file.
+        compose: composes what is left without an option that is not there, to say what stands in its place.
+    """
+    causes = [error, *([error.__cause__] if error.__cause__ else [])]
+    lines = [line.strip() for cause in causes for line in str(cause).splitlines() if line.strip()]
+    unknown = re.match(r"Could not (?:override|append to config.*) '([^']+)'\.$", lines[0]) if lines else None
+    if unknown:
+        known = no_option(unknown[1])
+        return known if ":" in known else known + _siblings(unknown[1], overrides, config, compose)
+    absent = re.match(r"In '.*': Could not find '([^/']+)/([^']+)'", lines[0]) if lines else None
+    if absent and absent[1] in group_options():
+        return f"there is no {absent[1]} {absent[2]!r}; there is {', '.join(group_options()[absent[1]])}"
+    if lines and lines[0].startswith("Missing mandatory value"):
+        where = next((line.removeprefix("full_key: ") for line in lines if line.startswith("full_key")), "")
+        return f"{where} has no default; give it with {where}=…"
+    unchosen = re.match(r"You must specify '([^']+)'", lines[0]) if lines else None
+    if unchosen:
+        return f"{unchosen[1]} has no default; choose one of {', '.join(group_options()[unchosen[1]])}"
+    noise = ("full_key", "object_type", "reference_type", "^", "See https", "To append")
+    said = [line for line in lines if not line.startswith(noise)]
+    return "; ".join(dict.fromkeys(said[:4])) or f"can't compose {' '.join(overrides)}"
+
+
+def _siblings(unknown: str, overrides: Sequence[str], config: str, compose: Compose) -> str:
+    """What options there are in the place of one that there is not."""
+    try:
+        there: Any = compose([text for text in overrides if text.lstrip("+~").partition("=")[0] != unknown], config)
+    except BadInput:
+        return ""
+    *path, last = unknown.split(".")
+    for depth, key in enumerate(path):
+        if not isinstance(there, dict) or key not in there:
+            return _siblings_of(there, ".".join(path[:depth]), key)
+        there = there[key]
+    return _siblings_of(there, ".".join(path), last)
+
+
+def _siblings_of(node: Any, place: str, asked: str) -> str:
+    if not isinstance(node, dict):
+        return f"; {place} is a value, without options of its own"
+    names = [str(key) for key in node if not str(key).startswith("_") and key != CHOICES]
+    if not place:  # the whole configuration: too many to list
+        names = difflib.get_close_matches(asked, names, 1)
+        return f"; did you mean {names[0]}?" if names else ""
+    return f"; {place} has {', '.join(names)}" if names else f"; {place} has no options"

@@ -1,0 +1,57 @@
+"""Trains the rankers among the systems of a pool, and scores lists by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cluster.config.compose import compose
+from cluster.runs.artifacts import Base, Lists
+from cluster.runs.assemble import assemble
+from pooling.systems.inputs import SystemInputs
+from ranking.bm25 import Bm25Options
+from ranking.evaluation.origins import Bm25Candidates
+from ranking.ranked_lists import RankedLists
+from ranking.scoring import score_candidates
+from sampling.guard import GuardedDocuments
+
+
+def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -> NDArray[np.float32]:
+    """The scores of lists by a ranker that is trained on the inputs' own split.
+
+    Args:
+        inputs: what the systems rank with.
+        lists: a row a topic.
+        overrides: the ranker and its training, as in `pyrite train`; negatives are of `function=bm25` or `random`.
+
+    Raises:
+        BadInput: where the collection has nothing to train on or to validate with.
+    """
+    config = compose(["seed=0", "policy=fixed", "selector=uniform", *overrides])
+    validation = Bm25Candidates(inputs.depth).candidates(inputs.sources, inputs.split.dev)
+    parts: dict[str, Any] = {"base": Base(inputs.encoded, inputs.vectors, [inputs.split]), "validation": validation}
+    parts |= {
+        f"function:{name}": Lists(_negatives(inputs) if name == "bm25" else None, GuardedDocuments.joined([]))
+        for name in config["function"]
+    }
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the sums of several threads differ in their last bits
+    try:
+        training, sampler = assemble(config, parts, 0)
+        training.fit(sampler)
+        return score_candidates(training.ranker, inputs.encoded, inputs.split.test, lists.documents)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _negatives(inputs: SystemInputs) -> RankedLists:
+    """BM25's lists of the queries to train with, all others empty."""
+    train, shape = inputs.split.train, (len(inputs.encoded.queries), inputs.depth)
+    found, _ = inputs.sources.bm25(Bm25Options()).search(train, inputs.depth)
+    lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
+    lists.documents[train], lists.scores[train] = found.documents, found.scores
+    return lists.without_relevant(inputs.encoded.judgements)

@@ -1,0 +1,88 @@
+"""Measures a trained ranker over the test queries of a fold, and keeps what the run asked for of it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.runs.artifacts import read_encoded
+from cluster.runs.embeddings import spread_out, vectors_of
+from cluster.runs.outcome import Outcome
+from ranking.encoding import EncodedCollection
+from ranking.evaluation.clusters import agreement
+from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.interpolation import best_weight, interpolate
+from ranking.labels import labels_of
+from ranking.rankers.ranker import Ranker
+from sampling.staged_training import StagedTraining
+
+
+def measure(
+    config: dict[str, Any],
+    parts: dict[str, Any],
+    fold: int,
+    staged: StagedTraining,
+    outcome: Outcome,
+) -> None:
+    """Add a finished fold to the outcome."""
+    training = staged.training
+    outcome.losses.append(training.losses)
+    outcome.validations.append(training.validations)
+    outcome.dev_losses.append(training.dev_losses)
+    outcome.epochs = max(outcome.epochs, training.epoch)
+    outcome.best_epoch = max(outcome.best_epoch, training.best_epoch)
+    outcome.steps += staged.steps + training.step
+    outcome.sampler += [{"fold": fold, **row} for row in staged.report()]
+    outcome.traces.append(staged.sampler.traced())
+    for name, function in staged.sampler.functions.items():
+        record = function.guarded_documents()
+        if record is not None and len(record.documents):
+            outcome.guarded.append({"fold": fold, "function": name, **vars(record)})
+    if config["weights"]:
+        outcome.weights = kept_weights(training.ranker)
+    split, encoded = parts["base"].splits[fold], read_encoded(parts)
+    queries = split.test
+    if config["embeddings"]:
+        _keep_embeddings(training.ranker, encoded, queries, outcome)
+    validation = Evaluation(encoded, parts["validation"].take(split.dev), [config["validation"]["measure"]])
+    weight = best_weight(validation, training.ranker)
+    outcome.interpolation += [] if weight is None else [weight]
+    for origin in config["origin"]:
+        training.restore_best(origin)
+        evaluation = Evaluation(encoded, parts[f"origin:{origin}"].take(queries), config["measures"])
+        nothing = np.zeros(0)
+        scores = evaluation.scores(training.ranker)
+        values = evaluation(training.ranker) if scores is None else evaluation.of_scores(scores)
+        found = [(outcome.values, values), (outcome.bm25, evaluation.of_bm25())]
+        if scores is not None and weight is not None:
+            mixed = evaluation.of_scores(interpolate(evaluation, scores, weight))
+            found.append((outcome.interpolated, mixed))
+        outcome.queries[origin] = np.concatenate([outcome.queries.get(origin, nothing), queries]).astype(np.int64)
+        for kept, measured in found:
+            before = kept.setdefault(origin, {})
+            for name, value in measured.items():
+                before[name] = np.concatenate([before.get(name, nothing), value])
+
+
+def _keep_embeddings(ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.int64], outcome: Outcome) -> None:
+    vectors = vectors_of(ranker, encoded, queries)
+    for name, figure in agreement(vectors, labels_of(encoded.queries, "embeddings=true")[queries, 0]).items():
+        outcome.clusters.setdefault(name, []).append(figure)
+    kept = spread_out(np.arange(len(queries)))
+    outcome.embeddings = {"queries": queries[kept], "vectors": vectors[kept]}
+
+
+def kept_weights(ranker: Ranker) -> dict[str, Any]:
+    """Weights by name; of a pretrained ranker the files of a checkpoint, as bytes."""
+    save: Callable[[str], None] | None = getattr(ranker, "save_pretrained", None)
+    if save is None or getattr(ranker, "categories", None):  # which a checkpoint's folder has no place for
+        return dict(ranker.state_dict())
+    with tempfile.TemporaryDirectory() as folder:
+        save(folder)
+        files = (file for file in sorted(Path(folder).rglob("*")) if file.is_file())
+        return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}

@@ -1,0 +1,41 @@
+"""Tests of `cluster.config.validate`; what a run's parts refuse is in `test_configuration`."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.config.compose import compose
+from cluster.config.validate import check_pooling, check_shares, check_workers
+from ranking.errors import BadInput
+
+
+def test_options_of_workers_that_make_no_sense() -> None:
+    check_workers({"workers": 3, "least": 3})
+    with pytest.raises(BadInput, match=r"^resources.least: least is 4 and there are 3 workers"):
+        check_workers({"workers": 3, "least": 4})
+
+
+@pytest.mark.parametrize("shares", [(8, 2, 0), (8, None, 0), (8, None, 2), (8, 4, 2), (3, 0, 0)])
+def test_copies_that_can_be_shared_out(shares: tuple[int, int | None, int]) -> None:
+    check_shares(*shares)
+
+
+@pytest.mark.parametrize("shares", [(8, 3, 0), (8, 2, 4), (8, 0, 1), (8, None, 3)])
+def test_copies_are_shared_out_evenly(shares: tuple[int, int | None, int]) -> None:
+    with pytest.raises(BadInput, match="shared out"):
+        check_shares(*shares)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["pools=some.yaml", "runs=some"], "pools= is given beside runs="),
+        (["pools=some.yaml", "qrels=some.txt"], "pools= is given beside runs="),
+        (["qrels=some.txt"], "qrels= is given without runs="),
+    ],
+)
+def test_a_pool_comes_from_one_place(overrides: list[str], says: str) -> None:
+    check_pooling(compose(["runs=some", "qrels=some.txt"], "pool"))
+    check_pooling(compose(["pools=some.yaml"], "pool"))
+    with pytest.raises(BadInput, match=says):
+        check_pooling(compose(overrides, "pool"))
