@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from cluster.config.compose import compose
-from cluster.runs import execute
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
@@ -243,7 +242,7 @@ def test_a_state_kept_within_an_epoch_goes_on_bit_for_bit(base: list[str], monke
     config, parts = prepared([*base, "policy=curriculum", "selector=dynamic", "training.max_epochs=2"])
     whole = run(config, parts)
     store, told = Kept(), []
-    monkeypatch.setattr(execute, "TELL_EVERY", 0.0)
+    monkeypatch.setattr("cluster.runs.progress.TELL_EVERY", 0.0)
 
     def stop(progress: Progress) -> None:
         told.append(progress)
