@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,10 @@ from ranking.sources import Sources
 from sampling.filtered import RelevantPairs
 from sampling.retrieval.function import RetrievalFunction
 
-REASONS = ("scores above the positive", "within the absolute margin", "within the relative margin")
+REASONS = ("scores above the positive", "within the absolute margin", "within the relative margin", "above the ceiling")
 """Why a document was dropped."""
+DEEPER = 4
+"""How many times as deep a list is searched to fill it again where a ranker guards it."""
 CELLS = 1 << 24
 """Places of lists that are searched at once: what bounds the memory where lists are widened."""
 
@@ -27,11 +30,17 @@ class Guard:
     An unjudged document that looks that relevant may well be. A candidate is kept when its score is at most
     `positive − absolute` and at most `positive − relative·|positive|`, `positive` being the score of the best
     relevant document of the query. Both None: nothing is dropped. A function that finds none of a query's relevant
-    documents says nothing about how relevant others are: nothing is dropped there.
+    documents says nothing about how relevant others are: no margin drops anything there. These are TopK-MarginPos,
+    TopK-PercPos and TopK-Abs (Moreira et al. 2024, section 3.2).
+
+    With `ranker` the scores are those of a trained ranker: denoising by a teacher (RocketQA; Qu et al. 2021, section
+    3.2.2), who knows relevant documents that were never judged better than the function does.
 
     Args:
-        absolute: margin on the function's own scale, from 0 up.
+        absolute: margin on the scale of the scores, from 0 up.
         relative: margin as a share of the positive's score, 0 to 1.
+        ceiling: the highest score that a candidate may have, on the scale of the scores; None for any.
+        ranker: whose scores they are; None: the function's own.
 
     Raises:
         BadInput: where a margin is out of its range.
@@ -39,17 +48,22 @@ class Guard:
 
     absolute: float | None = None
     relative: float | None = None
+    ceiling: float | None = None
+    ranker: Any = None
 
     def __post_init__(self) -> None:
         if self.absolute is not None and not self.absolute >= 0:
             raise BadInput(f"absolute is {self.absolute}", "sampling.guard", "choose a number from 0 up")
         if self.relative is not None and not 0 <= self.relative <= 1:
             raise BadInput(f"relative is {self.relative}", "sampling.guard", "choose a share from 0 to 1")
+        if self.ranker is not None and not self.active:
+            remedy = "give absolute, relative or ceiling besides"
+            raise BadInput("a ranker without a margin drops nothing", "sampling.guard.ranker", remedy)
 
     @property
     def active(self) -> bool:
         """Whether it drops anything at all."""
-        return self.absolute is not None or self.relative is not None
+        return self.absolute is not None or self.relative is not None or self.ceiling is not None
 
     def below(self, positives: NDArray[np.float32]) -> NDArray[np.float32]:
         """The highest score that a candidate may have, by the score of the best relevant document; +inf for none."""
@@ -59,7 +73,18 @@ class Guard:
         if self.relative is not None:
             margins = self.relative * np.abs(positives, where=np.isfinite(positives), out=np.zeros_like(positives))
             limits = np.minimum(limits, positives - margins)
+        if self.ceiling is not None:
+            limits = np.minimum(limits, np.float32(self.ceiling))
         return limits
+
+    def scores(
+        self, function: RetrievalFunction, sources: Sources, queries: NDArray[np.integer], ranked: RankedLists
+    ) -> NDArray[np.float32]:
+        """The scores that candidates are dropped by [q, k], −inf for none."""
+        if self.ranker is None:
+            return ranked.scores
+        found: NDArray[np.float32] = self.ranker.own_scores(sources, queries, ranked.documents)
+        return found
 
     def record(
         self,
@@ -82,6 +107,9 @@ class Guard:
         scores, best = ranked.scores[rows, places], positives[rows]
         absolute = 0 if self.absolute is None else self.absolute
         reasons = np.where(scores > best, 0, np.where(scores > best - absolute, 1, 2)).astype(np.int8)
+        if self.ceiling is not None:  # no margin was passed
+            within = Guard(self.absolute, self.relative).below(best)
+            reasons[scores <= within] = 3
         documents = ranked.documents[rows, places]
         return GuardedDocuments(
             np.asarray(queries)[rows].astype(np.int32), documents, scores, best, reasons, int(dropped.sum())
@@ -98,6 +126,8 @@ class GuardedDocuments:
         positives: float32 [n], the function's best score of a relevant document of the query.
         reasons: int8 [n], indices into `REASONS`.
         total: how many were dropped in all before the lists were full.
+        relevant: how many documents it would have dropped besides that are judged relevant, without the best-scored one
+            of each query: where they are many, the guard drops what is relevant and not what is noise.
     """
 
     queries: NDArray[np.int32]
@@ -106,6 +136,7 @@ class GuardedDocuments:
     positives: NDArray[np.float32]
     reasons: NDArray[np.int8]
     total: int = 0
+    relevant: int = 0
 
     def by_query(self, queries: NDArray[np.integer]) -> dict[int, GuardedDocuments]:
         """The record of each of some queries, by itself."""
@@ -127,6 +158,7 @@ class GuardedDocuments:
             np.concatenate([nothing, *(part.positives for part in parts)]).astype(np.float32),
             np.concatenate([nothing, *(part.reasons for part in parts)]).astype(np.int8),
             sum(part.total for part in parts),
+            sum(part.relevant for part in parts),
         )
 
 
@@ -181,12 +213,14 @@ def negatives_lists(
     dropped: list[GuardedDocuments] = []
     first = np.minimum(pairs.counts[queries], function.depth)  # so many more are looked at from the start
     left, width = np.arange(len(queries)), function.depth + int(first.max(initial=0))
+    # A ranker takes its time: where it lets too little pass, a list stays short.
+    deepest = pairs.size if guard.ranker is None else DEEPER * width
     while len(left):
         short, step = [], max(1, CELLS // width)
         for start in range(0, len(left), step):
             rows = left[start : start + step]
             whole, found, part = _guarded(function, sources, guard, pairs, queries[rows], width)
-            done = ((found.documents >= 0).all(axis=1)) | ~whole | (width >= pairs.size)
+            done = ((found.documents >= 0).all(axis=1)) | ~whole | (width >= deepest)
             lists.documents[rows[done]], lists.scores[rows[done]] = found.documents[done], found.scores[done]
             dropped.append(part(done))
             short.append(rows[~done])
@@ -213,16 +247,21 @@ def _guarded(
     more = ranked.counts >= width
     candidates = (ranked.documents >= 0) & ~pairs.among(rows, ranked.documents)
     positives, allowed = np.full(len(rows), np.inf, np.float32), candidates
+    judged_by, others = ranked.scores, np.zeros_like(candidates)
     if guard.active:
-        best = best_positive(function, sources, rows)
+        best = best_positive(guard.ranker or function, sources, rows)
+        if best is None and guard.absolute is guard.relative is None:
+            best = positives
         if best is None:
             raise BadInput(
                 f"{type(function).__name__} has no scores of relevant documents to compare with",
                 "sampling.guard",
                 "set its margins to null, or choose bm25, tfidf, embedding or run_file",
             )
-        positives = best
-        allowed = candidates & (ranked.scores <= guard.below(positives)[:, None])
+        positives, judged_by = best, guard.scores(function, sources, rows, ranked)
+        above = judged_by > guard.below(positives)[:, None]
+        allowed = candidates & ~above
+        others = (ranked.documents >= 0) & ~candidates & above & (judged_by < positives[:, None])
     kept = ranked.keep(allowed)
     depth = function.depth
     documents = np.full((len(rows), depth), -1, np.int32)
@@ -233,6 +272,7 @@ def _guarded(
     def part(done: NDArray[np.bool_]) -> GuardedDocuments:
         # What stands before the list was full.
         out = candidates & ~allowed & done[:, None] & (np.cumsum(allowed, axis=1) < depth)
-        return guard.record(rows, ranked.take(np.arange(len(rows))), out, positives, depth)
+        record = guard.record(rows, RankedLists(ranked.documents, judged_by), out, positives, depth)
+        return replace(record, relevant=int((others & done[:, None]).sum()))
 
     return more, RankedLists(documents, scores), part

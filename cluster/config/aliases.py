@@ -10,6 +10,9 @@ from ranking.errors import BadInput
 
 NAMED = re.compile(r"^([A-Za-z_]\w*)@([A-Za-z_]\w*)$")
 GROUP = "function"
+QUOTES = "'\""
+RANKER = "cluster.runs.ranker_teacher.RankerTeacher"
+"""What a guard's ranker is made of."""
 OF_ONE = re.compile(r"^(\+*)(negatives|selectors?)\.([A-Za-z]\w*)((?:\.\w+)*)$")
 """What is said of one function: `selector.bm25.lam`."""
 
@@ -40,6 +43,9 @@ def named_parts(overrides: Sequence[str], options: Any) -> list[str]:
             for name in names:
                 options("objective", name)  # which says what objectives there are
             written += ["objective=weighted_sum", *(f"+objective@objective.{name}={name}" for name in names)]
+            continue
+        if key in ("guard.ranker", "sampling.guard.ranker") and value not in ("null", ""):
+            written.append(f"{key}={as_override({'_target_': RANKER, 'checkpoint': value.strip(QUOTES)})}")
             continue
         if key.startswith("objective.weights."):
             written.append(f"++{text}")

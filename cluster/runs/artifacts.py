@@ -163,8 +163,9 @@ class Artifacts:
             keys[name] = digest([base, "dev", validation, _files(validation)])
         if ranks_ahead(config["objective"]):
             keys["objective"] = digest([base, config["objective"], _files(config["objective"])])
+        guard = config["sampling"]["guard"]
         for name, node in config["function"].items():
-            keys[f"function:{name}"] = digest([base, node, config["sampling"]["guard"], _files(node)])
+            keys[f"function:{name}"] = digest([base, node, guard, _files(node), *_files(guard.get("ranker") or {})])
         if teacher := config.get("teacher"):
             lists = [keys[f"function:{name}"] for name in config["function"]]
             keys["teacher"] = digest([base, teacher, _files(teacher), lists])
@@ -275,9 +276,7 @@ class Artifacts:
             assert isinstance(lists, Lists)
             return similarity_table(build(config["function"][which]), lists.lists, sources)
         if kind == "function":
-            return Lists(
-                *negatives_lists(build(config["function"][which]), sources, build(config["sampling"]["guard"]))
-            )
+            return self._make_lists(config, which, sources, base)
         if kind == "teacher":
             return self._make_teacher(config, sources, base)
         if kind == "objective":
@@ -296,6 +295,24 @@ class Artifacts:
         vectors = build(config["vectors"], "vectors").read(words)
         splits = split_queries(collection, encoded, config["folds"], config["limits"])
         return Base(encoded, vectors, splits, np.frombuffer("\n".join(words).encode(), np.uint8))
+
+    def _make_lists(self, config: dict[str, Any], name: str, sources: Sources, base: Base) -> Lists:
+        """A function's lists, guarded: by a ranker, which takes its time, those of training queries alone."""
+        function, guard = build(config["function"][name]), build(config["sampling"]["guard"], "sampling.guard")
+        if guard.ranker is None:
+            return Lists(*negatives_lists(function, sources, guard))
+        asked = np.unique(np.concatenate([split.train for split in base.splits]))
+        found, guarded = negatives_lists(function, sources, guard, asked)
+        if found is None:
+            return Lists(None, guarded)
+        self.note(
+            f"{name}: the guard's ranker dropped {guarded.total:,} documents of the lists, and would have dropped "
+            f"{guarded.relevant:,} that are judged relevant"
+        )
+        shape = (len(base.encoded.queries), found.documents.shape[1])
+        lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
+        lists.documents[asked], lists.scores[asked] = found.documents, found.scores
+        return Lists(lists, guarded)
 
     def _make_teacher(self, config: dict[str, Any], sources: Sources, base: Base) -> PairScores:
         """A teacher's scores of what a run may show: relevant documents and the functions' lists."""
@@ -349,7 +366,10 @@ def _nearest(config: dict[str, Any]) -> str:
 def checkpoint_files(checkpoint: str | None) -> list[str]:
     """The files of a checkpoint's folder; none where it is a name at the hub, or where there is no checkpoint."""
     folder = Path(checkpoint or "").expanduser()
-    return sorted(map(str, folder.glob("*.*"))) if checkpoint and folder.is_dir() else []
+    if checkpoint and folder.is_file():
+        return [str(folder)]
+    files = [*folder.glob("*.*"), *folder.glob("weights/**/*.*")] if checkpoint and folder.is_dir() else []
+    return sorted(str(file) for file in files if file.is_file())
 
 
 def _files(node: dict[str, Any]) -> list[str]:

@@ -74,7 +74,10 @@ def assemble(
     for name, node in config["function"].items():
         functions[name] = build(node)
         if isinstance(functions[name], Dense):
-            functions[name].guard = build(config["sampling"]["guard"])
+            functions[name].guard = build(config["sampling"]["guard"], "sampling.guard")
+            if functions[name].guard.ranker is not None:
+                remedy = "leave the guard's ranker out, or choose bm25, tfidf, embedding or run_file"
+                raise BadInput("a ranker guards lists that are fixed while others train", "function.dense", remedy)
         functions[name].prepare(base.encoded, parts[f"function:{name}"].lists)
     selector = build(config["selector"])
     given = policy is not None

@@ -16,7 +16,7 @@ from ranking.collections.collection import Collection
 from sampling.guard import REASONS, GuardedDocuments
 
 GUARDED = "guarded"
-MARGINS = ("absolute", "relative")
+MARGINS = ("absolute", "relative", "ceiling")
 
 
 def write_guarded(storage: Storage, runs: Iterable[Planned], artifacts: Artifacts) -> None:

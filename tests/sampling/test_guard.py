@@ -179,3 +179,34 @@ def test_a_positive_outside_the_lists_leaves_something_to_train_on(tiny_sources:
         own = set(relevant.relevant().of(query)[0].tolist())
         expected = [d for d, score in ranked if d >= 0 and d not in own and score <= best[query]][:1]
         assert [d for d in short.documents[query].tolist() if d >= 0] == expected
+
+
+def test_a_ceiling_is_on_the_scale_of_the_scores(sources: Sources) -> None:
+    lists, dropped = listed(Guard(ceiling=4.0), sources)
+    assert lists == [[5], [5, 1, 2, 3, 4], [3, 2, 1, 0]]
+    assert dropped == 5
+    _, guarded = negatives_lists(Known(6), sources, Guard(absolute=0.7, ceiling=8.5))
+    of_first = [REASONS[reason] for reason in guarded.reasons[guarded.queries == 0]]
+    assert of_first == ["within the absolute margin", "above the ceiling"]
+
+
+class Opposite:
+    """A ranker that likes what `SCORES` does not."""
+
+    def own_scores(self, sources: Sources, queries: Any, documents: Any) -> Any:
+        return np.where(documents < 0, -np.inf, -SCORES[queries[:, None], documents]).astype(np.float32)
+
+
+def test_a_ranker_says_what_is_dropped_and_the_function_in_what_order(sources: Sources) -> None:
+    """To query 0's relevant documents it gives −5 and −10, so that only what has less than −5 may be shown."""
+    lists, guarded = negatives_lists(Known(6), sources, Guard(absolute=0.0, ranker=Opposite()))
+    assert lists is not None
+    assert lists.documents[0].tolist() == [2, 3, 4, -1, -1, -1]
+    assert lists.scores[0, :3].tolist() == [9.5, 9, 8]
+    assert guarded.documents[guarded.queries == 0].tolist() == [5]
+    assert (guarded.scores[0], guarded.positives[0]) == (-4, -5)
+    # With a margin of 6 it would have dropped document 1 as well, which is relevant: −10 > −5 − 6.
+    _, wider = negatives_lists(Known(6), sources, Guard(absolute=6.0, ranker=Opposite()))
+    assert (guarded.relevant, wider.relevant) == (0, 1)
+    with pytest.raises(BadInput, match="a ranker without a margin"):
+        Guard(ranker=Opposite())

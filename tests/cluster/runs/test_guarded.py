@@ -22,7 +22,7 @@ def test_a_run_writes_what_the_guard_dropped(base: list[str], tmp_path: Path) ->
     guarded = pl.read_parquet(out / "guarded.parquet")
     samplers = pl.read_parquet(out / "samplers.parquet")
     assert guarded.columns == [
-        "run", "function", "absolute", "relative", "query", "document", "reason", "score", "positive",
+        "run", "function", "absolute", "relative", "ceiling", "query", "document", "reason", "score", "positive",
     ]  # fmt: skip
     assert guarded["run"].unique().to_list() == samplers["run"].unique().to_list()
     assert guarded["function"].unique().to_list() == ["bm25"]

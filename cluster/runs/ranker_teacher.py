@@ -1,0 +1,37 @@
+"""Asks a trained ranker for its scores: as a teacher, or as what guards lists."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.runs.trained import TrainedRanker, read_ranker
+from ranking.encoding import EncodedCollection
+from ranking.scoring import score_candidates
+from ranking.sources import Sources
+
+
+class RankerTeacher:
+    """Scores of a trained run or a checkpoint, which reads texts in its own way.
+
+    Args:
+        checkpoint: the folder of `pyrite train weights=true`, or a checkpoint of transformers or
+            sentence-transformers (`cluster.runs.trained.read_ranker`).
+
+    Raises:
+        BadInput: where it is no ranker, at the first scores.
+    """
+
+    def __init__(self, checkpoint: str) -> None:
+        self.checkpoint = checkpoint
+        self._opened: tuple[Sources, TrainedRanker, EncodedCollection] | None = None
+
+    def own_scores(
+        self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
+    ) -> NDArray[np.float32]:
+        """Scores [q, m] of documents [q, m] for queries [q], −inf where the document is −1."""
+        if self._opened is None or self._opened[0] is not sources:
+            trained = read_ranker(self.checkpoint)
+            self._opened = (sources, trained, trained.read(sources.collection, sources.encoded))
+        _, trained, encoded = self._opened
+        return score_candidates(trained.ranker, encoded, np.asarray(queries), documents)
