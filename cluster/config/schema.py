@@ -89,6 +89,7 @@ class Run(Shape):
     vectors: Part
     objective: Part
     ranker: Part
+    peft: Part | None = None
     optimizer: Part
     scheduler: Part
     function: Annotated[dict[str, Part], Field(min_length=1)]

@@ -18,6 +18,7 @@ from ranking.evaluation.clusters import agreement
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.interpolation import best_weight, interpolate
 from ranking.labels import labels_of
+from ranking.lora import merged
 from ranking.rankers.ranker import Ranker
 from sampling.staged_training import StagedTraining
 
@@ -44,7 +45,7 @@ def measure(
         if record is not None and len(record.documents):
             outcome.guarded.append({"fold": fold, "function": name, **vars(record)})
     if config["weights"]:
-        outcome.weights = kept_weights(training.ranker)
+        outcome.weights = kept_weights(merged(training.ranker))
     split, encoded = parts["base"].splits[fold], read_encoded(parts)
     queries = split.test
     if config["embeddings"]:

@@ -27,4 +27,6 @@ def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) ->
     if "idf" in inspect.signature(factory).parameters:
         given["idf"] = base.encoded.idf
     ranker: Ranker = factory(vectors=base.vectors.filled(rng), generator=generator, **given)
+    if config.get("peft"):
+        build(config["peft"], "peft").add_to(ranker, generator)
     return ranker

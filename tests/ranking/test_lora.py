@@ -1,0 +1,75 @@
+"""Adapters in the place of a transformer's weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ranking.errors import BadInput
+from ranking.lora import Lora, merged
+from ranking.rankers.bi_encoder import BiEncoder
+from ranking.rankers.cross_encoder import CrossEncoder
+from ranking.rankers.feed_forward import FeedForward
+from ranking.rankers.ranker import Ranker
+from ranking.texts import Texts
+
+QUERIES, DOCUMENTS = Texts.of([[2000, 2001], [2002, 2003]]), Texts.of([[2000, 2004], [2005], [2002], [2006, 2007]])
+
+
+def seeded() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def scores(ranker: Ranker) -> torch.Tensor:
+    with torch.no_grad():
+        return ranker.eval()(QUERIES, DOCUMENTS)
+
+
+@pytest.mark.parametrize("kind", [CrossEncoder, BiEncoder])
+def test_adapters_learn_and_are_merged_on_export(kind: type[Ranker], small_bert: str, tmp_path: Path) -> None:
+    ranker = kind(seeded(), small_bert)  # type: ignore[call-arg, arg-type]
+    before, drawn = scores(ranker), ranker.drawn  # type: ignore[attr-defined]
+    assert merged(ranker) is ranker
+    Lora(rank=2).add_to(ranker, seeded())
+    torch.testing.assert_close(scores(ranker), before)  # the second matrix of each product is 0
+    learning = {name: weight for name, weight in ranker.named_parameters() if weight.requires_grad}
+    assert all("lora_" in name or any(name.endswith(own) for own in drawn) for name in learning)
+    assert any("lora_" in name for name in learning)
+    assert (kind is CrossEncoder) == any("lora_" not in name for name in learning)  # its head is drawn
+    optimizer = torch.optim.SGD(learning.values(), lr=0.5)
+    for _ in range(2):
+        optimizer.zero_grad()
+        ranker(QUERIES, DOCUMENTS)[:, 0].sum().backward()
+        optimizer.step()
+    learned = scores(ranker)
+    assert (learned - before).abs().max() > 1e-3
+    whole = merged(ranker)
+    assert whole.state_dict().keys() == kind(seeded(), small_bert).state_dict().keys()  # type: ignore[call-arg, arg-type]
+    torch.testing.assert_close(scores(whole), learned, atol=1e-4, rtol=1e-4)
+    whole.save_pretrained(str(tmp_path))  # type: ignore[operator]
+    again = kind(seeded(), str(tmp_path))  # type: ignore[call-arg, arg-type]
+    torch.testing.assert_close(scores(again), learned, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(scores(ranker), learned)  # the one that is trained is left as it was
+
+
+def test_the_same_seed_draws_the_same_adapters(small_bert: str) -> None:
+    made = [BiEncoder(seeded(), small_bert) for _ in range(2)]
+    for ranker in made:
+        Lora(rank=2, modules=["query"]).add_to(ranker, seeded())
+    one, other = (ranker.state_dict() for ranker in made)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert {name.split(".")[-5] for name in one if "lora_A" in name} <= {"attention", "self", "0", "1"} | set()
+    assert sum("lora_A" in name for name in one) == 2 * 2  # of two layers, seen from either tower
+
+
+def test_bad_options(small_bert: str) -> None:
+    for options in ({"rank": 0}, {"alpha": 0.0}, {"dropout": 1.0}):
+        with pytest.raises(BadInput, match="choose"):
+            Lora(**options)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="has no transformer"):
+        Lora().add_to(FeedForward(np.zeros((3, 2), np.float32), seeded(), preset="tiny"), seeded())
+    with pytest.raises(BadInput, match=r"peft\.modules"):
+        Lora(modules=["nothing"]).add_to(BiEncoder(seeded(), small_bert), seeded())
