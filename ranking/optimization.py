@@ -6,11 +6,15 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from ranking.batch import UpdateResult
 from ranking.errors import BadInput
 from ranking.rankers.ranker import Ranker
+from ranking.row_gradients import mark_rows
 from ranking.schedules.constant import Constant
 from ranking.schedules.schedule import Schedule
 
@@ -23,12 +27,12 @@ class GradientSync(Protocol):
     def rows(self, size: int) -> slice:
         """This worker's rows of a batch of `size`; there may be none."""
 
-    def join(self, parameters: Sequence[torch.nn.Parameter], loss: float, scores: Tensor) -> tuple[float, Tensor]:
+    def join(self, parameters: Sequence[torch.nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Add up the gradients of all workers, in place.
 
         Args:
             parameters: those that are trained; the gradient of one that this worker's rows do not touch is None.
-            loss: this worker's share of the batch's loss.
+            loss: this worker's share of the batch's loss, a scalar.
             scores: [rows, 1 + n] of its rows.
 
         Returns:
@@ -42,7 +46,7 @@ class SingleProcess:
     def rows(self, size: int) -> slice:
         return slice(0, size)
 
-    def join(self, parameters: Sequence[torch.nn.Parameter], loss: float, scores: Tensor) -> tuple[float, Tensor]:
+    def join(self, parameters: Sequence[torch.nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         return loss, scores
 
 
@@ -73,6 +77,8 @@ class Optimization:
             raise BadInput(f"clip_norm is {clip_norm}", "training.clip_norm", "choose a number above 0")
         self.clip_norm = clip_norm
         self.optimizer = without_decay(factory([each for each in ranker.parameters() if each.requires_grad]))
+        if getattr(self.optimizer, "by_rows", False):
+            mark_rows(ranker.row_parameters())
         self.schedule, self.steps = schedule or Constant(), steps
         self._rates = [group["lr"] for group in self.optimizer.param_groups]
         # float16 gradients underflow unless the loss is scaled up; for other precisions this does nothing.
@@ -90,34 +96,42 @@ class Optimization:
         self.scaler.scale(loss).backward()
 
     def finish(
-        self, loss: float, parameters: Iterable[torch.nn.Parameter], top: Iterable[torch.nn.Parameter]
-    ) -> tuple[float, bool]:
+        self,
+        loss: Tensor,
+        scores: Tensor,
+        parameters: Sequence[torch.nn.Parameter],
+        top: Iterable[torch.nn.Parameter],
+    ) -> tuple[UpdateResult, bool]:
         """Step, unless loss or gradient are not finite.
+
+        All that the step has to tell is read from the device at once, so that it waits for it a single time.
 
         Args:
             loss: of the batch.
+            scores: [b, 1 + n], of the batch.
             parameters: all that are trained.
             top: those over which the norm is told.
 
         Returns:
-            ‖∇L‖₂ over `top`, and whether all was finite; an overflow of scaled gradients counts as finite, it skips
-            the step and lowers the scale.
+            What the step showed, with ‖∇L‖₂ over `top`, and whether all was finite; an overflow of scaled gradients
+            counts as finite, it skips the step and lowers the scale.
         """
-        if not math.isfinite(loss):
-            return 0.0, False
         self.scaler.unscale_(self.optimizer)
-        norm, parameters = gradient_norm(top), list(parameters)
-        whole = gradient_norm(parameters)
-        finite = math.isfinite(whole)
-        if finite and self.clip_norm is not None and whole > self.clip_norm:
+        norms = [gradient_norm(top, loss), gradient_norm(parameters, loss)]
+        told = to_host(torch.cat([torch.stack([loss.float(), *norms]), scores.float().flatten()]))
+        of_batch, norm, whole = told[:3].tolist()
+        seen = told[3:].reshape(tuple(scores.shape))
+        if not math.isfinite(of_batch):
+            return UpdateResult(of_batch, 0.0, seen), False
+        if not math.isfinite(whole) and not self.scaler.is_enabled():
+            return UpdateResult(of_batch, norm, seen), False
+        if math.isfinite(whole) and self.clip_norm is not None and whole > self.clip_norm:
             for parameter in parameters:
                 if parameter.grad is not None:
                     parameter.grad.mul_(self.clip_norm / whole)
-        if not finite and not self.scaler.is_enabled():
-            return norm, False
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        return norm if math.isfinite(norm) else 0.0, True
+        return UpdateResult(of_batch, norm if math.isfinite(norm) else 0.0, seen), True
 
     def state_dict(self) -> dict[str, Any]:
         """Of optimizer and scaler."""
@@ -146,6 +160,12 @@ def without_decay(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
     return optimizer
 
 
-def gradient_norm(parameters: Iterable[torch.nn.Parameter]) -> float:
-    """‖∇L‖₂ over the parameters that have a gradient."""
-    return float(torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None]))
+def gradient_norm(parameters: Iterable[torch.nn.Parameter], like: Tensor) -> Tensor:
+    """‖∇L‖₂ over the parameters that have a gradient, a scalar on the device of `like`."""
+    gradients = [p.grad.coalesce().values() if p.grad.is_sparse else p.grad for p in parameters if p.grad is not None]
+    return torch.nn.utils.get_total_norm(gradients).to(like).float()
+
+
+def to_host(tensor: Tensor) -> NDArray[np.float32]:
+    """What a step reads from its device."""
+    return tensor.cpu().numpy()  # type: ignore[no-any-return]

@@ -57,38 +57,48 @@ def ranks_in(
     own = _own_scores(ranker, encoded, of_queries, asked)
     numbers = np.unique(content, return_inverse=True)[1].reshape(asked.shape)
     tie_repeats(own, numbers, np.ones(asked.shape, bool))  # so that documents alike are compared by one score
-    keys = encoded.document_key
-    ranks[there] = 1
+    # All that is compared stays on the ranker's device, and only the ranks come back.
+    device, keys = ranker.device, encoded.document_key
+    marks, own_keys, own_contents = (
+        torch.from_numpy(each).to(device) for each in (own, keys[asked], content.view(np.int64))
+    )
+    ahead_of = torch.zeros(wanted.shape, dtype=torch.int64, device=device)
+    broken = torch.zeros((), dtype=torch.bool, device=device)
+    documents = min(documents, ranker.held)
     for start in range(0, len(within), documents):
         part = within[start : start + documents]
         of_documents = represent(ranker, encoded.documents, part)
-        contents = digests(encoded.documents, part, ranker.document_reach)
+        contents = digests(encoded.documents, part, ranker.document_reach).view(np.int64)
+        part_keys, part_contents = (torch.from_numpy(each).to(device) for each in (keys[part], contents))
         step = max(1, SCORES // len(part))
         for row in range(0, len(queries), step):
             rows = slice(row, row + step)
             scores = _scores(ranker, of_queries[rows], of_documents)
-            if np.isnan(scores).any():
-                raise FloatingPointError("the ranker scores a document nan")
+            broken |= scores.isnan().any()
             for column in range(wanted.shape[1]):
-                mark, document = own[rows, column, None], wanted[rows, column, None]
-                later = keys[part] > keys[document]
+                mark = marks[rows, column, None]
+                later = part_keys > own_keys[rows, column, None]
                 ahead = (scores > mark) | ((scores == mark) & later)
                 # Its own score, computed in another block, may differ in the last bit, as may that of a document alike.
-                ahead = np.where(contents == content[rows, column, None], later, ahead)
-                ranks[rows, column] += ahead.sum(1) * there[rows, column]
+                ahead = torch.where(part_contents == own_contents[rows, column, None], later, ahead)
+                ahead_of[rows, column] += ahead.sum(1)
+    counts = torch.cat([ahead_of.flatten(), broken[None].long()]).cpu().numpy()
+    if counts[-1]:
+        raise FloatingPointError("the ranker scores a document nan")
+    ranks[there] = 1 + counts[:-1].reshape(wanted.shape)[there]
     return ranks
 
 
-def _scores(ranker: Ranker, queries: Tensor, documents: Tensor) -> NDArray[np.float32]:
-    """Scores of every query with every document [q, n]."""
+def _scores(ranker: Ranker, queries: Tensor, documents: Tensor) -> Tensor:
+    """Scores of every query with every document [q, n], float32."""
     if isinstance(ranker, DenseRanker):
         # In float64, so that equal documents have equal scores wherever they stand in a block.
-        return (queries.double() @ documents.double().T).float().cpu().numpy()
+        return (queries.double() @ documents.double().T).float()
     rows = []
     for query in queries:
         parts = [ranker.interact(query[None, None], some[None]) for some in documents.split(ranker.pairs)]
-        rows.append(torch.cat(parts, 1)[0].float().cpu().numpy())
-    return np.stack(rows)
+        rows.append(torch.cat(parts, 1)[0].float())
+    return torch.stack(rows)
 
 
 def _own_scores(
@@ -97,7 +107,6 @@ def _own_scores(
     """Scores of each query's documents [q, r]."""
     distinct, places = np.unique(wanted, return_inverse=True)
     of_documents = represent(ranker, encoded.documents, distinct)
-    scores = np.empty(wanted.shape, np.float32)
-    for row, of_query in enumerate(places.reshape(wanted.shape)):
-        scores[row] = _scores(ranker, queries[[row]], of_documents[torch.from_numpy(of_query)])[0]
-    return scores
+    rows = torch.from_numpy(places.reshape(wanted.shape)).to(queries.device)
+    scores = [_scores(ranker, queries[[row]], of_documents[of_query])[0] for row, of_query in enumerate(rows)]
+    return torch.stack(scores).cpu().numpy()  # type: ignore[no-any-return]

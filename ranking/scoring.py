@@ -12,9 +12,6 @@ from ranking.encoding import EncodedCollection
 from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
 
-REPRESENTED = 1 << 18
-"""Documents whose representations are held at once; with 512 floats each they fill 512 MiB."""
-
 
 def represent(
     ranker: Ranker, texts: Texts, rows: NDArray[np.integer], queries: bool = False, chunk: int = 512
@@ -32,7 +29,7 @@ def score_candidates(
     queries: NDArray[np.integer],
     documents: NDArray[np.integer],
     pairs: int | None = None,
-    represented: int = REPRESENTED,
+    represented: int | None = None,
 ) -> NDArray[np.float32]:
     """Scores of each query's candidates.
 
@@ -46,7 +43,7 @@ def score_candidates(
         queries: int [q].
         documents: int [q, m]; −1 is no document.
         pairs: how many interact at once; as many as suit the ranker when None.
-        represented: how many documents are represented at once. With `pairs` it bounds the memory.
+        represented: how many documents are represented at once, likewise. With `pairs` it bounds the memory.
 
     Returns:
         float32 [q, m], −inf where the document is −1.
@@ -54,7 +51,7 @@ def score_candidates(
     scores = np.full(documents.shape, -np.inf, np.float32)
     if not documents.size:
         return scores
-    step = max(1, represented // documents.shape[1])
+    step = max(1, (represented or ranker.held) // documents.shape[1])
     for start in range(0, len(queries), step):
         block = documents[start : start + step]
         wanted = np.zeros(len(encoded.documents) + 1, bool)  # the last one stands for −1

@@ -39,6 +39,7 @@ def can_stack(trainings: Sequence[RankerTraining], forced: bool = False) -> bool
     first = trainings[0]
     return (
         first.ranker.stackable
+        and all(each.scores.chunk is None and each.scores.memory is None for each in trainings)
         and (forced or first.ranker.device.type == "cuda")
         and all(_alike(first, other) for other in trainings[1:])
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor
 from ranking.batch import Batch, UpdateResult, pairs_of
 from ranking.batches.order import BatchOrder
 from ranking.batches.shuffled import Shuffled
+from ranking.block_scores import BlockScores
 from ranking.dropout import DropoutSeeds, seeded_dropout
 from ranking.early_stopping import EarlyStopping
 from ranking.encoding import EncodedCollection
@@ -28,11 +30,9 @@ from ranking.pair_scores import PairScores
 from ranking.rankers.ranker import Ranker
 from ranking.schedules.schedule import Schedule
 from ranking.scoring import score_candidates
+from ranking.vector_memory import VectorMemory
 
 __all__ = ["Batch", "NegativeSource", "RankerTraining", "UpdateResult"]
-
-DEDUPLICATE_BELOW = 0.5
-"""Distinct documents of a batch as a share of all its places, up to which each is read once."""
 
 
 class NegativeSource(Protocol):
@@ -43,6 +43,8 @@ class NegativeSource(Protocol):
 
     def observe(self, negatives: NDArray[np.int32], step: UpdateResult) -> None:
         """Learn what they led to."""
+
+    # It may have `prepare(batch, training)`, told of the batch to come before an update, to draw while that goes on.
 
     @property
     def source_scores(self) -> NDArray[np.float32] | None:
@@ -71,6 +73,8 @@ class RankerTraining:
         gradient_layers: the top layers over which the gradient norm is taken.
         accumulate: parts of a batch whose gradients are added up before a step. More of them take less memory;
             an objective that averages over pairs weighs the parts by their queries.
+        chunk: texts that are read together while the gradient is that of the whole batch (`BlockScores`); None reads
+            all of a batch together.
         held_out: what a dev loss is taken of at each validation; None takes none.
         schedule: of the learning rate; None keeps it.
         validate_every: batches after which it is validated within an epoch too; None: at the end of each alone.
@@ -100,6 +104,7 @@ class RankerTraining:
         patience: int = 2,
         gradient_layers: int = 3,
         accumulate: int = 1,
+        chunk: int | None = None,
         held_out: HeldOut | None = None,
         schedule: Schedule | None = None,
         validate_every: int | None = None,
@@ -127,6 +132,7 @@ class RankerTraining:
         self.batch_size, self.max_epochs, self.accumulate = batch_size, max_epochs, accumulate
         self.validate_every, self.held_out, self.rng = validate_every, held_out, rng
         self.dropout = DropoutSeeds(rng)
+        self.scores = BlockScores(ranker, encoded, chunk)
         self.examples = pairs_of(encoded, queries, most_examples)
         if not len(self.examples):
             raise BadInput("no training query has a relevant document", "collection", "is there a train split?")
@@ -197,6 +203,11 @@ class RankerTraining:
         """The examples of the next update. Asked again before `update`, it gives the same ones."""
         return self.examples.take(self.order[self.position : self.position + self.batch_size])
 
+    def following_batch(self) -> Batch | None:
+        """The examples of the update after the next one; None where the epoch ends before it."""
+        following = self.order[self.position + self.batch_size : self.position + 2 * self.batch_size]
+        return self.examples.take(following) if len(following) else None
+
     def update(
         self, batch: Batch, negatives: NDArray[np.int32], source_scores: NDArray[np.float32] | None = None
     ) -> UpdateResult:
@@ -221,23 +232,22 @@ class RankerTraining:
         mine = np.arange(len(batch))[self.gradient_sync.rows(len(batch))]
         self.optimization.begin(self.step)
         parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows)]
-        loss, scored = 0.0, [torch.zeros(0, width, device=self.ranker.device)]
+        shares, scored = [], [torch.zeros(0, width, device=self.ranker.device)]
         self.ranker.train()  # until the backward pass is over: it may compute activations a second time
         try:
             for rows in parts:
                 known = None if source_scores is None else source_scores[rows]
                 of_part, scores = self._loss(batch.queries[rows], shown[rows], known, int(rows[0]))
                 share = of_part * (len(rows) / len(batch))
-                loss += share.item()
+                shares.append(share.detach().float())
                 scored.append(scores.detach()[:, :width].float())
-                if math.isfinite(loss):
-                    self.optimization.add(share)
+                self.optimization.add(share)
         finally:
             self.ranker.eval()
         parameters = [each for each in self.ranker.parameters() if each.requires_grad]
+        loss = torch.stack(shares).sum() if shares else torch.zeros((), device=self.ranker.device)
         loss, together = self.gradient_sync.join(parameters, loss, torch.cat(scored))
-        norm, finite = self.optimization.finish(loss, parameters, self.top)
-        return self.record(UpdateResult(loss, norm, together.cpu().numpy()), finite)
+        return self.record(*self.optimization.finish(loss, together, parameters, self.top))
 
     def _loss(
         self,
@@ -247,17 +257,12 @@ class RankerTraining:
         row: int,
     ) -> tuple[Tensor, Tensor]:
         """Loss and scores of some rows of the batch, with a gradient; `row` is the first of them."""
-        asked = self.encoded.queries.take(queries)
+        generator = self.dropout.generator(self.step, row)
 
         def score(level: int = 0, columns: Tensor | None = None) -> Tensor:
-            block = np.maximum(shown if columns is None else np.take_along_axis(shown, columns.cpu().numpy(), 1), 0)
-            ranker, documents = self.ranker.at_level(level), self.encoded.documents
-            distinct, places = np.unique(block, return_inverse=True)
-            if len(distinct) > DEDUPLICATE_BELOW * block.size:
-                return ranker(asked, documents.take(block.ravel()))
-            return ranker(asked, documents.take(distinct), torch.from_numpy(places.reshape(block.shape)))
+            documents = shown if columns is None else np.take_along_axis(shown, columns.cpu().numpy(), 1)
+            return self.scores(queries, documents, generator, level)
 
-        generator = self.dropout.generator(self.step, row)
         block = Block.of(self.encoded, queries, shown, source_scores, self.ranker.device, self.teacher)
         with seeded_dropout(self.ranker, generator):
             return self.objective.of_passes(score, block, generator)
@@ -328,6 +333,8 @@ class RankerTraining:
             while not self.validation_due:
                 batch = self.next_batch()
                 negatives = source.negatives(batch, self)
+                if (following := self.following_batch()) is not None and hasattr(source, "prepare"):
+                    source.prepare(following, self)
                 result = self.update(batch, negatives, getattr(source, "source_scores", None))
                 source.observe(negatives, result)
                 if on_step is not None and not self.validation_due:
@@ -346,6 +353,10 @@ class RankerTraining:
         best = self.stopping.best_weights(origin)
         if best is not None and self.keep == "best":
             self.ranker.load_state_dict(best)
+
+    def remember(self, memory: VectorMemory) -> None:
+        """Have updates take the vectors of documents from a memory, where it says so."""
+        self.scores = replace(self.scores, memory=memory)
 
     def score(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         """The ranker's scores of now [q, m]; −inf where the document is −1."""

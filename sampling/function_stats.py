@@ -46,3 +46,10 @@ class FunctionStats:
     fallback: int = 0
     positive: RunningStats = field(default_factory=RunningStats)
     negative: RunningStats = field(default_factory=RunningStats)
+
+    def count(self, batch: FunctionStats) -> None:
+        """Add what it supplied to one batch."""
+        self.batches += batch.batches
+        self.wanted += batch.wanted
+        self.missing += batch.missing
+        self.fallback += batch.fallback

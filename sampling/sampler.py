@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,38 @@ from sampling.windowed import WindowedFunction
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining, UpdateResult
+
+
+AHEAD = ThreadPoolExecutor(1, "negatives")
+"""Draws the negatives of a batch to come while the ranker learns from the one before."""
+
+
+@dataclass
+class _Drawn:
+    """The negatives of a batch, with all that is noted when they are shown.
+
+    Args:
+        batch: whose negatives they are.
+        rng: state of the generator before they were drawn.
+        assigned: int64 [b, n], the function of each.
+        negatives: int32 [b, n].
+        source_scores: float32 [b, n].
+        selections: who selected which rows and columns, of which part of the batch, and what.
+        stats: by function, of this batch alone.
+    """
+
+    batch: Batch
+    rng: Mapping[str, Any]
+    assigned: NDArray[np.int64]
+    negatives: NDArray[np.int32]
+    source_scores: NDArray[np.float32]
+    selections: list[tuple[Selector, NDArray[np.intp], NDArray[np.intp], Batch, CandidateBatch]]
+    stats: dict[str, FunctionStats]
+
+    def of(self, batch: Batch) -> bool:
+        """Whether they are of a batch."""
+        same = (np.array_equal(getattr(self.batch, name), getattr(batch, name)) for name in ("queries", "positives"))
+        return all(same)
 
 
 @dataclass
@@ -61,6 +94,7 @@ class Sampler:
         self._assigned: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self._last: tuple[Batch, RankerTraining] | None = None
         self._selections: list[tuple[Selector, NDArray[np.intp], NDArray[np.intp], Batch, CandidateBatch]] = []
+        self._ahead: Future[_Drawn] | None = None
         self._given = 0  # negatives of the epoch so far
         self._started = False
         self._learned: dict[str, Any] = {}  # loaded, put back after `start_run` of the parts
@@ -76,15 +110,52 @@ class Sampler:
         """
         if not self._started:
             self._start_run(training)
-        assigned = self._assigned = self.policy.assign(batch, self.count, training, self.rng)
-        self._last, self._selections, window = (batch, training), [], self.policy.window
+        drawn = self._prepared(batch) or self._draw(batch, training)
+        self._assigned, self._selections, self.source_scores = drawn.assigned, drawn.selections, drawn.source_scores
+        self._last = (batch, training)
+        for index, (name, function) in enumerate(self.functions.items()):
+            self.stats[name].count(drawn.stats[name])
+            function.after_selection(batch, drawn.negatives, drawn.assigned == index)
+        self._given += int(np.count_nonzero(drawn.negatives >= 0))
+        return drawn.negatives
+
+    @property
+    def foresees(self) -> bool:
+        """Whether negatives depend on batch and generator alone, so that they can be drawn before the ranker learns."""
+        parts = [*self.functions.values(), *(part for _, part in self._learners())]
+        return all(vars(type(part)).get("independent", False) for part in parts)  # a subclass says so itself
+
+    def prepare(self, batch: Batch, training: RankerTraining) -> None:
+        """Begin to draw the negatives of the batch to come, in a thread: the same that `negatives` would draw.
+
+        Does nothing where they depend on the ranker (`foresees`).
+        """
+        if self._started and self._ahead is None and self.foresees:
+            self._ahead = AHEAD.submit(self._draw, batch, training)
+
+    def _prepared(self, batch: Batch) -> _Drawn | None:
+        """What was drawn ahead for a batch; None for nothing, or for another batch, which then was not drawn."""
+        if self._ahead is None:
+            return None
+        drawn, self._ahead = self._ahead.result(), None
+        if drawn.of(batch):
+            return drawn
+        self.rng.bit_generator.state = drawn.rng
+        return None
+
+    def _draw(self, batch: Batch, training: RankerTraining) -> _Drawn:
+        """Draw a batch's negatives; nothing but the generator changes."""
+        before = self.rng.bit_generator.state
+        assigned = self.policy.assign(batch, self.count, training, self.rng)
+        window = self.policy.window
         negatives = np.full((len(batch), self.count), -1, np.int32)
-        self.source_scores = np.full(negatives.shape, np.nan, np.float32)
+        source_scores = np.full(negatives.shape, np.nan, np.float32)
+        selections, every = [], {name: FunctionStats() for name in self.functions}
         for index, name in self._in_turn():
             function, selector = self.functions[name], self.selectors.get(name, self.selector)
             whole = replace(batch, mined=negatives.copy()) if function.reads_mined else batch
             seen = WindowedFunction(function, *window) if window and function.depth else function
-            stats, counts = self.stats[name], (assigned == index).sum(1)
+            stats, counts = every[name], (assigned == index).sum(1)
             stats.batches += bool(counts.any())
             for count in np.unique(counts[counts > 0]):
                 rows = np.flatnonzero(counts == count)
@@ -97,13 +168,12 @@ class Sampler:
                 check_selected(selected, part, offered, int(count), type(selector).__name__, name)
                 columns = first + np.arange(count)
                 negatives[rows[:, None], columns[:, : selected.documents.shape[1]]] = selected.documents
-                self.source_scores[rows[:, None], columns[:, : selected.documents.shape[1]]] = selected.scores
-                self._selections.append((selector, rows, columns, part, selected))
+                source_scores[rows[:, None], columns[:, : selected.documents.shape[1]]] = selected.scores
+                selections.append((selector, rows, columns, part, selected))
                 stats.fallback += offered.fallback(selected.documents)
                 stats.wanted += len(rows) * int(count)
                 stats.missing += int(np.count_nonzero(negatives[rows[:, None], columns] < 0))
-        self._given += int(np.count_nonzero(negatives >= 0))
-        return negatives
+        return _Drawn(batch, before, assigned, negatives, source_scores, selections, every)
 
     @property
     def assigned(self) -> NDArray[np.int64]:
@@ -199,8 +269,10 @@ class Sampler:
                 **{name: part.state_dict() for name, part in self._learners()},
                 "functions": {name: state for name, state in functions.items() if state},
             }
+        # What was drawn ahead has not been shown: it is drawn again from there.
+        rng = self.rng.bit_generator.state if self._ahead is None else self._ahead.result().rng
         return {
-            "rng": self.rng.bit_generator.state,
+            "rng": rng,
             "stats": {name: asdict(stats) for name, stats in self.stats.items()},
             "trace": self.trace.arrays(),
             "given": self._given,
@@ -212,6 +284,9 @@ class Sampler:
 
         At the next `negatives` policy, selector and functions start again with what they had learned.
         """
+        if self._ahead is not None:
+            self._ahead.result()
+            self._ahead = None
         self.rng.bit_generator.state = state["rng"]
         for name, values in state["stats"].items():
             running = {key: RunningStats(**values[key]) for key in ("positive", "negative")}

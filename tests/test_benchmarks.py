@@ -21,6 +21,7 @@ FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 PRINTS = {
     "dssm": r"losses differ by \d\.\de-0[4-9] at most",  # both sides compute the same
     "environment": r"a ranker host and one worker \d+: costs",
+    "in_batch": r"losses differ by \d\.\de-0[5-9] at most",  # both sides compute the same
     "judging": r"starting again: ",
     "mining": r"\b0 of them no tie with its last",  # both sides find the same
     "pooling": r"bla +plain +[\d.]+ s +compiled",

@@ -8,6 +8,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from ranking.row_gradients import wants_rows
+
 BUCKET = 1 << 24
 """Numbers that are added up in one call: 64 MiB of float32, enough for the wire and little beside the gradients."""
 
@@ -39,18 +41,23 @@ class AllReduce:
         self._size = size
         return share_of(self.rank, self.workers, size)
 
-    def join(self, parameters: Sequence[nn.Parameter], loss: float, scores: Tensor) -> tuple[float, Tensor]:
+    def join(self, parameters: Sequence[nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Add up gradients and loss over all workers and gather the scores (see `GradientSync`)."""
         loss, whole, touched = self._exchange(parameters, loss, scores)
         for each, anywhere in zip(parameters, touched, strict=True):
             if anywhere and each.grad is None:
                 each.grad = torch.zeros_like(each)
+            elif each.grad is not None and each.grad.is_sparse:
+                each.grad = each.grad.to_dense()
         add_up([each.grad for each in parameters if each.grad is not None])
+        for each in parameters:
+            if wants_rows(each) and each.grad is not None:
+                each.grad = each.grad.to_sparse(1)  # those that any worker has read
         return loss, whole
 
     def _exchange(
-        self, parameters: Sequence[nn.Parameter], loss: float, scores: Tensor
-    ) -> tuple[float, Tensor, list[bool]]:
+        self, parameters: Sequence[nn.Parameter], loss: Tensor, scores: Tensor
+    ) -> tuple[Tensor, Tensor, list[bool]]:
         """The loss, the scores of all rows, and which parameters have a gradient on any worker."""
         columns, rows = scores.shape[1], self.rows(self._size)
         # One small exchange for all that is not a gradient; float64 holds float32 scores exactly.
@@ -60,7 +67,7 @@ class AllReduce:
         touched += torch.tensor([each.grad is not None for each in parameters], dtype=small.dtype, device=small.device)
         whole[rows] = scores.to(small.dtype)
         dist.all_reduce(small)
-        return float(small[0]), whole.to(scores.dtype), (touched > 0).tolist()
+        return small[0], whole.to(scores.dtype), (touched > 0).tolist()
 
 
 def add_up(tensors: Sequence[Tensor]) -> None:

@@ -10,6 +10,7 @@ from numba import njit
 from torch import Tensor
 from torch.nn import functional as F
 
+from ranking.row_gradients import RowsRead, wants_rows
 from ranking.texts import Texts
 
 
@@ -20,7 +21,7 @@ def weighted_mean(vectors: Tensor, term_weights: Tensor, texts: Texts) -> Tensor
     large as the vocabulary for the weights, which takes three times as long as all the rest of f_FF.
 
     Args:
-        vectors: E, [vocabulary, dimension].
+        vectors: E, [vocabulary, dimension]; its gradient comes by rows where it is marked so (`ranking.row_gradients`).
         term_weights: w, [vocabulary].
         texts: none of them empty.
 
@@ -32,7 +33,10 @@ def weighted_mean(vectors: Tensor, term_weights: Tensor, texts: Texts) -> Tensor
     tokens = torch.from_numpy(texts.tokens.astype(np.int64)).to(vectors.device)
     offsets = torch.from_numpy(texts.offsets).to(vectors.device)
     weights = F.embedding(tokens, term_weights[:, None])[:, 0].exp()
-    total = F.embedding_bag(tokens, vectors, offsets, mode="sum", per_sample_weights=weights, include_last_offset=True)
+    total = F.embedding_bag(
+        tokens, vectors, offsets, mode="sum", per_sample_weights=weights, include_last_offset=True,
+        sparse=wants_rows(vectors),
+    )  # fmt: skip
     return total / torch.segment_reduce(weights, "sum", offsets=offsets)[:, None]
 
 
@@ -62,19 +66,19 @@ class _Bag(torch.autograd.Function):
         scales = np.exp(term_weights.detach().numpy())
         _forward(vectors.detach().numpy(), scales, texts.tokens, texts.offsets, means, shares)
         ctx.save_for_backward(vectors)
-        ctx.texts, ctx.means, ctx.shares = texts, means, shares
+        ctx.texts, ctx.means, ctx.shares, ctx.by_rows = texts, means, shares, wants_rows(vectors)
         return torch.from_numpy(means)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         (vectors,) = ctx.saved_tensors
-        to_vectors = np.zeros(vectors.shape, np.float32)
+        read = RowsRead.of(ctx.texts.tokens, vectors.shape, ctx.by_rows)
         to_weights = np.zeros(len(vectors), np.float32)
         _backward(
-            vectors.detach().numpy(), ctx.texts.tokens, ctx.texts.offsets, ctx.means, ctx.shares,
-            gradients[0].contiguous().numpy(), to_vectors, to_weights,
+            vectors.detach().numpy(), ctx.texts.tokens, read.places, ctx.texts.offsets, ctx.means, ctx.shares,
+            gradients[0].contiguous().numpy(), read.gradient, to_weights,
         )  # fmt: skip
-        return torch.from_numpy(to_vectors), torch.from_numpy(to_weights), None
+        return read.tensor(), torch.from_numpy(to_weights), None
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
@@ -95,7 +99,7 @@ def _forward(vectors, scales, tokens, offsets, means, shares):  # type: ignore[n
 
 @njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
 def _backward(  # type: ignore[no-untyped-def]  # pragma: no cover
-    vectors, tokens, offsets, means, shares, gradient, to_vectors, to_weights
+    vectors, tokens, places, offsets, means, shares, gradient, to_vectors, to_weights
 ):
     for text in range(len(offsets) - 1):
         row = gradient[text]
@@ -103,9 +107,9 @@ def _backward(  # type: ignore[no-untyped-def]  # pragma: no cover
         for column in range(vectors.shape[1]):
             at_mean += means[text, column] * row[column]
         for place in range(offsets[text], offsets[text + 1]):
-            token, share = tokens[place], shares[place]
+            token, share, row_of = tokens[place], shares[place], places[place]
             at_vector = np.float32(0)
             for column in range(vectors.shape[1]):
                 at_vector += vectors[token, column] * row[column]
-                to_vectors[token, column] += share * row[column]
+                to_vectors[row_of, column] += share * row[column]
             to_weights[token] += share * (at_vector - at_mean)

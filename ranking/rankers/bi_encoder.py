@@ -36,7 +36,8 @@ class BiEncoder(DenseRanker):
         layers: keep the first so many.
         max_query: subwords read of a query, those of the checkpoint's prompt not counted.
         max_document: subwords read of a document, likewise.
-        pooling: mean (of all tokens) or cls (the first one's); None takes the checkpoint's, or else mean.
+        pooling: mean (of all tokens), cls (the first one's) or last (the last one's, of decoders, which alone has seen
+            the whole text); None takes the checkpoint's, or else mean.
         similarity: cosine or dot; None takes the checkpoint's, or else cosine.
         tied: one tower reads both. Otherwise the document tower begins as a copy of the query tower, unless the
             checkpoint has two of its own.
@@ -163,18 +164,21 @@ class BiEncoder(DenseRanker):
         """Vectors of texts [n, dimension], those of like length read together."""
         if not len(texts):
             return torch.zeros(0, self.dimension, device=self.device)
-        padded = torch.from_numpy(texts.padded(length)).to(self.device)
+        padded = torch.from_numpy(texts.padded(length))  # packed here, so that no length is asked of a device
         places = list(buckets((padded > 0).sum(1) + self.packing.specials, tower.budget))
         parts = []
         for rows in places:
-            packed = self.packing.pack(padded[rows])
+            packed = {name: each.to(self.device) for name, each in self.packing.pack(padded[rows]).items()}
             states = tower(packed).last_hidden_state.float()
             if self.pooling == "cls":
                 parts.append(states[:, 0])
+            elif self.pooling == "last":
+                last = packed["attention_mask"].sum(1) - 1
+                parts.append(states[torch.arange(len(states), device=states.device), last])
             else:
                 inside = packed["attention_mask"][..., None]
                 parts.append((states * inside).sum(1) / inside.sum(1))
-        vectors = torch.cat(parts)[torch.argsort(torch.cat(places))]
+        vectors = torch.cat(parts)[torch.argsort(torch.cat(places)).to(self.device)]
         if self.categories:
             vectors = vectors + self.categories(texts)
         return F.normalize(vectors, dim=1) if self.similarity == "cosine" else vectors

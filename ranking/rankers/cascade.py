@@ -37,6 +37,8 @@ class Cascade(Ranker):
         BadInput: where keep is below 1, or one of the rankers refuses its options.
     """
 
+    reads_apart = False
+
     def __init__(
         self,
         generator: torch.Generator,

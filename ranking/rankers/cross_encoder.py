@@ -44,6 +44,7 @@ class CrossEncoder(Ranker):
 
     presets = PRESETS
     pairs = 4096
+    reads_apart = False
 
     def __init__(
         self,

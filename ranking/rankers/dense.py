@@ -9,6 +9,9 @@ from torch import Tensor
 
 from ranking.rankers.ranker import Ranker
 
+WHOLE = 2
+"""Distinct documents for each place of a query, up to which every query is compared with all of them."""
+
 
 class DenseRanker(Ranker):
     """A text is one vector, a score `scale` × the inner product of two: what an index can search.
@@ -30,3 +33,9 @@ class DenseRanker(Ranker):
     def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
         """`scale` × inner product of queries [b, 1, dimension] and documents [b, m, dimension]. Shape [b, m]."""
         return self.scale * torch.matmul(documents, queries.mT)[..., 0]
+
+    def compare(self, queries: Tensor, documents: Tensor, places: Tensor) -> Tensor:
+        if len(documents) > WHOLE * places.shape[1]:
+            return super().compare(queries, documents, places)
+        # Few documents at many places, as of in-batch negatives: all products at once, and no vector copied.
+        return self.scale * (queries @ documents.mT).gather(1, places.to(queries.device))

@@ -108,6 +108,9 @@ class Dssm(DenseRanker):
     def layers(self) -> list[nn.Module]:
         return [nn.ModuleList(layer) for layer in zip(*(tower.layers() for tower in self._towers()), strict=True)]
 
+    def row_parameters(self) -> list[nn.Parameter]:
+        return [tower.trigrams for tower in self._towers()]
+
     def _towers(self) -> list[_Tower]:
         return [tower for tower in self.towers if isinstance(tower, _Tower)]
 

@@ -130,5 +130,8 @@ class FeedForward(Ranker):
         """The two halves of the first upper layer over so many queries that were read, and then documents."""
         return self.query_half(read[:queries]), self.document_half(read[queries:])
 
+    def row_parameters(self) -> list[nn.Parameter]:
+        return [self.vectors]
+
     def layers(self) -> list[nn.Module]:
         return [*self.lower, nn.ModuleList([self.query_half, self.document_half]), *self.upper]

@@ -38,6 +38,7 @@ class MatchPyramid(Ranker):
     """
 
     pairs = 256
+    reads_apart = False
     presets = {
         "paper": {
             "channels": (8, 16), "kernels": (5, 3), "grid": (6, 20), "hidden": 128,

@@ -191,7 +191,9 @@ class Pretrained(nn.Module):
         stack = next((module for module in lists if len(module) == config.num_hidden_layers), None)
         if stack is None:
             return [self.model]
+        tables: Any = self.model
         lower = [module for each, module in self.model.named_modules() if each.endswith("embeddings")][:1]
+        lower = lower or [tables.get_input_embeddings()]  # of a decoder, which has no positions beside it
         inside = {id(parameter) for module in [stack, *lower] for parameter in module.parameters()}
         rest = nn.ParameterList([each for each in self.model.parameters() if id(each) not in inside])
         return [*lower, *stack, *([rest] if len(rest) else [])]

@@ -30,10 +30,14 @@ class Ranker(nn.Module, ABC):
         presets: the widths by preset name; `paper` as published, `small` for a CPU, `tiny` for tests.
         pairs: how many should interact at once where many are scored: few enough that what lies between two
             layers stays in a core's cache.
+        held: how many documents' representations should be held at once.
     """
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     pairs: ClassVar[int] = 2048
+    held: ClassVar[int] = 1 << 18
+    reads_apart: ClassVar[bool] = True
+    """Whether most of its work is in representing texts, query and document apart."""
     has_dropout: bool = False
     """Whether it draws dropout masks while it is trained."""
     needs_grad_scaler: bool = False
@@ -104,12 +108,13 @@ class Ranker(nn.Module, ABC):
         """
         of_queries, of_documents = self.represent(queries, documents)
         if places is None:
-            by_query = of_documents.view(len(queries), -1, *of_documents.shape[1:])
-        else:
-            by_query = of_documents.index_select(0, places.flatten().to(of_documents.device)).view(
-                *places.shape, *of_documents.shape[1:]
-            )
-        return self.interact(of_queries[:, None], by_query)
+            return self.interact(of_queries[:, None], of_documents.view(len(queries), -1, *of_documents.shape[1:]))
+        return self.compare(of_queries, of_documents, places)
+
+    def compare(self, queries: Tensor, documents: Tensor, places: Tensor) -> Tensor:
+        """Scores of represented queries [b, …] with those of the documents [d, …] at `places` [b, m]. Shape [b, m]."""
+        taken = documents.index_select(0, places.flatten().to(documents.device))
+        return self.interact(queries[:, None], taken.view(*places.shape, *documents.shape[1:]))
 
     def at_level(self, level: int) -> Ranker:
         """What scores a block at a level of compression (`ranking.objectives.self_involvement`), 0 the first."""
@@ -139,6 +144,10 @@ class Ranker(nn.Module, ABC):
     def device(self) -> torch.device:
         """Where its weights are."""
         return next(self.parameters()).device
+
+    def row_parameters(self) -> list[nn.Parameter]:
+        """Tables of which a batch reads few rows: what `optimizer=lazy_adam` wants gradients by rows of."""
+        return []
 
     def top_parameters(self, layers: int) -> list[nn.Parameter]:
         """Parameters of the top `layers` layers."""

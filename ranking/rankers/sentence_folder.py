@@ -15,7 +15,7 @@ from ranking.tokenization import Prompts, refused
 
 MODULE = "sentence_transformers.models."
 """Where its modules have been named since its first versions, which the newest still understand."""
-POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
+POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "last": "pooling_mode_lasttoken"}
 SIMILARITIES = ("cosine", "dot")
 NO_PROMPTS = Prompts()
 DECLARED = "config_sentence_transformers.json"
@@ -56,14 +56,16 @@ class SentenceFolder:
         local = Path(checkpoint).expanduser()
         root = str(local) if local.is_dir() else checkpoint
         if not local.is_dir():
-            _read(root, "config.json", needed=True)  # without the hub, what is not there looks like what is not read
-        modules = _read(root, "modules.json")
+            read_json(
+                root, "config.json", needed=True
+            )  # without the hub, what is not there looks like what is not read
+        modules = read_json(root, "modules.json")
         if modules is None:
             return cls(root, root)
         with refused(root):
             listed = [(module["type"].rpartition(".")[2], module["path"]) for module in modules]
         if [kind for kind, _ in listed] == ["Router"]:
-            router = _read(root, str(Path(listed[0][1]) / "router_config.json")) or {"structure": {}, "types": {}}
+            router = read_json(root, str(Path(listed[0][1]) / "router_config.json")) or {"structure": {}, "types": {}}
             routes = [
                 [(router["types"][path].rpartition(".")[2], path) for path in router["structure"].get(route, [])]
                 for route in ("query", "document")
@@ -74,7 +76,7 @@ class SentenceFolder:
         (query, pooling, unit), (document, other, also_unit) = towers
         if (pooling, unit) != (other, also_unit):
             raise BadInput("pools queries and documents differently", root, "choose a checkpoint that does not")
-        declared = _read(root, DECLARED) or {}
+        declared = read_json(root, DECLARED) or {}
         similarity = "cosine" if unit else declared.get("similarity_fn_name") or "cosine"
         if similarity not in SIMILARITIES:
             raise BadInput(f"compares texts by {similarity}", root, "choose one that does so by cosine or dot")
@@ -117,15 +119,17 @@ def write(
             (root / path).mkdir(parents=True, exist_ok=True)
         model.save_pretrained(root / paths[0])  # type: ignore[operator]
         tokenizer.save_pretrained(root / paths[0])
-        _write(root / paths[0] / "sentence_bert_config.json", {"max_seq_length": tokens[route], "do_lower_case": False})
+        write_json(
+            root / paths[0] / "sentence_bert_config.json", {"max_seq_length": tokens[route], "do_lower_case": False}
+        )
         modes = {key: name == pooling for name, key in POOLINGS.items()}
         config: Any = model.config
-        _write(root / paths[1] / "config.json", {"word_embedding_dimension": config.hidden_size} | modes)
+        write_json(root / paths[1] / "config.json", {"word_embedding_dimension": config.hidden_size} | modes)
     if len(towers) > 1:
         types = {path: MODULE + kind for modules in routes.values() for kind, path in modules}
         structure = {route: [path for _, path in modules] for route, modules in routes.items()}
         chosen = {"default_route": "document", "allow_empty_key": True}
-        _write(root / "router_config.json", {"types": types, "structure": structure, "parameters": chosen})
+        write_json(root / "router_config.json", {"types": types, "structure": structure, "parameters": chosen})
         listed = [("Router", "")]
     else:
         (listed,) = routes.values()
@@ -133,11 +137,11 @@ def write(
         {"idx": place, "name": str(place), "path": path, "type": MODULE + kind}
         for place, (kind, path) in enumerate(listed)
     ]
-    _write(root / "modules.json", modules)
+    write_json(root / "modules.json", modules)
     said: dict[str, Any] = dict(declared) | {"similarity_fn_name": similarity}
     if prompts != NO_PROMPTS:
         said["prompts"] = said["prompts"] | vars(prompts)
-    _write(root / DECLARED, said)
+    write_json(root / DECLARED, said)
 
 
 def _prompts(root: str, declared: Mapping[str, Any]) -> Prompts:
@@ -162,7 +166,7 @@ def _prompts(root: str, declared: Mapping[str, Any]) -> Prompts:
 
 def _pools_prompt(root: str, modules: list[tuple[str, str]]) -> bool:
     """Whether a prompt's tokens are pooled with those of the text, as a bi-encoder does."""
-    config = _read(root, str(Path(modules[1][1]) / "config.json")) or {}
+    config = read_json(root, str(Path(modules[1][1]) / "config.json")) or {}
     return config.get("include_prompt") is not False
 
 
@@ -178,16 +182,16 @@ def _tower(root: str, modules: list[tuple[str, str]]) -> tuple[str, str, bool]:
     path = modules[0][1]
     if path and not Path(root).is_dir():
         raise BadInput(f"keeps its transformer in {path}", root, "download it and name the local folder")
-    config = _read(root, str(Path(modules[1][1]) / "config.json")) or {}
+    config = read_json(root, str(Path(modules[1][1]) / "config.json")) or {}
     said = config.get("pooling_mode") or [name for name, key in POOLINGS.items() if config.get(key)]
-    modes = [said] if isinstance(said, str) else list(said)
+    modes = [{"lasttoken": "last"}.get(mode, mode) for mode in ([said] if isinstance(said, str) else said)]
     others = [key for key, on in config.items() if key.startswith("pooling_mode_") and on is True]
     if len(modes) != 1 or modes[0] not in POOLINGS or set(others) - set(POOLINGS.values()):
         raise BadInput("pools in another way", root, f"a bi-encoder takes one of {', '.join(POOLINGS)}")
     return str(Path(root) / path) if path else root, modes[0], len(modules) == 3
 
 
-def _read(root: str, name: str, needed: bool = False) -> Any:
+def read_json(root: str, name: str, needed: bool = False) -> Any:
     """The content of one file of a checkpoint; None where it has no such file and none is `needed`."""
     from transformers.utils import cached_file
 
@@ -196,5 +200,5 @@ def _read(root: str, name: str, needed: bool = False) -> Any:
         return None if found is None else json.loads(Path(found).read_text())
 
 
-def _write(path: Path, content: Any) -> None:
+def write_json(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=2) + "\n")

@@ -10,6 +10,7 @@ from numba import njit
 from torch import Tensor
 from torch.nn import functional as F
 
+from ranking.row_gradients import RowsRead, wants_rows
 from ranking.texts import Texts
 
 
@@ -19,7 +20,7 @@ def summed(vectors: Tensor, texts: Texts) -> Tensor:
     On a CPU one compiled loop does it, which takes a run of one token at once: cheap where tokens stand in order.
 
     Args:
-        vectors: E, [vocabulary, width].
+        vectors: E, [vocabulary, width]; its gradient comes by rows where it is marked so (`ranking.row_gradients`).
         texts: their tokens in any order.
 
     Returns:
@@ -29,7 +30,7 @@ def summed(vectors: Tensor, texts: Texts) -> Tensor:
         return _Sum.apply(vectors, texts)
     tokens = torch.from_numpy(texts.tokens.astype(np.int64)).to(vectors.device)
     offsets = torch.from_numpy(texts.offsets).to(vectors.device)
-    return F.embedding_bag(tokens, vectors, offsets, mode="sum", include_last_offset=True)
+    return F.embedding_bag(tokens, vectors, offsets, mode="sum", include_last_offset=True, sparse=wants_rows(vectors))
 
 
 class _Sum(torch.autograd.Function):
@@ -39,14 +40,14 @@ class _Sum(torch.autograd.Function):
     def forward(ctx: Any, vectors: Tensor, texts: Texts) -> Tensor:
         sums = np.zeros((len(texts), vectors.shape[1]), np.float32)
         _add(vectors.detach().numpy(), texts.tokens, texts.offsets, sums)
-        ctx.texts, ctx.shape = texts, vectors.shape
+        ctx.texts, ctx.shape, ctx.by_rows = texts, vectors.shape, wants_rows(vectors)
         return torch.from_numpy(sums)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        to_vectors = np.zeros(ctx.shape, np.float32)
-        _scatter(gradients[0].contiguous().numpy(), ctx.texts.tokens, ctx.texts.offsets, to_vectors)
-        return torch.from_numpy(to_vectors), None
+        read = RowsRead.of(ctx.texts.tokens, ctx.shape, ctx.by_rows)
+        _scatter(gradients[0].contiguous().numpy(), read.places, ctx.texts.offsets, read.gradient)
+        return read.tensor(), None
 
 
 @njit(nogil=True, cache=True)

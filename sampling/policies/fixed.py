@@ -22,6 +22,8 @@ class Fixed(SamplingPolicy):
     one mined document, say (Karpukhin et al. 2020, section 3.2).
     """
 
+    independent = True
+
     chooses = False
     counts: Sequence[int] | None = None
 

@@ -32,6 +32,8 @@ class Mixture(SamplingPolicy):
         window: first and last rank of what is seen of lists, as [1, 20]; None for all of them.
     """
 
+    independent = True
+
     def __init__(
         self,
         weights: Sequence[float] | None = None,

@@ -26,9 +26,13 @@ class SamplingPolicy(ABC):
         chooses: whether it needs several functions to choose among.
         window: first and last rank, from 1, of what selectors see of functions with lists; None for all of them. It
             may change from batch to batch: it is read after `assign`.
+        independent: whether what it gives depends on its arguments, not on the ranker, nor on what it has seen of the
+            training, so that it may be asked ahead of time, in another thread. Each class says so for itself: a
+            subclass does not inherit it.
     """
 
     chooses: ClassVar[bool] = True
+    independent: ClassVar[bool] = False
     window: tuple[int, int] | None = None
 
     def set_functions(self, functions: list[str]) -> None:

@@ -16,5 +16,7 @@ if TYPE_CHECKING:
 class RandomPolicy(SamplingPolicy):
     """Every function as probable as another, drawn anew for each batch: "Random AC-IR" (Cohen et al. 2019, 5.2)."""
 
+    independent = True
+
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         return np.full(len(batch), rng.integers(len(self.functions)))

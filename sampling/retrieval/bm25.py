@@ -19,6 +19,8 @@ class Bm25Function(Ranked):
         k1, b, stemming, stop_words: see `ranking.bm25.Bm25Options`.
     """
 
+    independent = True
+
     def __init__(
         self,
         depth: int = 100,

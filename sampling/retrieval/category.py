@@ -90,17 +90,23 @@ class CategoryFunction(RetrievalFunction):
 class SameSubcategory(CategoryFunction):
     """Of the query's category and subcategory; then of the category, then from anywhere."""
 
+    independent = True
+
     regions = (SUBCATEGORY, CATEGORY, OUTSIDE)
 
 
 class SameCategory(CategoryFunction):
     """Of the query's category but not its subcategory; then of the subcategory, then from anywhere."""
 
+    independent = True
+
     regions = (CATEGORY, SUBCATEGORY, OUTSIDE)
 
 
 class OtherCategory(CategoryFunction):
     """Not of the query's category; then of the category, then of the subcategory."""
+
+    independent = True
 
     regions = (OUTSIDE, CATEGORY, SUBCATEGORY)
 

@@ -22,6 +22,8 @@ class CompressedLists(Ranked):
         lists: of all queries; without what is judged relevant.
     """
 
+    independent = True
+
     def __init__(self, lists: RankedLists) -> None:
         super().__init__(max(lists.documents.shape[1], 1))
         self.lists, self.counts = lists, lists.counts

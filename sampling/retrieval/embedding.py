@@ -35,6 +35,8 @@ class Embedding(Ranked):
         precision: float32, bfloat16 or float16.
     """
 
+    independent = True
+
     def __init__(
         self,
         checkpoint: str,

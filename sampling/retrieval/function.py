@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,12 +47,16 @@ class RetrievalFunction(ABC):
         depth: length of its lists; 0 where it has none.
         guarded: documents that it dropped by itself as probable false negatives, so far.
         reads_mined: whether it is asked after the other functions, and told what they have supplied (`Batch.mined`).
+        independent: whether what it gives depends on its arguments, not on the ranker, nor on what it has seen of the
+            training, so that it may be asked ahead of time, in another thread. Each class says so for itself: a
+            subclass does not inherit it.
         version: of what it ranks by, where that changes during a run; −1 where it doesn't.
         age: steps since the weights behind that version were the ranker's, −1 likewise.
     """
 
     depth: int = 0
     reads_mined: bool = False
+    independent: ClassVar[bool] = False
     guarded: int = 0
     version: int = -1
     age: int = -1
@@ -121,6 +125,15 @@ class RetrievalFunction(ABC):
 
     def start_run(self, training: RankerTraining) -> None:  # noqa: B027  (most functions do nothing)
         """Called before the first batch, and after `load_state_dict`."""
+
+    def after_selection(self, batch: Batch, negatives: NDArray[np.int32], own: NDArray[np.bool_]) -> None:  # noqa: B027
+        """Called when a batch's negatives are chosen.
+
+        Args:
+            batch: queries and their positives.
+            negatives: int32 [b, n], of all functions, −1 for none.
+            own: bool [b, n], which of them this function was asked for.
+        """
 
     def after_update(self, training: RankerTraining) -> None:  # noqa: B027
         """Called after each update of the ranker."""

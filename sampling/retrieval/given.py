@@ -21,6 +21,8 @@ class Given(Ranked):
         depth: length of a list.
     """
 
+    independent = True
+
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         lists = given_lists(sources.collection)
         if not (lists.documents >= 0).any():

@@ -32,6 +32,8 @@ class InBatch(RetrievalFunction):
             batch already, so a ranker reads no more for it.
     """
 
+    independent = True
+
     def __init__(self, hard: bool = False) -> None:
         self.hard = self.reads_mined = hard
 
@@ -50,7 +52,10 @@ class InBatch(RetrievalFunction):
         others = whole.positives
         if self.hard and whole.mined is not None:
             others = np.concatenate([others, whole.mined[whole.mined >= 0]])
-        others = np.unique(others)
+        return self.offer(batch, np.unique(others), count, rng)
+
+    def offer(self, batch: Batch, others: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
+        """`count` of some documents for each query, without those that read as a relevant one does."""
         out = self.content[others] == self.content[batch.positives][:, None]
         out |= self._reads_relevant(batch.queries, others)
         if self.hard and batch.mined is not None:

@@ -27,6 +27,8 @@ class Judged(RetrievalFunction):
         BadInput: where no document was judged not relevant.
     """
 
+    independent = True
+
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         judged = encoded.judgements.not_relevant()
         if not len(judged.documents):

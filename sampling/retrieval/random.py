@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class RandomFunction(RetrievalFunction):
     """d ~ U(C) (Cohen et al. 2019, section 3.1.1): every document but the relevant ones, in random order."""
 
+    independent = True
+
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         relevant = encoded.judgements.relevant()
         self.size = len(encoded.documents)

@@ -22,6 +22,8 @@ class RunFile(Ranked):
         depth: length of a list.
     """
 
+    independent = True
+
     def __init__(self, path: str | list[str], depth: int = 100) -> None:
         super().__init__(depth)
         self.paths = [path] if isinstance(path, str) else list(path)

@@ -23,6 +23,8 @@ class TfIdf(Ranked):
         depth: length of a list.
     """
 
+    independent = True
+
     def __init__(self, depth: int = 100) -> None:
         super().__init__(depth)
         self._index: MeanVectorIndex | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,14 @@ class Selector(ABC):
 
     It sees the ranker's training, so it can ask for the ranker's scores of now. A subclass writes `select`; one that
     learns while the ranker does also writes `start_run`, `observe` and its state.
+
+    Args:
+        independent: whether what it gives depends on its arguments, not on the ranker, nor on what it has seen of the
+            training, so that it may be asked ahead of time, in another thread. Each class says so for itself: a
+            subclass does not inherit it.
     """
+
+    independent: ClassVar[bool] = False
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:  # noqa: B027
         """Start afresh for a ranker that is about to be trained.

@@ -23,6 +23,8 @@ class Shared(Selector):
     out of its own. What depends on the query, as category functions do, is kept by the batch and not by each query.
     """
 
+    independent = True
+
     def select(
         self,
         batch: Batch,

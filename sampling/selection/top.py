@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class Top(Selector):
     """The head of the list: the hardest documents by the retrieval function's own order."""
 
+    independent = True
+
     def select(
         self,
         batch: Batch,

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class Uniform(Selector):
     """Distinct documents of the list, each as probable as another: `_rand` in Cohen et al. 2019, section 5.2."""
 
+    independent = True
+
     def select(
         self,
         batch: Batch,

@@ -31,6 +31,8 @@ class Window(Selector):
         BadInput: where the window is empty or there is no such pick.
     """
 
+    independent = True
+
     def __init__(self, first: int = 10, last: int = 50, ceiling: float | None = None, pick: str = "random") -> None:
         if first < 1:
             raise BadInput(f"first is {first}", "selector.first", "choose a rank from 1 up")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ranking import training as training_module
+from ranking import block_scores
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
@@ -352,7 +352,7 @@ def test_shared_documents_give_the_same_step(
     read: list[int] = []
     results = []
     for shared in (0.0, 1.0):
-        monkeypatch.setattr(training_module, "DEDUPLICATE_BELOW", shared)
+        monkeypatch.setattr(block_scores, "DEDUPLICATE_BELOW", shared)
         if kind == "feed_forward":
             made: Ranker = FeedForward(
                 tiny_sources.vectors.filled(np.random.default_rng(0)), generator(1), preset="tiny", categories=True,
@@ -385,7 +385,7 @@ def test_shared_documents_give_the_same_step(
 def test_few_shared_documents_are_read_as_they_come(
     read_as: Reader, tiny_encoded: EncodedCollection, tiny_sources: Sources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert training_module.DEDUPLICATE_BELOW == 0.5
+    assert block_scores.DEDUPLICATE_BELOW == 0.5
     texts, made, read = labelled(read_as, tiny_encoded), ranker(), []
     represent = made.represent
     monkeypatch.setattr(made, "represent", lambda q, d: (read.append(len(d)), represent(q, d))[1])

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import polars as pl
 import pytest
 import torch
+from safetensors.numpy import save_file
+from tokenizers import Tokenizer
 
+from ranking.collections.collection import Collection
+from ranking.encoding import encode_texts
 from ranking.errors import BadInput
-from ranking.rankers.static import Static
+from ranking.rankers.static import Static, Vocabulary
+from ranking.rankers.static_folder import word_tokenizer
 from ranking.texts import Texts
 
 VECTORS = np.array([[0, 0], [0, 0], [1, 0], [0, 1], [3, 4]], np.float32)
@@ -64,3 +72,99 @@ def test_it_learns_what_goes_together() -> None:
 def test_bad_options_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(BadInput):
         made(**options)
+
+
+DOCUMENTS = ["One two, TWO three!", "three Two", "one four-one", "nothing known but three"]
+
+
+@pytest.fixture
+def small() -> Collection:
+    """Texts in words that the vocabulary has or has not."""
+    documents = pl.DataFrame({"id": ["a", "b", "c", "d"], "text": DOCUMENTS})
+    queries = pl.DataFrame({"id": ["q"], "text": ["three one"]})
+    return Collection("small", "0", documents, queries, pl.DataFrame())
+
+
+def test_a_folder_of_words_is_read_by_sentence_transformers_and_here(small: Collection, tmp_path: Path) -> None:
+    """The same cosines in three places: as trained on our words, as they read the folder, as it is read again."""
+    words = ["", "<unknown>", "one", "two", "three"]
+    idf = np.array([1, 1, 2, 3, 0.5], np.float32)
+    trained = made(idf=idf, further=4, scale=1.0, vocabulary=Vocabulary(words, 3))
+    texts = encode_texts(small.documents, words, 3), encode_texts(small.queries, words, 3)
+    with torch.no_grad():
+        scores = trained.represent_queries(texts[1]) @ trained.represent_documents(texts[0]).T
+    trained.save_pretrained(str(tmp_path / "static"))
+
+    tokens = Static.tokenization(checkpoint=str(tmp_path / "static"))
+    assert tokens is not None
+    read = tokens.encode(small)
+    again = made(checkpoint=str(tmp_path / "static"), scale=1.0)
+    assert again.dimension == trained.dimension
+    with torch.no_grad():
+        found = again.represent_queries(read.queries) @ again.represent_documents(read.documents).T
+    torch.testing.assert_close(found, scores, atol=1e-6, rtol=1e-5)
+    again.save_pretrained(str(tmp_path / "again"))  # from the tokens of a checkpoint
+
+    library = pytest.importorskip("sentence_transformers")
+    for name in ("static", "again"):
+        theirs = library.SentenceTransformer(str(tmp_path / name), device="cpu")
+        vectors = theirs.encode([*DOCUMENTS, "three one"], convert_to_tensor=True)
+        torch.testing.assert_close(vectors[-1:] @ vectors[:-1].T, scores, atol=1e-6, rtol=1e-5)
+
+
+def test_sentence_transformers_own_folders_are_read(small: Collection, tmp_path: Path) -> None:
+    library = pytest.importorskip("sentence_transformers")
+    from sentence_transformers.models import StaticEmbedding
+
+    tokenizer = Tokenizer.from_str(word_tokenizer(["", "<unknown>", "one", "two", "three"], 9))
+    theirs = library.SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=6)], device="cpu")
+    theirs.save(str(tmp_path / "theirs"))
+    ranker = made(checkpoint=str(tmp_path / "theirs"))
+    tokens = Static.tokenization(checkpoint=str(tmp_path / "theirs"))
+    assert tokens is not None
+    wanted = torch.nn.functional.normalize(theirs.encode(DOCUMENTS, convert_to_tensor=True), dim=1)
+    with torch.no_grad():
+        torch.testing.assert_close(ranker.represent_documents(tokens.encode(small).documents), wanted)
+
+
+@pytest.mark.parametrize("quantized", [False, True])
+def test_a_folder_of_model2vec_begins_with_its_weights_and_leaves_unknown_tokens_out(
+    quantized: bool, small: Collection, tmp_path: Path
+) -> None:
+    """Σ w_t·E_t over known tokens, of E by the mapping where the vocabulary is quantized (model2vec 0.10)."""
+    rows = np.arange(15, dtype=np.float16).reshape(5, 3) - 6
+    weights = np.array([1, 1, 2, 0.5, 1], np.float32)
+    mapping = np.array([0, 1, 4, 4, 2]) if quantized else np.arange(5)
+    state = {"embeddings": rows, "weights": weights} | ({"mapping": mapping} if quantized else {})
+    save_file(state, tmp_path / "model.safetensors")
+    (tmp_path / "tokenizer.json").write_text(word_tokenizer(["", "<unknown>", "one", "two", "three"], 9))
+    (tmp_path / "config.json").write_text('{"model_type": "model2vec", "normalize": true}')
+    ranker, tokens = made(checkpoint=str(tmp_path)), Static.tokenization(checkpoint=str(tmp_path), max_document=5)
+    assert tokens is not None
+    texts = tokens.encode(small).documents
+    known = [[2, 3, 3, 4], [4, 3], [2, 2], [4]]  # one four-one; nothing known but three
+    table = rows[mapping].astype(np.float32) * weights[:, None]
+    wanted = torch.from_numpy(np.stack([table[ids].sum(0) for ids in known]))
+    with torch.no_grad():
+        found = ranker.represent_documents(texts)
+    torch.testing.assert_close(found, torch.nn.functional.normalize(wanted, dim=1), atol=1e-5, rtol=1e-4)
+    cut = Static.tokenization(checkpoint=str(tmp_path), max_document=2)
+    assert cut is not None
+    assert cut.encode(small).documents.lengths.tolist() == [2, 2, 2, 2]
+    assert cut.key() != tokens.key()
+
+
+def test_what_is_no_static_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="not known"):
+        made().save_pretrained(str(tmp_path / "static"))
+    save_file({"weight": np.zeros(3)}, tmp_path / "model.safetensors")
+    (tmp_path / "tokenizer.json").write_text(word_tokenizer(["", "<unknown>"], 9))
+    with pytest.raises(BadInput, match="no token vectors"):
+        made(checkpoint=str(tmp_path))
+    (tmp_path / "modules.json").write_text('[{"type": "x.Transformer", "path": ""}]')
+    with pytest.raises(BadInput, match="StaticEmbedding"):
+        made(checkpoint=str(tmp_path))
+    with pytest.raises(BadInput):
+        made(checkpoint=str(tmp_path / "nowhere"))
+    with pytest.raises(BadInput, match="max_query"):
+        made(checkpoint=str(tmp_path), max_query=0)

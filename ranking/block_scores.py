@@ -1,0 +1,114 @@
+"""Scores the documents of a batch's queries with a gradient, each text read once, and in chunks where asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from ranking.dropout import seeded_dropout
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.rankers.ranker import Ranker
+from ranking.texts import Texts
+from ranking.vector_memory import VectorMemory
+
+DEDUPLICATE_BELOW = 0.5
+"""Distinct documents of a batch as a share of all its places, up to which each is read once."""
+
+
+@dataclass(frozen=True)
+class BlockScores:
+    """How a ranker scores blocks while it is trained.
+
+    Args:
+        ranker: scores them.
+        encoded: the collection.
+        chunk: texts that are read together (GradCache, Gao et al. 2021): the first time without remembering what their
+            gradient needs, and once more, chunk by chunk, when the loss's gradient by their vectors is known. The
+            gradient is the same, the memory that of one chunk. None reads all together.
+        memory: vectors of earlier batches that stand in for reading; None: there are none.
+
+    Raises:
+        BadInput: where the ranker reads query and document together, and so has nothing to read in chunks.
+    """
+
+    ranker: Ranker
+    encoded: EncodedCollection
+    chunk: int | None = None
+    memory: VectorMemory | None = None
+
+    def __post_init__(self) -> None:
+        if self.chunk is not None and self.chunk < 1:
+            raise BadInput(f"chunk is {self.chunk}", "training.chunk", "choose a whole number from 1 up, or null")
+        if self.chunk is not None and not self.ranker.reads_apart:
+            who = type(self.ranker).__name__
+            remedy = "set training.chunk=null; training.accumulate=4 takes less memory too"
+            raise BadInput(f"{who} reads query and document together, not in chunks", "training.chunk", remedy)
+
+    def __call__(
+        self,
+        queries: NDArray[np.integer],
+        documents: NDArray[np.integer],
+        generator: torch.Generator,
+        level: int = 0,
+    ) -> Tensor:
+        """Scores [b, m].
+
+        Args:
+            queries: int [b].
+            documents: int [b, m]; any score where it is −1.
+            generator: of dropout, chunk by chunk.
+            level: of compression.
+        """
+        ranker = self.ranker.at_level(level)
+        asked, block = self.encoded.queries.take(queries), np.maximum(documents, 0)
+        distinct, places = np.unique(block, return_inverse=True)
+        apart = self.chunk is not None or self.memory is not None
+        if not apart and len(distinct) > DEDUPLICATE_BELOW * block.size:
+            return ranker(asked, self.encoded.documents.take(block.ravel()))
+        where = torch.from_numpy(places.reshape(block.shape))
+        if not apart:
+            return ranker(asked, self.encoded.documents.take(distinct), where)
+        of_queries = self._read(ranker, ranker.represent_queries, asked, generator)
+        return ranker.compare(of_queries, self._represented(ranker, distinct, generator), where)
+
+    def _represented(self, ranker: Ranker, documents: NDArray[np.integer], generator: torch.Generator) -> Tensor:
+        """Distinct documents, read or remembered."""
+        known = np.zeros(len(documents), bool) if self.memory is None else self.memory.among(documents)
+        fresh = documents[~known]
+        vectors = self._read(ranker, ranker.represent_documents, self.encoded.documents.take(fresh), generator)
+        if self.memory is None:
+            return vectors
+        self.memory.note(fresh, vectors)
+        if not known.any():
+            return vectors
+        order = np.argsort(np.concatenate([np.flatnonzero(~known), np.flatnonzero(known)]))
+        together = torch.cat([vectors, self.memory.vectors(documents[known]).to(vectors)])
+        return together[torch.from_numpy(order).to(vectors.device)]
+
+    def _read(
+        self, ranker: Ranker, represent: Callable[[Texts], Tensor], texts: Texts, generator: torch.Generator
+    ) -> Tensor:
+        """The texts' representations, chunk by chunk, those of like length together."""
+        if self.chunk is None or not len(texts):
+            return represent(texts)
+        order = np.argsort(texts.lengths, kind="stable")
+        parts = []
+        for start in range(0, len(order), self.chunk):
+            # Dropout has to fall the same when the chunk is read again.
+            seed = int(torch.randint(2**62, (), generator=generator)) if ranker.has_dropout else 0
+
+            def read(some: Texts, seed: int = seed) -> Tensor:
+                with seeded_dropout(ranker, torch.Generator().manual_seed(seed)):
+                    return represent(some)
+
+            some = texts.take(order[start : start + self.chunk])
+            parts.append(checkpoint(read, some, use_reentrant=False, preserve_rng_state=False))
+        back = torch.from_numpy(np.argsort(order, kind="stable"))
+        return torch.cat(parts)[back.to(parts[0].device)]

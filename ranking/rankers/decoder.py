@@ -1,0 +1,164 @@
+"""Defines the decoder as a reranker: a language model that is asked whether a document answers a query."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ranking.errors import BadInput
+from ranking.packing import Packing, buckets
+from ranking.rankers.pretrained import PRESETS, Pretrained, read_model
+from ranking.rankers.ranker import Ranker
+from ranking.texts import Texts
+from ranking.tokenization import Prompts, Subwords, Tokenization, count_subwords, read_tokenizer
+
+TEMPLATE = "Query: {query}\nDocument: {document}\nRelevant:"
+
+
+class Decoder(Ranker):
+    """A decoder (Llama, Qwen, Mistral, …) with one score a pair, read off its last token.
+
+    With `words` the score is the logit of the first word behind the prompt, less that of the second where there are
+    two (Nogueira et al. 2020 for T5; Qwen3-Reranker): no weight is new. Without, it is that of a linear head over the
+    last token's state (RankLLaMA, Ma et al. 2024), as transformers has it for sequence classification.
+
+    Args:
+        vectors: not read; every ranker is offered them.
+        generator: draws the head where the checkpoint has none.
+        checkpoint: folder, or name at the hub.
+        preset: layers and lengths where the next three are None: `paper`, `small` or `tiny`.
+        layers: keep the first so many.
+        max_query: subwords read of a query.
+        max_document: subwords read of a document.
+        words: one or two words; None for a head.
+        template: the prompt, with `{query}` before `{document}`.
+        precision, gradient_checkpointing, compiled, budget: see `Pretrained`.
+
+    Raises:
+        BadInput: where the checkpoint can't be read, or an option is out of its range.
+    """
+
+    presets = PRESETS
+    pairs = 4096
+    reads_apart = False
+
+    def __init__(
+        self,
+        generator: torch.Generator,
+        checkpoint: str,
+        vectors: NDArray[np.float32] | None = None,
+        preset: str = "paper",
+        layers: int | None = None,
+        max_query: int | None = None,
+        max_document: int | None = None,
+        words: list[str] | None = None,
+        template: str = TEMPLATE,
+        precision: str = "float32",
+        gradient_checkpointing: bool = False,
+        compiled: bool = False,
+        budget: int | None = None,
+    ) -> None:
+        super().__init__()
+        widths = self.resolve_preset(preset, layers=layers, max_query=max_query, max_document=max_document)
+        self.max_query, self.max_document = widths["max_query"], widths["max_document"]
+        self.tokenizer = read_tokenizer(checkpoint)
+        self.packing, lead = prompt(self.tokenizer, template)
+        self.max_query += count_subwords(self.tokenizer, lead.query)
+        self.max_document += count_subwords(self.tokenizer, lead.document)
+        kind: str = "AutoModelForSequenceClassification" if words is None else "AutoModelForCausalLM"
+        options: dict[str, Any] = {"num_labels": 1} if words is None else {}
+        model, self.drawn = read_model(kind, checkpoint, widths["layers"], generator, **options)
+        head: Any = getattr(model, "score", None) if words is None else model.get_output_embeddings()
+        if not isinstance(head, nn.Linear):
+            raise BadInput("has no head over its last token", checkpoint, "choose a decoder, or ranker=cross_encoder")
+        self.body = Pretrained(model.base_model, precision, gradient_checkpointing, compiled, budget)
+        tied = any(head.weight is each for each in model.base_model.parameters())
+        # The whole is kept out of the modules, and with it a head that is the table of tokens: names once each.
+        self._whole = [model, head]
+        self.head = None if tied else head
+        self.words = None if words is None else torch.tensor(_numbers(self.tokenizer, words))
+        self.has_dropout, self.needs_grad_scaler = self.body.has_dropout, precision == "float16"
+        longest = self.max_query + self.max_document + self.packing.specials
+        if longest > self.body.reach:
+            what = f"{longest} subwords of prompt, query and document are more than its {self.body.reach} positions"
+            raise BadInput(what, checkpoint, "lower ranker.max_query or ranker.max_document")
+
+    @classmethod
+    def tokenization(cls, **options: Any) -> Tokenization:
+        given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
+        widths = cls.resolve_preset(options.get("preset", "paper"), **given)
+        _, lead = prompt(read_tokenizer(options["checkpoint"]), options.get("template", TEMPLATE))
+        return Subwords(options["checkpoint"], widths["max_query"], widths["max_document"], lead)
+
+    def represent_queries(self, queries: Texts) -> Tensor:
+        return torch.from_numpy(queries.padded(self.max_query)).to(self.device)
+
+    def represent_documents(self, documents: Texts) -> Tensor:
+        return torch.from_numpy(documents.padded(self.max_document)).to(self.device)
+
+    def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
+        shape = torch.broadcast_shapes(queries.shape[:-1], documents.shape[:-1])
+        asked, read = (each.expand(*shape, -1).reshape(-1, each.shape[-1]) for each in (queries, documents))
+        lengths = (asked > 0).sum(1) + (read > 0).sum(1) + self.packing.specials
+        places = list(buckets(lengths, self.body.budget))
+        parts = []
+        for rows in places:
+            states = self.body(self.packing.pack(asked[rows], read[rows])).last_hidden_state
+            last = lengths[rows] - 1  # padding stands behind, where a decoder does not see it
+            parts.append(self._scores(states[torch.arange(len(rows), device=states.device), last].float()))
+        return torch.cat(parts)[torch.argsort(torch.cat(places))].view(shape)
+
+    def _scores(self, states: Tensor) -> Tensor:
+        """Scores of last tokens [n, width]."""
+        head = self._whole[1]
+        if self.words is None:
+            return head(states)[:, 0]
+        rows = self.words.to(states.device)
+        logits = F.linear(states, head.weight[rows], None if head.bias is None else head.bias[rows])
+        return logits[:, 0] if len(rows) == 1 else logits[:, 0] - logits[:, 1]
+
+    def layers(self) -> list[nn.Module]:
+        return [*self.body.blocks(), *([] if self.head is None else [self.head])]
+
+    def save_pretrained(self, folder: str) -> None:
+        """Write it as transformers reads it: safetensors and the tokenizer."""
+        self._whole[0].save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+
+def prompt(tokenizer: Any, template: str) -> tuple[Packing, Prompts]:
+    """A template as the tokens before, between and behind query and document, and the space before each of them.
+
+    A space belongs to the word behind it, as most decoders' subwords have it.
+
+    Raises:
+        BadInput: where the template does not name query and document, once each and in this order.
+    """
+    parts = re.split(r"\{(query|document)\}", template)
+    if len(parts) != 5 or parts[1::2] != ["query", "document"]:
+        raise BadInput(f"template is {template!r}", "ranker.template", "write {query} once, and {document} behind it")
+    begins = Packing.of(tokenizer, pair=False).before
+    pieces = [tuple(tokenizer(text.rstrip(" "), add_special_tokens=False)["input_ids"]) for text in parts[::2]]
+    lead = Prompts(*(" " if text.endswith(" ") else "" for text in parts[0:4:2]))
+    ends = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    return Packing((*begins, *pieces[0]), pieces[1], pieces[2], None, ends or 0), lead
+
+
+def _numbers(tokenizer: Any, words: list[str]) -> list[int]:
+    """The tokens of one or two words."""
+    if isinstance(words, str) or not 1 <= len(words) <= 2:
+        raise BadInput(f"words are {words!r}", "ranker.words", 'name one or two, e.g. [" yes"," no"], or null')
+    numbers = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in words]
+    for word, tokens in zip(words, numbers, strict=True):
+        if len(tokens) != 1 or tokens[0] == tokenizer.unk_token_id:
+            what = f"{word!r} is {len(tokens)} tokens, or an unknown one"
+            raise BadInput(
+                what, "ranker.words", "choose a word that is one token; most decoders want a space before it"
+            )
+    return [tokens[0] for tokens in numbers]

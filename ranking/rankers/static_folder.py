@@ -1,0 +1,171 @@
+"""Reads and writes static token vectors as folders of sentence-transformers and model2vec."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ranking.collections.collection import Collection
+from ranking.encoding import WORD
+from ranking.errors import BadInput
+from ranking.rankers.sentence_folder import DECLARED, MODULE, read_json, write_json
+from ranking.texts import Texts
+from ranking.tokenization import CHUNK, Tokenization, Tokens, refused
+
+SILENT = -20.0
+"""Logarithm of the weight of a token that does not count beside any other."""
+
+
+@dataclass(frozen=True)
+class StaticFolder:
+    """Token vectors and their tokenizer.
+
+    Args:
+        vectors: float32 [tokens, dimension], by the tokenizer's ids.
+        log_weights: float32 [tokens], what each token weighs in a mean.
+        tokenizer: content of a `tokenizer.json`.
+    """
+
+    vectors: NDArray[np.float32]
+    log_weights: NDArray[np.float32]
+    tokenizer: str
+
+    @classmethod
+    def read(cls, checkpoint: str) -> StaticFolder:
+        """Read off a folder, or off a name at the hub: of `StaticEmbedding`, or of model2vec.
+
+        Raises:
+            BadInput: where it can't be read, or has other modules.
+        """
+        from safetensors.numpy import load_file
+
+        root, path = _place(checkpoint)
+        with refused(root):
+            state = load_file(_file(root, path, "model.safetensors"))
+            tokenizer = Path(_file(root, path, "tokenizer.json")).read_text()
+        vectors = state.get("embedding.weight", state.get("embeddings"))
+        if vectors is None:
+            raise BadInput("holds no token vectors", root, "choose a folder of StaticEmbedding or of model2vec")
+        vectors = vectors.astype(np.float32)
+        if "mapping" in state:  # of a quantized vocabulary: the row of each token
+            vectors = vectors[state["mapping"].astype(np.int64)]
+        weights = np.maximum(state["weights"].astype(np.float32), 1e-9) if "weights" in state else np.ones(len(vectors))
+        logs = np.log(weights).astype(np.float32)
+        unknown = _unknown(json.loads(tokenizer))
+        if "embeddings" in state and unknown is not None:
+            logs[unknown] = SILENT  # model2vec leaves it out
+        return cls(vectors, logs, tokenizer)
+
+    def write(self, folder: str) -> None:
+        """Write it as `SentenceTransformer` reads it: a plain mean of vectors that carry their weights, normalized.
+
+        A weighted mean is a multiple of that, and cosines are the same.
+        """
+        from safetensors.numpy import save_file
+
+        root = Path(folder)
+        (root / "1_Normalize").mkdir(parents=True, exist_ok=True)
+        weighted = self.vectors * np.exp(self.log_weights)[:, None]
+        save_file({"embedding.weight": np.ascontiguousarray(weighted)}, root / "model.safetensors")
+        (root / "tokenizer.json").write_text(self.tokenizer)
+        modules = [("", "StaticEmbedding"), ("1_Normalize", "Normalize")]
+        write_json(
+            root / "modules.json",
+            [{"idx": n, "name": str(n), "path": path, "type": MODULE + kind} for n, (path, kind) in enumerate(modules)],
+        )
+        write_json(root / DECLARED, {"similarity_fn_name": "cosine"})
+
+
+class StaticTokens(Tokenization):
+    """The tokens of a folder's tokenizer, plus one, without special ones.
+
+    Args:
+        checkpoint: folder, or name at the hub.
+        max_query, max_document: tokens read of a text; None reads all.
+    """
+
+    def __init__(self, checkpoint: str, max_query: int | None = None, max_document: int | None = None) -> None:
+        self.checkpoint, self.max_query, self.max_document = checkpoint, max_query, max_document
+
+    def key(self) -> list[Any]:
+        root, path = _place(self.checkpoint)
+        content = Path(_file(root, path, "tokenizer.json")).read_bytes()
+        return ["static", hashlib.sha256(content).hexdigest(), self.max_query, self.max_document]
+
+    def encode(self, collection: Collection) -> Tokens:
+        from tokenizers import Tokenizer
+
+        root, path = _place(self.checkpoint)
+        tokenizer = Tokenizer.from_file(_file(root, path, "tokenizer.json"))
+        return Tokens(
+            _encoded(tokenizer, collection.documents["text"], self.max_document),
+            _encoded(tokenizer, collection.queries["text"], self.max_query),
+        )
+
+
+def _encoded(tokenizer: Any, texts: pl.Series, limit: int | None) -> Texts:
+    """The tokens of each text; one without any is one unknown token."""
+    tokenizer.no_padding()
+    if limit is not None:
+        tokenizer.enable_truncation(limit)
+    nothing = [_unknown(json.loads(tokenizer.to_str())) or 0]
+    return Texts.of_arrays(
+        np.array(encoded.ids or nothing, np.int32) + 1
+        for start in range(0, len(texts), CHUNK)
+        for encoded in tokenizer.encode_batch_fast(texts.slice(start, CHUNK).to_list(), add_special_tokens=False)
+    )
+
+
+def word_tokenizer(words: Sequence[str], longest: int) -> str:
+    """A `tokenizer.json` that reads texts as `ranking.encoding` does: lowercase words of letters and digits.
+
+    Args:
+        words: the vocabulary, padding and unknown first.
+        longest: words read of a text.
+    """
+    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+    vocabulary = {word or "<padding>": number for number, word in enumerate(words)}
+    made = Tokenizer(models.WordLevel(vocabulary, unk_token=words[1]))
+    made.normalizer = normalizers.Lowercase()
+    made.pre_tokenizer = pre_tokenizers.Split(Regex(WORD), "removed", invert=True)
+    made.enable_truncation(longest)
+    return str(made.to_str())
+
+
+def _place(checkpoint: str) -> tuple[str, str]:
+    """The root of a checkpoint, and the folder in it that holds the vectors."""
+    local = Path(checkpoint).expanduser()
+    root = str(local) if local.is_dir() else checkpoint
+    modules = read_json(root, "modules.json")
+    if modules is None:
+        return root, ""
+    with refused(root):
+        listed = [(module["type"].rpartition(".")[2], module["path"]) for module in modules]
+    kinds = [kind for kind, _ in listed]
+    if kinds not in (["StaticEmbedding"], ["StaticEmbedding", "Normalize"]):
+        raise BadInput(f"reads texts by {', '.join(kinds)}", root, "a static ranker is StaticEmbedding, Normalize")
+    return root, listed[0][1]
+
+
+def _file(root: str, path: str, name: str) -> str:
+    from transformers.utils import cached_file
+
+    with refused(root):
+        return str(cached_file(root, f"{path}/{name}" if path else name))
+
+
+def _unknown(tokenizer: dict[str, Any]) -> int | None:
+    """The number of the unknown token of a `tokenizer.json`; None where it has none."""
+    model = tokenizer["model"]
+    if isinstance(model.get("vocab"), dict) and model.get("unk_token") is not None:
+        return model["vocab"].get(model["unk_token"])  # type: ignore[no-any-return]
+    return model.get("unk_id")  # type: ignore[no-any-return]

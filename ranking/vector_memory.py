@@ -1,0 +1,69 @@
+"""Keeps the document vectors of the last batches, to be further negatives that cost no reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+
+class VectorMemory:
+    """A queue of the vectors that the last batches' documents had when they were read (Wang et al. 2020, section 3.2).
+
+    Args:
+        batches: how many of them it holds.
+    """
+
+    def __init__(self, batches: int) -> None:
+        self.batches = batches
+        self._queue: list[tuple[NDArray[np.int64], Tensor]] = []
+        self._read: list[tuple[NDArray[np.int64], Tensor]] = []
+        self._index()
+        self.use(np.zeros(0, np.int64))
+
+    def _index(self) -> None:
+        """Look up each document's newest vector."""
+        newest = self._queue[::-1]
+        numbers = np.concatenate([np.zeros(0, np.int64), *(documents for documents, _ in newest)])
+        self.documents, self._places = np.unique(numbers, return_index=True)
+        self._vectors = torch.cat([vectors for _, vectors in newest]) if newest else torch.zeros(0, 0)
+
+    def use(self, documents: NDArray[np.integer]) -> None:
+        """Say which documents the next update takes from here: all others are read, with a gradient."""
+        self.used = np.intersect1d(documents, self.documents)
+
+    def among(self, documents: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Which of the documents the update takes from here."""
+        return np.isin(documents, self.used)
+
+    def vectors(self, documents: NDArray[np.integer]) -> Tensor:
+        """The newest vectors [n, dimension] of documents that are here."""
+        return self._vectors[torch.from_numpy(self._places[np.searchsorted(self.documents, documents)])]
+
+    def note(self, documents: NDArray[np.integer], vectors: Tensor) -> None:
+        """Take the vectors [n, dimension] of documents that an update has read."""
+        self._read.append((np.asarray(documents, np.int64), vectors.detach().clone()))
+
+    def push(self) -> None:
+        """End a batch: what was read stands in the queue, and the oldest batch leaves it."""
+        if self._read:
+            documents = np.concatenate([documents for documents, _ in self._read])
+            distinct, first = np.unique(documents, return_index=True)
+            vectors = torch.cat([vectors for _, vectors in self._read])[torch.from_numpy(first)]
+            self._queue = [*self._queue, (distinct, vectors)][-self.batches :]
+            self._read = []
+            self._index()
+        self.use(np.zeros(0, np.int64))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The queue, oldest batch first."""
+        return {"queue": [[documents, vectors.cpu()] for documents, vectors in self._queue]}
+
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
+        """Continue from `state_dict`, with the vectors on a device."""
+        self._queue = [(np.asarray(documents), vectors.to(device)) for documents, vectors in state["queue"]]
+        self._index()

@@ -1,0 +1,71 @@
+"""Offers the documents of the last batches, whose vectors are remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.errors import BadInput
+from ranking.optimization import SingleProcess
+from ranking.rankers.dense import DenseRanker
+from ranking.vector_memory import VectorMemory
+from sampling.retrieval.function import CandidateBatch
+from sampling.retrieval.in_batch import InBatch
+
+if TYPE_CHECKING:
+    from ranking.training import Batch, RankerTraining
+
+
+class Memory(InBatch):
+    """Cross-batch memory: documents of the last batches, each for the price of an inner product (Wang et al. 2020).
+
+    Their vectors are those of the weights of then, and no gradient goes through them: a ranker drifts slowly enough for
+    that once its learning rate is small. What the batch itself reads is not taken from the memory. A document that
+    reads as a relevant one does is left out. The first batch has none: use it beside another function,
+    `function=[in_batch,memory]`.
+
+    Args:
+        batches: that are remembered, with all documents that were read of them.
+
+    Raises:
+        BadInput: where it is not above 0, or the ranker has no vectors or several workers train it.
+    """
+
+    def __init__(self, batches: int = 8) -> None:
+        if batches < 1:
+            raise BadInput(f"batches is {batches}", "function.memory.batches", "choose a whole number from 1 up")
+        super().__init__()
+        self.memory = VectorMemory(batches)
+        self._loaded: Mapping[str, Any] | None = None
+
+    def supply(self, batch_size: int, mined: int) -> None:
+        return None
+
+    def start_run(self, training: RankerTraining) -> None:
+        if not isinstance(training.ranker, DenseRanker):
+            remedy = "choose ranker=static, bi_encoder or dssm"
+            raise BadInput(f"{type(training.ranker).__name__} has no vectors to remember", "function.memory", remedy)
+        if not isinstance(training.gradient_sync, SingleProcess):
+            raise BadInput("each worker would remember others", "function.memory", "set resources.workers=1")
+        if self._loaded is not None:
+            self.memory.load_state_dict(self._loaded, training.ranker.device)
+            self._loaded = None
+        training.remember(self.memory)
+
+    def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        return self.offer(batch, self.memory.documents, count, rng)
+
+    def after_selection(self, batch: Batch, negatives: NDArray[np.int32], own: NDArray[np.bool_]) -> None:
+        self.memory.use(np.setdiff1d(negatives[own], np.union1d(batch.positives, negatives[~own])))
+
+    def after_update(self, training: RankerTraining) -> None:
+        self.memory.push()
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.memory.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._loaded = dict(state)

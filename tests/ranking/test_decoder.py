@@ -1,0 +1,198 @@
+"""Decoders as rerankers and as embedders, with a Llama and a Mistral of a few numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from torch import Tensor
+
+from ranking.collections.collection import Collection
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.rankers.bi_encoder import BiEncoder
+from ranking.rankers.decoder import TEMPLATE, Decoder, prompt
+from ranking.rankers.sentence_folder import SentenceFolder
+from ranking.scoring import score_candidates
+from ranking.sources import Sources
+from ranking.tokenization import Tokenization
+from tests.ranking.checkpoints import SIZES
+from tests.ranking.trained import NEGATIVES, generator, gradients, in_training
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+Reader = Callable[[Tokenization | None], EncodedCollection]
+SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12}
+QUERIES = np.arange(4)
+LISTS = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np.int32)
+KINDS = {"llama": transformers.LlamaConfig, "mistral": transformers.MistralConfig}
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tiny: Collection, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Makes a checkpoint that knows the words of `tiny`, yes and no; the same one once."""
+    texts = [*tiny.documents["text"], *tiny.queries["text"], TEMPLATE.replace("{", "").replace("}", ""), "yes no"]
+    words = sorted({word for text in texts for word in re.findall(r"\w+|[^\w\s]+", text)})
+    made: dict[tuple[str, bool, bool], str] = {}
+
+    def make(kind: str = "llama", headed: bool = False, tied: bool = False) -> str:
+        if (kind, headed, tied) not in made:
+            vocabulary = {word: place for place, word in enumerate(["<s>", "</s>", "<unk>", *words])}
+            inner = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+            inner.pre_tokenizer = pre_tokenizers.Whitespace()
+            inner.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+            tokenizer = transformers.PreTrainedTokenizerFast(
+                tokenizer_object=inner, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>"
+            )
+            config = KINDS[kind](
+                **(SIZES | {"max_position_embeddings": 64}), num_key_value_heads=2, vocab_size=len(vocabulary),
+                num_labels=1, tie_word_embeddings=tied, bos_token_id=0, eos_token_id=1,
+            )  # fmt: skip
+            with torch.random.fork_rng():
+                torch.manual_seed(7)
+                auto: Any = transformers.AutoModelForCausalLM
+                if headed:
+                    auto = transformers.AutoModelForSequenceClassification
+                model = auto.from_config(config)
+            folder = str(tmp_path_factory.mktemp(kind))
+            model.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            made[kind, headed, tied] = folder
+        return made[kind, headed, tied]
+
+    return make
+
+
+def ranker(folder: str, **options: Any) -> Decoder:
+    return Decoder(generator(), folder, **(SHORT | options))
+
+
+def encoded(read_as: Reader, folder: str) -> EncodedCollection:
+    return read_as(Decoder.tokenization(checkpoint=folder, **SHORT))
+
+
+def filled(tiny: Collection, query: int, document: int) -> str:
+    return TEMPLATE.format(query=tiny.queries["text"][query], document=tiny.documents["text"][document])
+
+
+@pytest.mark.parametrize(("kind", "tied"), [("llama", False), ("mistral", True)])
+def test_a_words_logit_is_that_of_transformers(
+    kind: str, tied: bool, checkpoint: Callable[..., str], read_as: Reader, tiny: Collection
+) -> None:
+    folder = checkpoint(kind, tied=tied)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    yes, no = tokenizer.convert_tokens_to_ids(["yes", "no"])
+    wanted = np.zeros(LISTS.shape)
+    for place, document in np.ndenumerate(LISTS):
+        with torch.no_grad():
+            logits = model(**tokenizer(filled(tiny, place[0], int(document)), return_tensors="pt")).logits[0, -1]
+        wanted[place] = float(logits[yes] - logits[no])
+    for budget in (None, 1):
+        made = ranker(folder, words=["yes", "no"], budget=budget)
+        np.testing.assert_allclose(
+            score_candidates(made, encoded(read_as, folder), QUERIES, LISTS), wanted, rtol=1e-3, atol=1e-4
+        )
+    assert wanted.std() > 0.01
+
+
+def test_a_heads_score_is_that_of_transformers_and_a_folder_brings_it_back(
+    checkpoint: Callable[..., str], read_as: Reader, tiny: Collection, tmp_path: Path
+) -> None:
+    folder = checkpoint(headed=True)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    wanted = np.zeros(LISTS.shape)
+    for place, document in np.ndenumerate(LISTS):
+        with torch.no_grad():
+            wanted[place] = float(model(**tokenizer(filled(tiny, place[0], int(document)), return_tensors="pt")).logits)
+    made = ranker(folder)
+    assert made.drawn == []
+    scores = score_candidates(made, encoded(read_as, folder), QUERIES, LISTS)
+    np.testing.assert_allclose(scores, wanted, rtol=1e-3, atol=1e-4)
+    made.save_pretrained(str(tmp_path / "saved"))
+    again = ranker(str(tmp_path / "saved"))
+    np.testing.assert_array_equal(score_candidates(again, encoded(read_as, folder), QUERIES, LISTS), scores)
+
+
+@pytest.mark.parametrize("words", [None, ["yes"], ["yes", "no"]])
+def test_no_weight_is_left_untrained_and_it_learns(
+    words: list[str] | None, checkpoint: Callable[..., str], read_as: Reader, tiny_sources: Sources
+) -> None:
+    for tied in (False, True):
+        folder = checkpoint(tied=tied)
+        texts, made = encoded(read_as, folder), ranker(folder, words=words)
+        assert (made.drawn == ["score.weight"]) == (words is None)
+        training = in_training(made, texts, tiny_sources, lr=0.02)
+        assert gradients(training).keys() == {name for name, _ in made.named_parameters()}
+        inside = [id(parameter) for layer in made.layers() for parameter in layer.parameters()]
+        assert sorted(inside) == sorted(id(parameter) for parameter in made.parameters())
+        assert len(made.layers()) >= 5  # tokens, three layers, and what stands behind them
+        losses = []
+        for _ in range(6):
+            training.position = 0
+            losses.append(training.update(training.next_batch(), NEGATIVES).loss)
+        assert losses[-1] < 0.8 * losses[0]
+
+
+def test_prompts_are_cut_where_the_texts_stand(checkpoint: Callable[..., str]) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint())
+    packing, lead = prompt(tokenizer, TEMPLATE)
+    assert tokenizer.convert_ids_to_tokens(packing.before) == ["<s>", "Query", ":"]
+    assert tokenizer.convert_ids_to_tokens(packing.between) == ["Document", ":"]
+    assert tokenizer.convert_ids_to_tokens(packing.behind) == ["Relevant", ":"]
+    assert (lead.query, lead.document) == (" ", " ")
+    assert packing.padding == 1
+    for template in ("{query}", "{document}{query}", "{query}{query}{document}"):
+        with pytest.raises(BadInput, match="template"):
+            prompt(tokenizer, template)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"words": ["nosuchword"]}, "one token"),
+        ({"words": ["yes", "no", "yes"]}, "one or two"),
+        ({"words": "yes"}, "one or two"),
+        ({"max_document": 60}, "max_document"),
+        ({"layers": 9}, "layers"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, Any], says: str, checkpoint: Callable[..., str]) -> None:
+    with pytest.raises(BadInput, match=says):
+        ranker(checkpoint(), **options)
+
+
+def test_an_encoder_is_refused(made_up: Callable[..., str]) -> None:
+    with pytest.raises(BadInput, match="cross_encoder"):
+        ranker(made_up(), max_query=4, max_document=4)
+
+
+def last(folder: str, texts: list[str]) -> Tensor:
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    with torch.no_grad():
+        return torch.stack([model(**tokenizer(each, return_tensors="pt")).last_hidden_state[0, -1] for each in texts])
+
+
+def test_an_embedder_takes_the_last_token(
+    checkpoint: Callable[..., str], read_as: Reader, tiny: Collection, tmp_path: Path
+) -> None:
+    folder = checkpoint("mistral")
+    made = BiEncoder(generator(), folder, **SHORT, pooling="last", similarity="dot")
+    texts = read_as(BiEncoder.tokenization(checkpoint=folder, **SHORT))
+    wanted = last(folder, tiny.documents["text"].to_list())
+    with torch.no_grad():
+        torch.testing.assert_close(made.represent_documents(texts.documents), wanted, atol=1e-5, rtol=1e-4)
+    made.save_pretrained(str(tmp_path / "saved"))
+    assert SentenceFolder.read(str(tmp_path / "saved")).pooling == "last"
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "saved"), device="cpu")
+    found = theirs.encode(tiny.documents["text"].to_list(), convert_to_tensor=True)
+    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-4)

@@ -1,0 +1,144 @@
+"""Reading a batch in chunks: the same loss and gradient, with the activations of one chunk at a time."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.objectives.self_involvement import JointSIR
+from ranking.rankers.bi_encoder import BiEncoder
+from ranking.rankers.cross_encoder import CrossEncoder
+from ranking.rankers.late_interaction import LateInteraction
+from ranking.rankers.ranker import Ranker
+from ranking.rankers.static import Static
+from ranking.sources import Sources
+from ranking.texts import Texts
+from ranking.tokenization import Tokenization
+from tests.ranking.trained import generator, gradients, in_training
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+Reader = Callable[[Tokenization | None], EncodedCollection]
+SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12}
+
+
+def bi_encoder(checkpoint: str, **options: Any) -> BiEncoder:
+    return BiEncoder(generator(), checkpoint, **SHORT, **options)
+
+
+def updated(
+    ranker: Ranker, encoded: EncodedCollection, sources: Sources, **options: Any
+) -> tuple[float, dict[str, torch.Tensor]]:
+    training = in_training(ranker, encoded, sources, lr=0.0, **options)
+    found = gradients(training)
+    training.position = 0
+    return training.update(training.next_batch(), np.array([[1], [4], [6], [9]], np.int32)).loss, found
+
+
+def test_the_gradient_is_that_of_the_whole_batch(
+    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
+) -> None:
+    """Also with several parts of a batch, two towers, and an objective that scores twice."""
+    texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
+    words = tiny_sources.encoded
+    late = {"max_query": 4, "max_document": 12, "dimension": 6}
+    for chunk, made, encoded, options in (
+        (1, partial(bi_encoder, made_up()), texts, {}),
+        (3, partial(bi_encoder, made_up(), tied=False), texts, {"accumulate": 2}),
+        (3, partial(bi_encoder, made_up(), similarity="dot"), texts, {"objective": JointSIR([2], passes="level")}),
+        (100, lambda: Static(tiny_sources.vectors.filled(np.random.default_rng(0)), generator()), words, {}),
+        (4, lambda: LateInteraction(generator(), made_up(), **late), texts, {}),
+    ):
+        loss, wanted = updated(made(), encoded, tiny_sources, **options)
+        again, found = updated(made(), encoded, tiny_sources, chunk=chunk, **options)
+        assert again == pytest.approx(loss, abs=1e-5)
+        assert found.keys() == wanted.keys()
+        largest = max(float(each.abs().max()) for each in wanted.values())
+        assert largest > 1e-3
+        for name, gradient in wanted.items():
+            torch.testing.assert_close(found[name], gradient, rtol=0, atol=1e-5 * max(1, largest))
+
+
+def test_dropout_falls_the_same_when_a_chunk_is_read_again(
+    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
+) -> None:
+    """Against finite differences along the gradient: of other masks the loss would not fall as it says."""
+    checkpoint = made_up("bert", 0.3)
+    texts = read_as(BiEncoder.tokenization(checkpoint=checkpoint, **SHORT))
+    made = bi_encoder(checkpoint).double()
+    training = in_training(made, texts, tiny_sources, lr=0.0, chunk=3)
+    batch, negatives = training.next_batch(), np.array([[1], [4], [6], [9]], np.int32)
+
+    def loss() -> float:
+        training.step = training.position = 0
+        return training.update(batch, negatives).loss
+
+    assert loss() == loss()  # the step's own masks
+    weight = made.query_tower.model.get_parameter("encoder.layer.0.output.dense.weight")
+    assert weight.grad is not None
+    direction, slope = weight.grad.clone(), float((weight.grad**2).sum())
+    values = []
+    for sign in (1, -1):
+        with torch.no_grad():
+            weight.add_(sign * 1e-4 * direction)
+        values.append(loss())
+        with torch.no_grad():
+            weight.sub_(sign * 1e-4 * direction)
+    assert (values[0] - values[1]) / 2e-4 == pytest.approx(slope, rel=1e-2)
+    assert slope > 1e-6
+
+
+def test_a_large_batch_takes_the_memory_of_a_chunk(
+    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
+) -> None:
+    texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
+
+    def most_held(copies: int, chunk: int | None) -> int:
+        """Numbers between two layers that are alive at once, at most, of so many times the collection's texts."""
+        made = bi_encoder(made_up())
+        training = in_training(made, texts, tiny_sources, chunk=chunk)
+        training.scores = training.scores.__class__(made, _repeated(texts, copies), chunk)
+        held = {"now": 0, "most": 0}
+
+        def freed(size: int) -> None:
+            held["now"] -= size
+
+        def count(module: Any, given: Any, output: torch.Tensor) -> None:
+            held["now"] += output.numel()
+            held["most"] = max(held["most"], held["now"])
+            weakref.finalize(output.untyped_storage(), freed, output.numel())
+
+        for layer in made.query_tower.model.get_submodule("encoder.layer"):  # type: ignore[union-attr]
+            layer.intermediate.dense.register_forward_hook(count)
+        documents = np.arange(12 * copies, dtype=np.int32)
+        scores = training.scores(np.arange(4), np.tile(documents, (4, 1)), generator())
+        scores.logsumexp(1).sum().backward()
+        return held["most"]
+
+    small, large, whole = most_held(1, 4), most_held(8, 4), most_held(8, None)
+    assert large < 1.5 * small
+    assert whole > 8 * large
+
+
+def _repeated(encoded: EncodedCollection, copies: int) -> EncodedCollection:
+    from dataclasses import replace
+
+    documents = encoded.documents
+    for _ in range(copies - 1):
+        documents = documents.followed_by(Texts(encoded.documents.tokens, encoded.documents.offsets))
+    return replace(encoded, documents=documents)
+
+
+def test_bad_chunks_are_refused(made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources) -> None:
+    texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
+    with pytest.raises(BadInput, match="chunk is 0"):
+        in_training(bi_encoder(made_up()), texts, tiny_sources, chunk=0)
+    with pytest.raises(BadInput, match="accumulate"):
+        in_training(CrossEncoder(generator(), made_up(), **SHORT), texts, tiny_sources, chunk=4)
