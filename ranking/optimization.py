@@ -117,7 +117,7 @@ class Optimization:
             counts as finite, it skips the step and lowers the scale.
         """
         self.scaler.unscale_(self.optimizer)
-        norms = [gradient_norm(top, loss), gradient_norm(parameters, loss)]
+        norms = [gradient_norm(each).to(loss).float() for each in (top, parameters)]
         told = to_host(torch.cat([torch.stack([loss.float(), *norms]), scores.float().flatten()]))
         of_batch, norm, whole = told[:3].tolist()
         seen = told[3:].reshape(tuple(scores.shape))
@@ -160,10 +160,10 @@ def without_decay(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
     return optimizer
 
 
-def gradient_norm(parameters: Iterable[torch.nn.Parameter], like: Tensor) -> Tensor:
-    """‖∇L‖₂ over the parameters that have a gradient, a scalar on the device of `like`."""
+def gradient_norm(parameters: Iterable[torch.nn.Parameter]) -> Tensor:
+    """‖∇L‖₂ over the parameters that have a gradient, a scalar on their device."""
     gradients = [p.grad.coalesce().values() if p.grad.is_sparse else p.grad for p in parameters if p.grad is not None]
-    return torch.nn.utils.get_total_norm(gradients).to(like).float()
+    return torch.nn.utils.get_total_norm(gradients)
 
 
 def to_host(tensor: Tensor) -> NDArray[np.float32]:

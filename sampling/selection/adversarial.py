@@ -106,7 +106,7 @@ class Adversarial(Selector):
         self.optimizer.zero_grad(set_to_none=True)
         self.surrogate(batch, selected, training).backward()
         # Where ranker or generator has diverged, its weights stay.
-        if math.isfinite(gradient_norm(self.generator.parameters())):
+        if math.isfinite(float(gradient_norm(self.generator.parameters()))):
             self.optimizer.step()
 
     def surrogate(self, batch: Batch, drawn: Drawn, training: RankerTraining) -> Tensor:

@@ -199,9 +199,9 @@ def test_scores_are_never_held_for_all_queries_and_documents(
     held: list[int] = []
     score = ranks._scores
 
-    def counted(*given_ones: Any) -> np.ndarray:
+    def counted(*given_ones: Any) -> Tensor:
         scores = score(*given_ones)
-        held.append(scores.size)
+        held.append(scores.numel())
         return scores
 
     monkeypatch.setattr(ranks, "_scores", counted)

@@ -394,9 +394,10 @@ def test_gradients_are_clipped_and_biases_do_not_decay(tiny_sources: Sources) ->
     before = [each.detach().clone() for each in (model.weight, model.bias)]
     made.begin(0)
     made.add(100 * model(torch.ones(1, 3)).sum())
-    assert gradient_norm(model.parameters()) == pytest.approx(200)
-    norm, finite = made.finish(1.0, model.parameters(), model.parameters())
-    assert (round(norm), finite) == (200, True)
+    parameters, loss = list(model.parameters()), torch.tensor(1.0)
+    assert float(gradient_norm(parameters)) == pytest.approx(200)
+    result, finite = made.finish(loss, torch.tensor([[0.5, 0.25]]), parameters, parameters)
+    assert (round(result.gradient_norm), result.loss, result.scores.tolist(), finite) == (200, 1, [[0.5, 0.25]], True)
     # Each of four gradients is cut from 100 to 0.05; the weights also lose half of themselves, the bias does not.
     torch.testing.assert_close(model.weight.detach(), before[0] / 2 - 0.05)
     torch.testing.assert_close(model.bias.detach(), before[1] - 0.05)
