@@ -1,10 +1,12 @@
 """What a step with in-batch negatives costs, and the same work done by sentence-transformers.
 
-    python -m benchmarks.in_batch FOLDER [--only static bi_encoder cached memory] [--batch N] [--steps N] …
+    python -m benchmarks.in_batch FOLDER [--only static bi_encoder cached waiting memory] [--batch N] [--steps N] …
 
 - static: `ranker=static` against `StaticEmbedding`, with Adam and with `optimizer=lazy_adam`.
 - bi_encoder: `ranker=bi_encoder` against a `SentenceTransformer` of the same checkpoint.
 - cached: the same with `training.chunk`, against `CachedMultipleNegativesRankingLoss`.
+- waiting: the share of an epoch's training in which it waits for negatives, drawn when they are wanted and ahead of
+  time: in-batch ones, and BM25's.
 - memory: what either side of `cached` takes at most beside what it has loaded, in a process of its own.
 
 Theirs is `SentenceTransformerTrainer` with `MultipleNegativesRankingLoss`, on the same batches, without dropout; each
@@ -232,6 +234,62 @@ def cached(chosen: argparse.Namespace) -> None:
     bi_encoder(chosen, chosen.chunk)
 
 
+def waiting(chosen: argparse.Namespace) -> None:
+    """`RankerTraining.fit` over some steps, in turns with negatives drawn ahead and without."""
+    kinds = {
+        "static, in-batch": ("ranker=static", f"negatives.in_batch={chosen.batch - 1}"),
+        "static, BM25": ("ranker=static", "function=bm25"),
+        "feed_forward, BM25": ("ranker=feed_forward", "function=bm25"),
+    }
+    for name, overrides in kinds.items():
+        config = compose([
+            "collection=beir", f"collection.path={chosen.folder}", "function=in_batch", "origin=[bm25]",
+            f"training.batch_size={chosen.batch}", "training.max_epochs=1", *overrides, *chosen.overrides,
+        ])  # fmt: skip
+        parts = Artifacts().parts(config)
+        shares: dict[bool, list[float]] = {False: [], True: []}
+        for ahead in (True, False) * 3:
+            source = Timed(*assemble(config, parts, 0), ahead, chosen.steps)
+            shares[ahead].append(source.run())
+        print(
+            f"waiting for negatives, {name}: {min(shares[False]):.1%} of the steps drawn when wanted, "
+            f"{min(shares[True]):.1%} drawn ahead"
+        )
+
+
+class Timed:
+    """A sampler that counts how long it is waited for.
+
+    Args:
+        training, sampler: of a run.
+        ahead: whether negatives are drawn ahead.
+        steps: after which it stops.
+    """
+
+    def __init__(self, training: RankerTraining, sampler: Sampler, ahead: bool, steps: int) -> None:
+        self.training, self.sampler, self.ahead, self.steps, self.waited = training, sampler, ahead, steps, 0.0
+
+    def negatives(self, batch: Batch, training: RankerTraining) -> NDArray[np.int32]:
+        started = time.perf_counter()
+        negatives = self.sampler.negatives(batch, training)
+        self.waited += time.perf_counter() - started
+        return negatives
+
+    def run(self) -> float:
+        """The share of the steps' time in which the trainer waited."""
+        training, began = self.training, 0.0
+        for step in range(min(self.steps, training.steps_per_epoch)):
+            if step == min(WARM, self.steps - 1):  # what is compiled is ready
+                began, self.waited = time.perf_counter(), 0.0
+            batch = training.next_batch()
+            negatives = self.negatives(batch, training)
+            following = training.following_batch()
+            if self.ahead and following is not None:
+                self.sampler.prepare(following, training)
+            self.sampler.observe(negatives, training.update(batch, negatives, self.sampler.source_scores))
+        return self.waited / (time.perf_counter() - began)
+
+
 def memory(chosen: argparse.Namespace) -> None:
     """Both sides of `cached`, each in a process of its own."""
     more: dict[str, NDArray[np.float64] | float] = {}
@@ -274,7 +332,7 @@ def most_held(chosen: argparse.Namespace, side: str) -> float:
         return held() - before[0]
 
 
-PARTS = {"static": static, "bi_encoder": bi_encoder, "cached": cached, "memory": memory}
+PARTS = {"static": static, "bi_encoder": bi_encoder, "cached": cached, "waiting": waiting, "memory": memory}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

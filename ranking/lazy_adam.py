@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,7 @@ class LazyAdam(torch.optim.Adam):
 
     by_rows = True
 
-    def __init__(
-        self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
-    ) -> None:
+    def __init__(self, params: Any, lr: float = 1e-3, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8) -> None:
         super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, fused=True)  # type: ignore[arg-type]
 
     @torch.no_grad()

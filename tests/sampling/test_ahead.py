@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ranking.checkpoint import from_bytes, to_bytes
 from ranking.sources import Sources
 from ranking.training import RankerTraining
 from sampling.policies.fixed import Fixed
@@ -59,11 +60,11 @@ def test_a_state_goes_on_before_what_was_drawn_ahead(tiny_sources: Sources) -> N
     sampler, training = source(tiny_sources), training_of(tiny_sources)
     steps(sampler, training, 4, ahead=True)  # the first batch of the second epoch; the next one's are under way
     assert sampler._ahead is not None
-    state, of_training = sampler.state_dict(), training.state_dict()
+    kept = to_bytes({"sampler": sampler.state_dict(), "training": training.state_dict()})
     for again in (source(tiny_sources), sampler):
-        again.load_state_dict(state)
-        fresh = training_of(tiny_sources)
-        fresh.load_state_dict(of_training)
+        state, fresh = from_bytes(kept), training_of(tiny_sources)
+        again.load_state_dict(state["sampler"])
+        fresh.load_state_dict(state["training"])
         assert steps(again, fresh, 2, ahead=True) == whole[4:]
 
 
