@@ -145,7 +145,7 @@ class Sampler:
 
     def _draw(self, batch: Batch, training: RankerTraining) -> _Drawn:
         """Draw a batch's negatives; nothing but the generator changes."""
-        before = self.rng.bit_generator.state
+        drawn_from = self.rng.bit_generator.state
         assigned = self.policy.assign(batch, self.count, training, self.rng)
         window = self.policy.window
         negatives = np.full((len(batch), self.count), -1, np.int32)
@@ -173,7 +173,7 @@ class Sampler:
                 stats.fallback += offered.fallback(selected.documents)
                 stats.wanted += len(rows) * int(count)
                 stats.missing += int(np.count_nonzero(negatives[rows[:, None], columns] < 0))
-        return _Drawn(batch, before, assigned, negatives, source_scores, selections, every)
+        return _Drawn(batch, drawn_from, assigned, negatives, source_scores, selections, every)
 
     @property
     def assigned(self) -> NDArray[np.int64]:
