@@ -20,8 +20,13 @@ from ranking.encoding import EncodedCollection, encode_texts
 from ranking.errors import BadInput
 from ranking.rankers.ranker import Ranker
 
-CLASSES = {"bi_encoder": "ranker=bi_encoder", "cross_encoder": "ranker=cross_encoder"}
-"""What checkpoints of transformers are taken for."""
+CLASSES = {
+    "bi_encoder": "ranker=bi_encoder",
+    "cross_encoder": "ranker=cross_encoder",
+    "late_interaction": "ranker=late_interaction",
+    "static": "ranker=static",
+}
+"""What checkpoints are taken for."""
 
 
 def described(config: dict[str, Any], parts: dict[str, Any]) -> bytes:
@@ -125,6 +130,10 @@ def _of_weights(name: str, weights: Path, about: Path) -> TrainedRanker:
         raise BadInput("reads categories, which another collection names otherwise", weights, "take a ranker without")
     if weights.is_dir():
         options["checkpoint"] = str(weights)
+        if (
+            said["words"] is not None
+        ):  # it reads them by the folder's tokenizer now, and has all of its dimensions there
+            options |= {"further": 0, "max_query": said["encoding"]["max_query"]}
         return TrainedRanker(name, make(options), options)
     words = said["words"] or [""]
     ranker = make(options, np.zeros((len(words), said["dimension"]), np.float32))
@@ -154,8 +163,14 @@ def _class_of(place: str) -> str:
     if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
         raise BadInput("holds neither a run nor a checkpoint", place, "name a folder of `pyrite train weights=true`")
     if (folder / "modules.json").is_file():
-        return CLASSES["bi_encoder"]
-    heads = json.loads((folder / "config.json").read_text("utf-8")).get("architectures") or [""]
+        kinds = [each["type"].rpartition(".")[2] for each in json.loads((folder / "modules.json").read_text("utf-8"))]
+        if kinds[:1] == ["StaticEmbedding"]:
+            return CLASSES["static"]
+        return CLASSES["late_interaction" if kinds == ["Transformer", "Dense"] else "bi_encoder"]
+    said = json.loads((folder / "config.json").read_text("utf-8"))
+    if said.get("model_type") == "model2vec":
+        return CLASSES["static"]
+    heads = said.get("architectures") or [""]
     return CLASSES["cross_encoder" if heads[0].endswith("ForSequenceClassification") else "bi_encoder"]
 
 
