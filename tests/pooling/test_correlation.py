@@ -78,4 +78,5 @@ def test_largest_drop() -> None:
     full = np.array([0.9, 0.5, 0.4, 0.3])
     assert largest_drop(full, np.array([0.2, 0.5, 0.4, 0.3])) == (3, 0)
     assert largest_drop(full, np.array([0.9, 0.4, 0.4, 0.5])) == (1.5, 1)  # ranks 1, 3.5, 3.5, 2
+    assert largest_drop(full, np.array([0.9, 0.4, 0.5, 0.3])) == (1, 1)
     assert largest_drop(full, full / 2) == (0, None)
