@@ -10,10 +10,9 @@ import pytest
 import pyrite
 from tests.cluster.command_line import command
 
-SWEEP = ["function=random,bm25", "policy=fixed", "selector=uniform", "seeds=2", "dashboard=false"]
+SWEEP = ["function=random,bm25", "policy=fixed", "selector=uniform", "seeds=2", "local=true"]
 
 
-@pytest.mark.usefixtures("ray_session")
 def test_a_study_has_its_tables(base: list[str], tmp_path: Path) -> None:
     study = pyrite.study([*base, *SWEEP, f"out={tmp_path / 'api'}"])
     assert study.failed == 0

@@ -110,14 +110,14 @@ def test_kept_vectors_are_few_and_evenly_taken() -> None:
         assert len(kept) >= min(count, MOST / 2)
 
 
-def test_a_tiny_study_with_its_map(base: list[str], ray_session: None, tmp_path: Path) -> None:
+def test_a_tiny_study_with_its_map(base: list[str], tmp_path: Path) -> None:
     from cluster.__main__ import main
 
     own: list[Any] = [text for text in base if not text.startswith(("scale", "measures", "validation", "vectors"))]
     with pytest.raises(SystemExit) as ended:
         main([
             "study", "experiment=saeidi2017_table2", "scale=tiny", *own, "training.max_epochs=2", "seeds=1",
-            "validation.negatives=6", f"out={tmp_path}",
+            "validation.negatives=6", "local=true", f"out={tmp_path}",
         ])  # fmt: skip
     assert ended.value.code == 0
     summary = pl.read_csv(tmp_path / "summary.csv")
