@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import inspect
+import os
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -25,29 +28,18 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
     Raises:
         BadInput: where an override is malformed, names what is not there or has the wrong type.
     """
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
     from hydra.errors import HydraException
-    from omegaconf import OmegaConf, open_dict
     from omegaconf.errors import OmegaConfBaseException
 
     from cluster.config.refusals import reason, see
     from cluster.config.validate import check_parts, check_shape
 
     overrides = _set_or_add(named_parts(overrides, option))
-    GlobalHydra.instance().clear()
+    read = tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_")))
     try:
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            composed = hydra_compose(config, list(overrides), return_hydra_config=True)
-        choices = OmegaConf.to_container(composed.hydra.runtime.choices)
-        with open_dict(composed):
-            del composed["hydra"]
-        resolved = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+        resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, str(CONF), read))
     except (HydraException, OmegaConfBaseException) as error:
         raise BadInput(reason(error, overrides, config, compose), remedy=see(config)) from None
-    if not isinstance(resolved, dict) or not isinstance(choices, dict):
-        raise TypeError(f"{config} is not a mapping")
     check_parts(resolved, choices)
     _take_classes(resolved, choices, overrides)
     check_shape({str(key): value for key, value in resolved.items()}, config)
@@ -58,6 +50,35 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
         ]
         named["objective"] = "+".join(parts) or named["objective"]
     return {str(key): value for key, value in resolved.items()} | {CHOICES: named}
+
+
+@functools.lru_cache(maxsize=2000)
+def _by_hydra(
+    overrides: tuple[str, ...], config: str, folder: str, environment: tuple[tuple[str, str], ...]
+) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """The composed configuration and the options it chose, once a process: Hydra takes a tenth of a second.
+
+    Args:
+        overrides: as Hydra reads them.
+        config: the primary file.
+        folder: where it is.
+        environment: variables that files refer to.
+    """
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from omegaconf import OmegaConf, open_dict
+
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(folder, version_base="1.3"):
+        composed = hydra_compose(config, list(overrides), return_hydra_config=True)
+    choices = OmegaConf.to_container(composed.hydra.runtime.choices)
+    with open_dict(composed):
+        del composed["hydra"]
+    resolved = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+    if not isinstance(resolved, dict) or not isinstance(choices, dict):
+        raise TypeError(f"{config} is not a mapping")
+    return resolved, choices
 
 
 def _set_or_add(overrides: Sequence[str]) -> list[str]:
