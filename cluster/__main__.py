@@ -1,4 +1,4 @@
-"""`pyrite`, and `python -m cluster`."""
+"""Starts the command line: `pyrite`, and `python -m cluster`."""
 
 from cluster.commands.cli import main
 

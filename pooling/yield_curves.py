@@ -1,4 +1,4 @@
-"""How many relevant documents the rest of a pool may hold, by how fast judging has found them so far.
+"""Estimates how many relevant documents the rest of a pool holds, by how fast judging has found them so far.
 
 Relevant documents are taken for events of a Poisson process along the order of judging, whose rate falls by a law with
 one parameter for its speed. The law fitted to the judged part says how many events to expect in the rest. Counting

@@ -1,4 +1,4 @@
-"""`pyrite options`: the configuration that overrides give, each option beside what it means, and what else there is."""
+"""Prints the configuration that overrides give, what each option means, and what else there is (`pyrite options`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares the two best methods query by query: better for most queries, or for a few by much?"""
+"""Compares the two best methods query by query: whether one is better for most queries, or for a few by much."""
 
 from __future__ import annotations
 

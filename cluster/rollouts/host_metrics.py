@@ -1,4 +1,4 @@
-"""What a ranker host tells."""
+"""Records the metrics of a ranker host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs need of a collection, made once: encoded texts, candidates, ranked lists.
+"""Makes once what runs need of a collection: encoded texts, candidates, ranked lists.
 
 Each part has a key, the digest of all that it depends on. A part is built at most once: it is cached on
 disk under its key, and a study puts it into Ray's object store once for all the runs that share it.

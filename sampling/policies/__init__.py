@@ -1,1 +1,1 @@
-"""Sampling policies: each chooses, per batch, the retrieval function."""
+"""Holds the sampling policies: each chooses, per batch, the retrieval function."""

@@ -1,1 +1,1 @@
-"""Retrieval functions: each ranks documents for a query."""
+"""Holds the retrieval functions: each ranks documents for a query."""

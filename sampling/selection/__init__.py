@@ -1,1 +1,1 @@
-"""Selectors: each picks negatives from what a retrieval function offers."""
+"""Holds the selectors: each picks negatives from what a retrieval function offers."""

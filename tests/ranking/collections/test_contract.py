@@ -1,0 +1,122 @@
+"""What every reader promises, whichever there are: found by walking the package.
+
+A new reader needs an entry in `EXAMPLES`: how to write a small collection in its format.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import json
+import pkgutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import ranking.collections
+from ranking.collections.beir import Beir
+from ranking.collections.cache import open_collection
+from ranking.collections.faults import Faults
+from ranking.collections.ir_datasets import IrDatasets
+from ranking.collections.msmarco import MsMarco
+from ranking.collections.pairs import Pairs
+from ranking.collections.pydocs import Pydocs
+from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader
+from ranking.collections.trec import Trec
+from tests.made_up import write_beir
+
+for module in pkgutil.iter_modules(ranking.collections.__path__, "ranking.collections."):
+    importlib.import_module(module.name)
+
+
+def found(base: type[Reader] = Reader) -> Iterator[type[Reader]]:
+    for each in base.__subclasses__():
+        if not inspect.isabstract(each) and each.__module__.startswith("ranking."):
+            yield each
+        yield from found(each)
+
+
+def in_beir(folder: Path) -> Beir:
+    return Beir(str(write_beir(folder / "beir")))
+
+
+def in_msmarco(folder: Path) -> MsMarco:
+    files = {"collection.tsv": "0\tMoles dig\n1\tBats hang\n2\tQuartz is hard\n"}
+    for split, query, document in (("train", 10, 0), ("dev", 20, 1), ("test", 30, 2)):
+        files[f"queries.{split}.tsv"] = f"{query}\twhat is {split}\n"
+        files[f"qrels.{split}.tsv"] = f"{query}\t0\t{document}\t1\n"
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return MsMarco(str(folder))
+
+
+def in_trec(folder: Path) -> Trec:
+    documents = "".join(f"<DOC>\n<DOCNO> D{n} </DOCNO>\n<TEXT>moles dig {n} holes</TEXT>\n</DOC>\n" for n in range(9))
+    topics = "".join(f"<top>\n<num> Number: {n}\n<title> moles {n}\n</top>\n" for n in range(6))
+    qrels = "".join(f"{n} 0 D{n} 1\n" for n in range(6))
+    for name, text in (("docs.trec", documents), ("topics.txt", topics), ("qrels.txt", qrels)):
+        (folder / name).write_text(text, encoding="utf-8")
+    return Trec(str(folder))
+
+
+def in_pairs(folder: Path) -> Pairs:
+    rows = [{"query": f"who is {n}?", "positive": f"number {n}", "negative": f"letter {n}"} for n in range(30)]
+    pl.DataFrame(rows).write_parquet(folder / "rows.parquet")
+    return Pairs(str(folder / "rows.parquet"))
+
+
+def in_pydocs(folder: Path) -> Pydocs:
+    return Pydocs(folders=[Path(json.__file__).parent])
+
+
+EXAMPLES: dict[type[Reader], Callable[[Path], Reader]] = {
+    Beir: in_beir, MsMarco: in_msmarco, Trec: in_trec, Pairs: in_pairs, Pydocs: in_pydocs,
+}  # fmt: skip
+# IrDatasets needs a registry: tests/ranking/collections/test_ir_datasets.py.
+EVERY = sorted(set(found()) - {IrDatasets}, key=lambda kind: kind.__name__)
+
+
+@pytest.fixture(params=EVERY, ids=lambda kind: kind.__name__)
+def reader(request: pytest.FixtureRequest, tmp_path: Path) -> Reader:
+    assert request.param in EXAMPLES, f"write a small collection for {request.param.__name__} into EXAMPLES"
+    return EXAMPLES[request.param](tmp_path)
+
+
+def frames_of(reader: Reader) -> dict[str, pl.DataFrame]:
+    faults = Faults(strict=True)
+    documents = pl.concat([frame.select(list(DOCUMENTS)) for frame in reader.read_documents(faults)])
+    tables = {"documents": documents, "queries": reader.read_queries(faults)}
+    return tables | {"judgements": reader.read_judgements(faults), "given": reader.read_given(faults)}
+
+
+def test_its_tables_have_the_columns_that_all_have_and_are_read_the_same_again(reader: Reader) -> None:
+    tables, again = frames_of(reader), frames_of(reader)
+    schemas = {"documents": DOCUMENTS, "queries": QUERIES, "judgements": JUDGEMENTS, "given": GIVEN}
+    for name, schema in schemas.items():
+        assert dict(tables[name].select(list(schema)).schema) == dict(schema), name
+        assert tables[name].equals(again[name]), name
+    for name in ("documents", "queries", "judgements"):
+        assert len(tables[name]), name
+        assert tables[name]["file"].null_count() == 0, f"a fault in {name} could not be named by its file"
+    assert tables["judgements"]["split"].drop_nulls().is_in(["train", "dev", "test"]).all()
+
+
+def test_a_cached_collection_is_found_again_by_its_options_and_files(reader: Reader, tmp_path: Path) -> None:
+    assert dataclasses.is_dataclass(reader)
+    assert reader.name
+    assert json.loads(json.dumps(dict(reader.sources())))
+    assert isinstance(reader.version, int)
+    one, other = (open_collection(reader, tmp_path / cache) for cache in ("one", "other"))
+    assert one.fingerprint == other.fingerprint
+    assert one.documents["id"].n_unique() == len(one.documents) > 0
+    assert one.queries["split"].drop_nulls().is_in(["train", "dev", "test"]).all()
+    assert set(one.judgements["document"]) <= set(one.documents["id"])
+    assert set(one.judgements["query"]) <= set(one.queries["id"])
+    assert all(isinstance(fact, str) for fact in reader.facts().values())
+
+
+def test_there_are_readers() -> None:
+    assert {Beir, MsMarco, Pairs, Pydocs, Trec} <= set(EVERY)

@@ -1,0 +1,98 @@
+"""What every ranker promises, whichever there are: each file in `conf/ranker` is found by itself."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cluster.config.build import build
+from cluster.config.compose import compose
+from cluster.config.groups import group_options, option
+from ranking.encoding import EncodedCollection
+from ranking.rankers.ranker import Ranker
+from ranking.scoring import score_candidates
+from ranking.tokenization import Tokenization
+from ranking.vectors import WordVectors
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+Make = Callable[[int], Ranker]
+OPTIONS = {
+    "cascade": [f"ranker.{part}.{key}" for part in ("front", "rear") for key in ("preset=tiny", "max_document=12")]
+}
+"""What makes a ranker small where its own `preset` and `max_document` do not."""
+QUERIES = np.arange(4)
+LISTS = np.array([[0, 1, 2, -1], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np.int32)
+
+
+@pytest.fixture(params=sorted(group_options()["ranker"]))
+def made(
+    request: pytest.FixtureRequest,
+    made_up: Callable[..., str],
+    read_as: Callable[[Tokenization | None], EncodedCollection],
+    tiny_encoded: EncodedCollection,
+    tiny_vectors: WordVectors,
+) -> tuple[Make, EncodedCollection]:
+    """The ranker of a file, drawn by a seed, and the texts as it reads them."""
+    content = option("ranker", request.param)
+    given = ["ranker.preset=tiny"] if "preset" in content else []
+    if "checkpoint" in content:
+        given += [f"ranker.checkpoint={made_up('bert')}", *OPTIONS.get(request.param, ["ranker.max_document=12"])]
+    config = compose([f"ranker={request.param}", *given])
+    factory = build(config["ranker"], "ranker")
+    kind: type[Ranker] = factory.func
+    tokenization = kind.tokenization(**factory.keywords)
+    encoded = tiny_encoded if tokenization is None else read_as(tokenization)
+
+    def make(seed: int) -> Ranker:
+        taken: dict[str, Any] = {"idf": encoded.idf} if "idf" in inspect.signature(factory).parameters else {}
+        vectors = tiny_vectors.filled(np.random.default_rng(seed))
+        ranker: Ranker = factory(vectors=vectors, generator=torch.Generator().manual_seed(seed), **taken)
+        return ranker.eval()
+
+    return make, encoded
+
+
+def scores(ranker: Ranker, encoded: EncodedCollection, lists: np.ndarray = LISTS) -> np.ndarray:
+    return score_candidates(ranker, encoded, QUERIES, lists)
+
+
+def test_scores_are_numbers_and_the_same_again_under_the_same_seed(made: tuple[Make, EncodedCollection]) -> None:
+    make, encoded = made
+    before = torch.random.get_rng_state()
+    found = scores(make(1), encoded)
+    assert torch.equal(torch.random.get_rng_state(), before), "it draws from torch's global generator"
+    assert found.dtype == np.float32
+    assert found.shape == LISTS.shape
+    assert np.isfinite(found[LISTS >= 0]).all()
+    assert np.isneginf(found[LISTS < 0]).all()
+    assert found[1].std() > 0
+    np.testing.assert_array_equal(scores(make(1), encoded), found)
+
+
+def test_a_state_is_all_that_there_is_of_it(made: tuple[Make, EncodedCollection]) -> None:
+    make, encoded = made
+    one, other = make(1), make(2)
+    other.load_state_dict(one.state_dict())
+    np.testing.assert_array_equal(scores(other, encoded), scores(one, encoded))
+
+
+def test_equal_texts_have_equal_scores(made: tuple[Make, EncodedCollection]) -> None:
+    make, encoded = made  # the last two documents are alike
+    found = scores(make(1), encoded)
+    assert found[2, 2] == found[2, 3]
+
+
+def test_a_loss_reaches_its_weights(made: tuple[Make, EncodedCollection]) -> None:
+    make, encoded = made
+    ranker, places = make(1), LISTS[1:]
+    found = ranker(encoded.queries.take(QUERIES[1:]), encoded.documents.take(places.ravel()))
+    assert found.shape == places.shape
+    found.square().sum().backward()
+    moved = [each for each in ranker.parameters() if each.grad is not None and bool(each.grad.abs().sum() > 0)]
+    assert moved
+    assert all(each.requires_grad for each in ranker.top_parameters(1))
