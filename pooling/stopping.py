@@ -24,7 +24,13 @@ _AT_ONCE = 64  # judgements at which the target is tried
 
 
 class StoppingRule(ABC):
-    """Says when to stop. `str` of a rule names it in tables."""
+    """Says when to stop. `str` of a rule names it in tables.
+
+    Attributes:
+        recall: the target that topics are held against, also of a rule that has none of its own.
+    """
+
+    recall: float = 0.9
 
     @abstractmethod
     def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
@@ -32,6 +38,15 @@ class StoppingRule(ABC):
 
         A rule sees the grades of the documents judged so far, never those still to come.
         """
+
+    def applied(self, pool: Pool, order: JudgingOrder, seed: int) -> tuple[JudgingOrder, NDArray[np.int64]]:
+        """The order that is judged with this rule, and where it `stops`. A rule may change an order that it has left.
+
+        Args:
+            pool, order: as in `stops`.
+            seed: of what is random in the rule.
+        """
+        return order, self.stops(pool, order)
 
 
 class TopicRule(StoppingRule):
@@ -84,8 +99,7 @@ class TargetRecall(TopicRule):
 
     A yield curve (`pooling.yield_curves`, with its sources) says how many relevant documents to expect in the rest, and
     the rest may hold no more than the target allows, at the confidence. This suits every order of judging: with a
-    random one it goes on to the target's share of the pool, with a good one it stops early. (The knee method of Cormack
-    and Lynam 2016 is as well known, but takes no target.)
+    random one it goes on to the target's share of the pool, with a good one it stops early.
 
     The two curves differ in the tail, which nobody has seen yet. `power` expects a heavy one: it reaches the target and
     overshoots it by far. `exponential` stops much earlier, and too early on the topics whose tail is heavy. As the rule
@@ -182,22 +196,35 @@ class StableRanking(StoppingRule):
         return spent
 
 
-def savings(pool: Pool, order: JudgingOrder, rules: Sequence[StoppingRule]) -> pl.DataFrame:
+def savings(pool: Pool, order: JudgingOrder, rules: Sequence[StoppingRule], seed: int = 0) -> pl.DataFrame:
     """What stopping by each rule saves and costs.
 
     Args:
         pool: with its judgements.
         order: in which they were made.
         rules: to compare.
+        seed: of what is random in a rule.
 
     Returns:
-        A row a rule: rule (its name), saved (share of the pool that is not judged), then the columns of
-        `RankingQuality.at`.
+        A row a rule: rule (its name), saved (share of the pool that is not judged), target (recall of the pool's
+        relevant documents that topics are held against: the rule's, or .9), reached (share of the topics with relevant
+        documents that reach it), then the columns of `RankingQuality.at`.
     """
     quality = RankingQuality(pool)
     rows: list[Row] = []
     for rule in rules:
-        spent = rule.stops(pool, order)
+        judged, spent = rule.applied(pool, order, seed)
         row: Row = {"rule": str(rule), "saved": 1 - float(spent.sum()) / max(pool.size, 1)}
-        rows.append(row | quality.at(order, spent))
+        row |= {"target": rule.recall, "reached": _reached(pool, judged, spent, rule.recall)}
+        rows.append(row | quality.at(judged, spent))
     return pl.DataFrame(rows, schema_overrides=RUNS)
+
+
+def _reached(pool: Pool, order: JudgingOrder, spent: NDArray[np.int64], target: float) -> float | None:
+    """Share of the topics with relevant documents in their pools of which that much is found; None where none has."""
+    held = []
+    for topic, documents, count in zip(pool.topics, order.documents, spent, strict=True):
+        relevant = pool.is_relevant(topic)
+        if relevant.any():
+            held.append(relevant[documents[:count]].sum() >= target * relevant.sum() - 1e-9)
+    return float(np.mean(held)) if held else None

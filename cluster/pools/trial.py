@@ -20,6 +20,7 @@ from cluster.plan.pool_methods import Variant
 from cluster.pools.sources import NamedPool
 from cluster.telemetry.metrics import ThrottledCounter
 from cluster.telemetry.training_metrics import study_of
+from pooling.adjudicators.sampled import Sampled
 from pooling.effort import effort, total_curve
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
@@ -29,7 +30,7 @@ from ranking.digest import digest
 WHOLE = 0
 """The budget that stands for the whole pool."""
 
-TABLES = ("curves", "totals", "budgets", "effort", "ranking_quality", "stopping", "reuse")
+TABLES = ("curves", "totals", "budgets", "effort", "ranking_quality", "stopping", "fairness", "estimates", "reuse")
 LOSADA = [100, 300, 500, 700, 900, 1100, 2000]
 """Budgets of Losada et al. 2016, tables 2 and 3."""
 POINTS = 250
@@ -128,6 +129,7 @@ def measure(
         "effort": pl.DataFrame([{"seed": seed, **effort(pool, order)} for seed, order in enumerate(orders)]),
     }
     if options["ranking_quality"] and len(pool.runs) > 1:
+        from pooling.fairness import fairness
         from pooling.ranking_quality import RankingQuality
         from pooling.stopping import savings
 
@@ -136,7 +138,12 @@ def measure(
         tables["ranking_quality"] = _by_seed(quality.table(order, list(dict.fromkeys(every))) for order in orders)
         rules = [build(node) for node in options["stopping"].values()]
         if rules:
-            tables["stopping"] = _by_seed(savings(pool, order, rules) for order in orders)
+            tables["stopping"] = _by_seed(savings(pool, order, rules, seed) for seed, order in enumerate(orders))
+        tables["fairness"] = _by_seed(fairness(pool, order, budgets) for order in orders)
+    if isinstance(method, Sampled):
+        from pooling.estimation import estimation
+
+        tables["estimates"] = _by_seed(estimation(method, pool, seed, budgets) for seed in range(len(orders)))
     if options["reuse"] and len(set(pool.teams)) > 1:
         from pooling.reusability import leave_out_teams
 

@@ -107,6 +107,37 @@ def stopping(table: pl.DataFrame) -> Figure:
     return figure
 
 
+def estimates(table: pl.DataFrame) -> Figure:
+    """Draw what sampling orders estimate: relevant documents by seed, the error of MAP, and how often intervals hold.
+
+    Args:
+        table: pool, method, seed, budget, relevant, relevant_true, map_rmse, map_covered.
+    """
+    pools, styles = _pools(table), looks(table["method"])
+    titles = ["relevant documents, estimated", "MAP, root mean squared error", "MAP, truth within the 95% interval"]
+    figure, axes = grid(pools, titles, 2.9)
+    for row, pool in enumerate(pools):
+        of_pool = table.filter(pool=pool)
+        relevant, error, covered = axes[3 * row : 3 * row + 3]
+        relevant.axhline(of_pool["relevant_true"][0], color=INK, lw=0.8)
+        covered.axhline(0.95, color=INK, lw=0.8)
+        for (method,), own in of_pool.partition_by("method", as_dict=True).items():
+            look = styles[str(method)]
+            relevant.plot(own["budget"], own["relevant"], look.marker, color=look.colour, ms=3, alpha=0.5)
+            means = own.group_by("budget").agg(pl.col("map_rmse", "map_covered").mean()).sort("budget")
+            _line(error, look, means["budget"].to_numpy(), means["map_rmse"].to_numpy())
+            _line(covered, look, means["budget"].to_numpy(), means["map_covered"].to_numpy())
+        relevant.set_ylim(0)
+        error.set_ylim(0)
+        covered.set_ylim(0, 1.02)
+        for ax in (relevant, error, covered):
+            ax.set_xscale("log")
+            ax.xaxis.set_major_formatter("{x:g}")
+            name_axes(ax, "judgements a topic", "")
+    legend(figure, styles, table["method"])
+    return figure
+
+
 def reuse(table: pl.DataFrame) -> Figure:
     """Draw how many ranks a run loses, on average and at worst, when its team takes no part in the pool.
 

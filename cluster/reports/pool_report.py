@@ -12,7 +12,7 @@ from cluster.reports import pool_figures
 from cluster.reports.canvas import png
 from cluster.reports.page import Markup, Report, fold, losses, page, table, tag
 from cluster.reports.page import drawn as drawn_figure
-from cluster.reports.pool_summary import ALPHA, efforts, over_seeds
+from cluster.reports.pool_summary import ALPHA, efforts, estimate_errors, over_seeds
 from cluster.reports.pool_terminal_table import contrast_cells, ranked
 from pooling.effort import SHARES
 
@@ -57,6 +57,10 @@ def render(
         ]
     if "stopping" in tables:
         body += [tag("h2", "When to stop"), *_stopping(tables["stopping"], pools), *_show(shown, "stopping")]
+    if "estimates" in tables:
+        body += [tag("h2", "Estimates"), *_estimates(tables["estimates"], pools), *_show(shown, "estimates")]
+    if "fairness" in tables:
+        body += [tag("h2", "Fairness"), *_fairness(tables["fairness"], pools)]
     if "reuse" in tables:
         body += [tag("h2", "Runs that took no part"), *_reuse(tables["reuse"], pools), *_show(shown, "reuse")]
     body += [
@@ -91,6 +95,12 @@ def _figures(tables: dict[str, pl.DataFrame], baseline: str | None) -> dict[str,
         made["stopping"] = (
             pool_figures.stopping(tables["stopping"]),
             "Where each rule would have stopped: a method is better the further right and up it stands.",
+        )
+    if "estimates" in tables:
+        made["estimates"] = (
+            pool_figures.estimates(tables["estimates"]),
+            "Relevant documents estimated from each budget's judgements, every seed, against what the pool holds (the "
+            "line); and the error of the runs' estimated MAP, and how often its 95% intervals hold the truth.",
         )
     if "reuse" in tables:
         made["reuse"] = (
@@ -210,14 +220,58 @@ def _ranking_quality(quality: pl.DataFrame, pools: Sequence[str]) -> Iterator[Ma
 
 def _stopping(stopping: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
     means = over_seeds(stopping, "rule")
-    head = ["rule", "method", "judged", "saved", "found", "recall", "lowest recall", "τ", "drop"]
-    names = ("saved", "found", "recall", "lowest_recall", "tau", "drop")
+    head = ["rule", "method", "judged", "saved", "found", "recall", "lowest", "topics that reach it", "τ", "drop"]
+    names = ("saved", "found", "recall", "lowest_recall", "reached", "tau", "drop")
     for pool in pools:
         rows = [
             [row["rule"], row["method"], f"{row['judged']:,.0f}", *(_figure(row[name]) for name in names)]
             for row in means.filter(pool=pool).sort("rule", "judged", maintain_order=True).iter_rows(named=True)
         ]
         yield fold(f"{pool}: all figures", table(head, rows, left=2, caption="judgements a topic; means over seeds"))
+
+
+def _estimates(estimates: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
+    yield tag(
+        "p",
+        "What a sampling order's judgements say of the whole pool. Over the seeds: bias and root mean squared error of the "
+        "relevant documents a topic, and how often the 95% interval holds the truth; then how often each topic's own does, "
+        "and the same of the runs' MAP and P@10.",
+    )
+    head = ["budget", "method", "relevant", "true", "bias", "RMSE", "covered", "topics covered"]
+    head += ["MAP bias", "MAP RMSE", "MAP covered", "P@10 bias", "P@10 covered", "τ"]
+    names = ("relevant", "relevant_true", "bias", "rmse", "covered", "topics_covered", "map_bias", "map_rmse")
+    names += ("map_covered", "p10_bias", "p10_covered", "tau")
+    told = estimate_errors(estimates)
+    for pool in pools:
+        rows = [
+            [f"{row['budget']:,}", row["method"], *(_figure(row[name]) for name in names)]
+            for row in told.filter(pool=pool).sort("budget", maintain_order=True).iter_rows(named=True)
+        ]
+        yield table(head, rows, left=2, caption=pool)
+
+
+def _fairness(fairness: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
+    yield tag(
+        "p",
+        "Unique is the share of the relevant documents found that the runs of one team alone hold; depth, how many documents "
+        "of a run are judged before the first that is not, mean over runs and of the run with the least; crowded, the share "
+        "of topics of whose judged documents more than a third are relevant, so that many more must be expected unjudged "
+        "(Voorhees 2018).",
+    )
+    means = over_seeds(fairness, "budget")
+    for pool in pools:
+        rows = [
+            [
+                f"{row['budget']:,}",
+                row["method"],
+                *(_figure(row[name]) for name in ("unique", "depth", "depth_least", "crowded")),
+            ]
+            for row in means.filter(pool=pool).sort("budget", maintain_order=True).iter_rows(named=True)
+        ]
+        yield fold(
+            f"{pool}: all figures",
+            table(["budget", "method", "unique", "depth", "least depth", "crowded"], rows, left=2),
+        )
 
 
 def _reuse(reuse: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:

@@ -107,6 +107,20 @@ def efforts(effort: pl.DataFrame) -> pl.DataFrame:
     return effort.group_by("pool", "method", maintain_order=True).agg(pl.exclude("seed").mean())
 
 
+def estimate_errors(estimates: pl.DataFrame) -> pl.DataFrame:
+    """How far estimates are off, over seeds: means by pool, method and budget, and of the relevant documents also bias,
+    rmse and covered (share of the seeds whose interval holds the truth)."""
+    error = pl.col("relevant") - pl.col("relevant_true")
+    held = pl.col("relevant_true").is_between(pl.col("relevant_low") - 1e-9, pl.col("relevant_high") + 1e-9)
+    keys = ("pool", "method", "budget")
+    return estimates.group_by(*keys, maintain_order=True).agg(
+        pl.exclude("seed", *keys).fill_nan(None).mean(),
+        bias=error.mean(),
+        rmse=(error**2).mean().sqrt(),
+        covered=held.mean(),
+    )
+
+
 def over_seeds(table: pl.DataFrame, *keys: str) -> pl.DataFrame:
     """The numbers of a table averaged over seeds, by pool, method and keys; names of runs are left out."""
     numbers = [name for name, dtype in table.schema.items() if dtype.is_numeric() and name not in ("seed", *keys)]

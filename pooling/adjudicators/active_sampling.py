@@ -1,0 +1,250 @@
+"""Samples documents with replacement, more from the runs that prove good: estimates stay unbiased while it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from pooling.adjudicators.adjudicator import mark
+from pooling.adjudicators.compiled import kernel
+from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled, given_in, judged_in
+from pooling.pool import TopicPool
+from pooling.rewards import Reward
+from pooling.sentinels import NO_DOCUMENT, OPEN
+from ranking.errors import BadInput
+
+_SURE = 1.0 - 1e-12  # the most that a draw may be sure of: its logarithm must be finite
+
+
+class ActiveOptions(NamedTuple):
+    """Of `ActiveSampling`, for compiled functions."""
+
+    doubt: float
+    uniform: float
+
+
+class ActiveState(NamedTuple):
+    """Of one topic.
+
+    Args:
+        rank_weights: float64 [depth], ln((depth + 1) / rank).
+        mass: float64 [runs], the sum of these over the run's documents.
+        merit: float64 [runs], what judging has shown of each run.
+        chance: float64 [documents], probability of each in one draw.
+        missed: float64 [documents], logarithm of the probability that no draw so far took it.
+        drawn: int32 [documents], in the order of drawing; count: int64 [1], how many.
+        chance_of: float64 [documents], of the draw that took it from those left.
+        taken, rewards: as every adjudicator has them.
+    """
+
+    rank_weights: NDArray[np.float64]
+    mass: NDArray[np.float64]
+    merit: NDArray[np.float64]
+    chance: NDArray[np.float64]
+    missed: NDArray[np.float64]
+    drawn: NDArray[np.int32]
+    count: NDArray[np.int64]
+    chance_of: NDArray[np.float64]
+    taken: NDArray[np.int32]
+    rewards: NDArray[np.float64]
+
+
+class ActiveSampling(Sampled):
+    """Draws a run, then one of its documents; runs are drawn by how relevant their documents proved (Li and Kanoulas
+    2017, "Active sampling for large-scale information retrieval evaluation").
+
+    A run's document at a rank is drawn with a probability in proportion to ln((depth + 1) / rank), the prior that
+    stands for average precision. A run is drawn in proportion to `doubt` + the Horvitz–Thompson estimate of the share
+    of that distribution which lies on relevant documents. A share of all draws is uniform over the pool, which is ours,
+    so that no judgement weighs too much.
+
+    The authors draw with replacement (a document drawn again costs nothing) and estimate by the probability with which
+    any of the draws took a document (`horvitz_thompson`; as judging stops at a number of judgements, not of draws, the
+    probabilities are made to sum to it). But a document that proves relevant makes its own runs' documents likelier,
+    itself among them, and that says too little. So the default weighs a document by the chance of the very draw that
+    took it from what was left, whatever came before (`lure`: Farquhar, Gal and Rainforth 2021, "On statistical bias in
+    active learning", equation 6): unbiased after each judgement, however it learns.
+
+    Args:
+        doubt: of every run's merit before anything is judged, above 0: the higher, the slower it learns which are good.
+        uniform: share of the draws that are uniform over the pool, from 0 to below 1.
+        estimator: how judged documents weigh in estimates.
+        reward: what is heard of a judgement.
+
+    Raises:
+        BadInput: where an option is out of range.
+    """
+
+    def __init__(
+        self,
+        doubt: float = 0.1,
+        uniform: float = 0.1,
+        estimator: Literal["lure", "horvitz_thompson"] = "lure",
+        reward: Reward | None = None,
+    ) -> None:
+        super().__init__(reward)
+        if not doubt > 0 or not 0 <= uniform < 1:
+            raise BadInput(
+                f"doubt is {doubt} and uniform {uniform}", remedy="give doubt above 0, uniform from 0 to below 1"
+            )
+        self.doubt, self.uniform, self.estimator = doubt, uniform, estimator
+        self.choose, self.take, self.learn = _choose, mark, _learn
+
+    def options(self) -> ActiveOptions:
+        return ActiveOptions(float(self.doubt), float(self.uniform))
+
+    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> ActiveState:
+        depth = pool.ranking.shape[1]
+        weights = np.log((depth + 1) / np.arange(1.0, depth + 1))
+        summed = np.concatenate([[0.0], np.cumsum(weights)])
+        return ActiveState(
+            rank_weights=weights,
+            mass=summed[pool.lengths],
+            merit=np.zeros(len(runs)),
+            chance=np.zeros(pool.size),
+            missed=np.zeros(pool.size),
+            drawn=np.zeros(pool.size, np.int32),
+            count=np.zeros(1, np.int64),
+            chance_of=np.ones(pool.size),
+            taken=np.full(pool.size, OPEN, np.int32),
+            rewards=np.full(pool.size, np.nan),
+        )
+
+    def sample(self, pool: TopicPool, state: ActiveState) -> Sample:
+        given = given_in(state)
+        order = state.drawn[: state.count[0]]
+        judged = judged_in(state)[order]
+        # As a sequence only the draws before the first that is not back yet are known.
+        known = np.cumprod(judged).astype(bool) if self.estimator == "lure" else judged
+        order = order[known]
+        weights = np.where(given, 1.0, 0.0)
+        strata = np.full(pool.size, CERTAIN, np.int32)
+        count, size = len(order), pool.size - int(given.sum())
+        if not 0 < count < size:
+            weights[order] = 1.0
+            return Sample(weights, strata)
+        strata[order] = 0
+        if self.estimator == "horvitz_thompson":
+            rates = -state.missed
+            weights[order] = 1.0 / -np.expm1(-_as_many(rates[~given], count) * rates[order])
+            return Sample(weights, strata)
+        left, chances = size - np.arange(1.0, count + 1), state.chance_of[order]
+        # Equation 6, times documents by draws: the weights of a sum.
+        weights[order] = size / count * (1 + (size - count) / left * (1 / ((left + 1) * chances) - 1))
+        return Sample(weights, strata, order.copy(), chances)
+
+    def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
+        """The order in plain Python, which tests hold the compiled one to."""
+        depth, size = pool.ranking.shape[1], pool.size
+        weights = [float(np.log((depth + 1) / rank)) for rank in range(1, depth + 1)]
+        cells = [
+            [(int(pool.holders[cell]), int(pool.ranks[cell])) for cell in range(*pool.offsets[document : document + 2])]
+            for document in range(size)
+        ]
+        mass = [float(np.cumsum(weights)[length - 1]) if length else 0.0 for length in pool.lengths]
+        missed, order = [0.0] * size, []
+        while len(order) < size:
+            merit = [float(self.doubt)] * len(runs)
+            for document in range(size):
+                if document in order and rewards[document] != 0:
+                    worth = rewards[document] / -np.expm1(missed[document])
+                    for run, rank in cells[document]:
+                        merit[run] += worth * weights[rank] / mass[run]
+            total = 0.0
+            for run in range(len(runs)):
+                total += merit[run] if mass[run] else 0.0
+            chance, left = [], 0.0
+            for document in range(size):
+                at_ranks = 0.0
+                for run, rank in cells[document]:
+                    at_ranks += merit[run] * weights[rank] / mass[run]
+                chance.append(min((1.0 - self.uniform) * at_ranks / total + self.uniform / size, _SURE))
+                left += 0.0 if document in order else chance[-1]
+            draws = 1.0
+            if left < _SURE:
+                draws += np.floor(np.log(1.0 - rng.random()) / np.log1p(-left))
+            missed = [before + draws * float(np.log1p(-each)) for before, each in zip(missed, chance, strict=True)]
+            point, last = rng.random() * left, NO_DOCUMENT
+            for document in range(size):
+                if document not in order:
+                    last = document
+                    point -= chance[document]
+                    if point < 0:
+                        break
+            order.append(last)
+        return order
+
+
+def _as_many(rates: NDArray[np.float64], count: int) -> float:
+    """How many times as many draws make the expected number of documents `count`."""
+
+    def too_many(logarithm: float) -> float:
+        return float(-np.expm1(-np.exp(logarithm) * rates).sum()) - count
+
+    return float(np.exp(brentq(too_many, -40.0, 40.0, xtol=1e-10)))
+
+
+@kernel
+def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
+    size, left = len(state.taken), 0.0
+    _weigh(pool, state, options)
+    opened = 0
+    for document in range(size):
+        if state.taken[document] == OPEN:
+            left += state.chance[document]
+            opened += 1
+    if not opened:
+        return NO_DOCUMENT
+    draws = 1.0
+    if left < _SURE:  # draws until one takes a document that is not out yet
+        draws += np.floor(np.log(1.0 - rng.random()) / np.log1p(-left))
+    for document in range(size):
+        state.missed[document] += draws * np.log1p(-state.chance[document])
+    point, last = rng.random() * left, NO_DOCUMENT
+    for document in range(size):
+        if state.taken[document] == OPEN:
+            last = document
+            point -= state.chance[document]
+            if point < 0:
+                break
+    state.drawn[state.count[0]], state.chance_of[last] = last, state.chance[last] / left
+    state.count[0] += 1
+    mark(pool, state, options, last, 0)
+    return last
+
+
+@kernel
+def _weigh(pool, state, options):  # type: ignore[no-untyped-def]
+    """Compute the merit of the runs from what is judged, and from it the chance of each document."""
+    size = len(state.taken)
+    for run in range(len(state.merit)):
+        state.merit[run] = options.doubt
+    for document in range(size):
+        reward = state.rewards[document]
+        if reward > 0 or reward < 0:  # neither 0 nor NaN
+            worth = reward
+            if state.missed[document] < 0:  # otherwise it was given, not drawn
+                worth = reward / -np.expm1(state.missed[document])
+            for cell in range(pool.offsets[document], pool.offsets[document + 1]):
+                run = pool.holders[cell]
+                state.merit[run] += worth * state.rank_weights[pool.ranks[cell]] / state.mass[run]
+    total = 0.0
+    for run in range(len(state.merit)):
+        if state.mass[run] > 0:
+            total += state.merit[run]
+    for document in range(size):
+        at_ranks = 0.0
+        for cell in range(pool.offsets[document], pool.offsets[document + 1]):
+            run = pool.holders[cell]
+            at_ranks += state.merit[run] * state.rank_weights[pool.ranks[cell]] / state.mass[run]
+        chance = (1.0 - options.uniform) * at_ranks / total + options.uniform / size
+        state.chance[document] = min(chance, _SURE)
+
+
+@kernel
+def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
+    state.rewards[document] = reward

@@ -1,0 +1,153 @@
+"""Gives a share of each budget to a random sample of the pool, beside an order that goes for the relevant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.adjudicators.adjudicator import Adjudicator, judging_order
+from pooling.adjudicators.compiled import compiled
+from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled, given_in, judged_in
+from pooling.pool import TopicPool
+from pooling.rewards import Reward
+from pooling.sentinels import NO_DOCUMENT, OPEN
+from ranking.errors import BadInput
+
+HANDED_OUT, SAMPLED, PLACE = 0, 1, 2
+
+
+class BesideOptions(NamedTuple):
+    """Of `SampleBeside`, for compiled functions."""
+
+    share: float
+    inner: Any
+
+
+class BesideState(NamedTuple):
+    """Of one topic.
+
+    Args:
+        inner: state of the order beside which is sampled.
+        lined_up: int32 [documents], all in a random order: the sample is the first so many of them.
+        chosen: bool [documents], whether the order, too, has come to the document.
+        counts: int64 [3], documents handed out, those of them that the sample asked for, and how far the sample got
+            in `lined_up`.
+        taken, rewards: as every adjudicator has them.
+    """
+
+    inner: Any
+    lined_up: NDArray[np.int32]
+    chosen: NDArray[np.bool_]
+    counts: NDArray[np.int64]
+    taken: NDArray[np.int32]
+    rewards: NDArray[np.float64]
+
+
+class SampleBeside(Sampled):
+    """Every so many judgements, the next document of a random order of the pool; all others as another order says.
+
+    What the order has come to is a stratum that is judged whole; of all the rest the sample is a uniform one, which
+    says what the order has not found yet. For that the order hears of a sampled document only when it comes to it
+    itself, and then at no cost.
+
+    Args:
+        adjudicator: the order.
+        share: of the judgements that go to the sample, above 0 and below 1.
+        reward: what is heard of a judgement; None: what the order hears.
+
+    Raises:
+        BadInput: where share is out of range.
+    """
+
+    def __init__(self, adjudicator: Adjudicator, share: float = 0.2, reward: Reward | None = None) -> None:
+        super().__init__(reward or adjudicator.reward)
+        if not 0 < share < 1:
+            raise BadInput(f"share is {share}", remedy="give a number above 0 and below 1")
+        self.adjudicator, self.share = adjudicator, share
+        self.choose, self.take, self.learn = _functions(adjudicator.choose, adjudicator.take, adjudicator.learn)
+
+    def options(self) -> BesideOptions:
+        return BesideOptions(float(self.share), self.adjudicator.options())
+
+    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> BesideState:
+        return BesideState(
+            lined_up=rng.permutation(pool.size).astype(np.int32),
+            inner=self.adjudicator.start(pool, rng, runs),
+            chosen=np.zeros(pool.size, bool),
+            counts=np.zeros(3, np.int64),
+            taken=np.full(pool.size, OPEN, np.int32),
+            rewards=np.full(pool.size, np.nan),
+        )
+
+    def sample(self, pool: TopicPool, state: BesideState) -> Sample:
+        judged = judged_in(state)
+        rest = ~state.chosen & ~given_in(state)
+        drawn = judged & rest
+        weights = np.where(judged, 1.0, 0.0)
+        weights[drawn] = rest.sum() / max(drawn.sum(), 1)
+        return Sample(weights, np.where(drawn & (weights > 1), 0, CERTAIN).astype(np.int32))
+
+    def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
+        """The order in plain Python, which tests hold the compiled one to."""
+        lined_up = rng.permutation(pool.size).tolist()
+        # The order hears its own documents alone, in its own order: what it would do by itself.
+        heard = np.array(rewards, np.float64)
+        greedy = judging_order(self.adjudicator, pool, heard, rng, runs).tolist()
+        order: list[int] = []
+        while len(order) < pool.size:
+            turn = len(order)
+            source = lined_up if int((turn + 1) * self.share) > int(turn * self.share) else greedy
+            document = source.pop(0)
+            while document in order:
+                document = source.pop(0)
+            order.append(document)
+        return order
+
+
+@cache
+def _functions(choose: Any, take: Any, learn: Any) -> tuple[Any, Any, Any]:
+    name = choose.__qualname__ + learn.__qualname__
+    uses = {"inner_choose": choose, "inner_take": take, "inner_learn": learn}
+    return compiled(_choose, name, **uses), compiled(_take, name, **uses), compiled(_learn, name, **uses)
+
+
+def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
+    turn = state.counts[HANDED_OUT]
+    if np.floor((turn + 1) * options.share) > np.floor(turn * options.share):
+        while state.counts[PLACE] < len(state.taken):
+            document = state.lined_up[state.counts[PLACE]]
+            state.counts[PLACE] += 1
+            if state.taken[document] == OPEN:
+                state.taken[document] = 0
+                state.counts[HANDED_OUT] += 1
+                state.counts[SAMPLED] += 1
+                return document
+        return NO_DOCUMENT
+    while True:
+        document = inner_choose(pool, state.inner, options.inner, rng)  # type: ignore[name-defined]  # noqa: F821
+        if document == NO_DOCUMENT:
+            return NO_DOCUMENT
+        state.chosen[document] = True
+        if state.taken[document] == OPEN:
+            state.taken[document] = 0
+            state.counts[HANDED_OUT] += 1
+            return document
+        known = state.rewards[document]
+        if not np.isnan(known):
+            inner_learn(pool, state.inner, options.inner, document, known)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _take(pool, state, options, document, supplier):  # type: ignore[no-untyped-def]
+    state.taken[document] = supplier
+    state.chosen[document] = True
+    inner_take(pool, state.inner, options.inner, document, supplier)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
+    state.rewards[document] = reward
+    if state.chosen[document]:
+        inner_learn(pool, state.inner, options.inner, document, reward)  # type: ignore[name-defined]  # noqa: F821

@@ -1,0 +1,54 @@
+"""Defines orders of judging that are samples: they know with which probability each document was judged."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.adjudicators.adjudicator import Adjudicator
+from pooling.pool import TopicPool
+from pooling.sentinels import OUTSIDE
+
+CERTAIN = -1
+"""In place of a stratum: the document was judged whatever the draws were."""
+
+
+class Sample(NamedTuple):
+    """What is judged of a topic, as a sample of its pool.
+
+    Args:
+        weights: float64 [documents], how many documents of the pool a judged one stands for, in expectation over all
+            samples: 1/π where it is drawn with the probability π; 0 for those not judged.
+        strata: int32 [documents], the stratum that a judged document was drawn from; `CERTAIN` where its weight is 1 by
+            design, and for those not judged.
+        drawn: int32 [draws], the documents in the order of drawing where each draw depended on what the former ones
+            found; empty where it did not.
+        chances: float64 [draws], the probability of each draw.
+    """
+
+    weights: NDArray[np.float64]
+    strata: NDArray[np.int32]
+    drawn: NDArray[np.int32] = np.zeros(0, np.int32)
+    chances: NDArray[np.float64] = np.zeros(0)
+
+
+class Sampled(Adjudicator):
+    """An order whose judgements, however few, give unbiased estimates (`pooling.estimates`)."""
+
+    @abstractmethod
+    def sample(self, pool: TopicPool, state: Any) -> Sample:
+        """The sample that is judged in a state of this order. Documents that were judged without having been handed
+        out count as certain."""
+
+
+def judged_in(state: Any) -> NDArray[np.bool_]:
+    """Which documents of a state are judged: bool [documents]."""
+    return ~np.isnan(state.rewards)
+
+
+def given_in(state: Any) -> NDArray[np.bool_]:
+    """Which documents of a state were judged without having been handed out: bool [documents]."""
+    return judged_in(state) & (state.taken == OUTSIDE)

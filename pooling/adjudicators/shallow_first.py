@@ -1,0 +1,122 @@
+"""Judges the top of every run first, and only then as another order says: fair to all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.adjudicators.adjudicator import Adjudicator
+from pooling.adjudicators.compiled import compiled
+from pooling.pool import TopicPool
+from pooling.rewards import Reward
+from pooling.sentinels import OPEN
+from ranking.errors import BadInput
+
+
+class ShallowOptions(NamedTuple):
+    """Of `ShallowFirst`, for compiled functions."""
+
+    inner: Any
+
+
+class ShallowState(NamedTuple):
+    """Of one topic.
+
+    Args:
+        inner: state of the order that comes after.
+        first: int32 [documents of the runs' tops], in the order of judging.
+        place: int64 [1], how many of them were passed.
+        taken, rewards: as every adjudicator has them; they are the inner state's.
+    """
+
+    inner: Any
+    first: NDArray[np.int32]
+    place: NDArray[np.int64]
+    taken: NDArray[np.int32]
+    rewards: NDArray[np.float64]
+
+
+class ShallowFirst(Adjudicator):
+    """The depth-k pool of all runs, rank by rank, and then what another order says, which has heard all of it.
+
+    A bandit that begins at once may leave some runs with hardly a judgement, and a collection that was built so
+    measures them badly (Voorhees 2018, "On building fair and reusable test collections using bandit techniques").
+
+    Args:
+        adjudicator: the order after that.
+        depth: documents of each run that are judged first.
+        reward: what is heard of a judgement; None: what the order hears.
+
+    Raises:
+        BadInput: where depth is below 0.
+    """
+
+    def __init__(self, adjudicator: Adjudicator, depth: int = 10, reward: Reward | None = None) -> None:
+        super().__init__(reward or adjudicator.reward)
+        if depth < 0:
+            raise BadInput(f"depth is {depth}", remedy="give 0 or more")
+        self.adjudicator, self.depth = adjudicator, depth
+        self.choose, self.take, self.learn = _functions(adjudicator.choose, adjudicator.take, adjudicator.learn)
+
+    def options(self) -> ShallowOptions:
+        return ShallowOptions(self.adjudicator.options())
+
+    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> ShallowState:
+        inner = self.adjudicator.start(pool, rng, runs)
+        place = np.zeros(1, np.int64)
+        return ShallowState(inner, _by_rank(pool, self.depth), place, inner.taken, inner.rewards)
+
+    def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
+        """The order in plain Python, which tests hold the compiled one to: the inner order's own functions, one
+        judgement at a time."""
+        inner, options = self.adjudicator, self.adjudicator.options()
+        state = inner.start(pool, rng, runs)
+        order: list[int] = []
+        for rank in range(min(self.depth, pool.ranking.shape[1])):
+            for document in pool.ranking[:, rank].tolist():
+                if document >= 0 and document not in order:
+                    order.append(document)
+                    inner.take(pool, state, options, np.int32(document), np.int32(pool.holders[pool.offsets[document]]))
+                    inner.learn(pool, state, options, np.int32(document), rewards[document])
+        while len(order) < pool.size:
+            order.append(int(inner.choose(pool, state, options, rng)))
+            inner.learn(pool, state, options, np.int32(order[-1]), rewards[order[-1]])
+        return order
+
+
+def _by_rank(pool: TopicPool, depth: int) -> NDArray[np.int32]:
+    """The documents of the runs' tops: all first ones, then all second ones."""
+    by_rank = pool.ranking[:, :depth].T.ravel()
+    found, first = np.unique(by_rank[by_rank >= 0], return_index=True)
+    return found[np.argsort(first)].astype(np.int32)
+
+
+@cache
+def _functions(choose: Any, take: Any, learn: Any) -> tuple[Any, Any, Any]:
+    name = choose.__qualname__ + learn.__qualname__
+    uses = {"inner_choose": choose, "inner_take": take, "inner_learn": learn}
+    return compiled(_choose, name, **uses), compiled(_take, name, **uses), compiled(_learn, name, **uses)
+
+
+def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
+    while state.place[0] < len(state.first):
+        document = state.first[state.place[0]]
+        state.place[0] += 1
+        if state.taken[document] == OPEN:
+            # As if its first holder had supplied it.
+            supplier = pool.holders[pool.offsets[document]]
+            inner_take(pool, state.inner, options.inner, document, supplier)  # type: ignore[name-defined]  # noqa: F821
+            return document
+    return inner_choose(pool, state.inner, options.inner, rng)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _take(pool, state, options, document, supplier):  # type: ignore[no-untyped-def]
+    inner_take(pool, state.inner, options.inner, document, supplier)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
+    inner_learn(pool, state.inner, options.inner, document, reward)  # type: ignore[name-defined]  # noqa: F821

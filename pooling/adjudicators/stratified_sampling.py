@@ -1,0 +1,157 @@
+"""Samples the pool by strata of rank, the upper ones more closely."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.adjudicators.adjudicator import mark
+from pooling.adjudicators.compiled import kernel
+from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled, given_in, judged_in
+from pooling.pool import TopicPool
+from pooling.rewards import Reward
+from pooling.sentinels import NO_DOCUMENT, OPEN
+from ranking.errors import BadInput
+
+
+class StratifiedOptions(NamedTuple):
+    """None."""
+
+    nothing: float = 0.0
+
+
+class StratifiedState(NamedTuple):
+    """Of one topic.
+
+    Args:
+        strata: int32 [documents], of each document.
+        order: int32 [documents], the documents in a random order within each stratum, one stratum after another.
+        ends: int64 [strata], where each stratum's documents end in it.
+        place: int64 [strata], the next of each.
+        rates: float64 [strata], how closely each is sampled beside the others.
+        counts: int64 [strata, 2], documents of each that were not given, and how many of these are out.
+        taken, rewards: as every adjudicator has them.
+    """
+
+    strata: NDArray[np.int32]
+    order: NDArray[np.int32]
+    ends: NDArray[np.int64]
+    place: NDArray[np.int64]
+    rates: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    taken: NDArray[np.int32]
+    rewards: NDArray[np.float64]
+
+
+class StratifiedSampling(Sampled):
+    """Documents whose best rank is alike form a stratum, sampled uniformly without replacement at a rate of its own:
+    the design of xinfAP (Yilmaz, Kanoulas and Aslam 2008, "A simple and efficient sampling method for estimating AP and
+    NDCG").
+
+    The next judgement goes to the stratum that is furthest behind its rate (Sainte-Laguë's way to apportion seats), so
+    the design holds after every judgement, whatever the budget.
+
+    Args:
+        bounds: the last rank of each stratum but the lowest, which has all others.
+        rates: how closely each stratum is sampled, one more than bounds: 8 against 1 judges a document there eight
+            times as often, until the stratum is judged whole.
+        reward: what is heard of a judgement.
+
+    Raises:
+        BadInput: where bounds do not rise, or rates are not one more, all above 0.
+    """
+
+    def __init__(
+        self,
+        bounds: Sequence[int] = (5, 15, 40),
+        rates: Sequence[float] = (8.0, 4.0, 2.0, 1.0),
+        reward: Reward | None = None,
+    ) -> None:
+        super().__init__(reward)
+        if any(bound < 1 for bound in bounds) or sorted(set(bounds)) != list(bounds):
+            raise BadInput(f"bounds are {list(bounds)}", remedy="give ranks from 1 that rise")
+        if len(rates) != len(bounds) + 1 or not all(rate > 0 for rate in rates):
+            raise BadInput(f"rates are {list(rates)}", remedy=f"give {len(bounds) + 1} numbers above 0")
+        self.bounds, self.rates = list(bounds), list(map(float, rates))
+        self.choose, self.take, self.learn = _choose, _take, _learn
+
+    def options(self) -> StratifiedOptions:
+        return StratifiedOptions()
+
+    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> StratifiedState:
+        best = np.minimum.reduceat(pool.ranks, pool.offsets[:-1])
+        strata = np.searchsorted(self.bounds, best + 1, side="left").astype(np.int32)
+        order = rng.permutation(pool.size)
+        order = order[np.argsort(strata[order], kind="stable")].astype(np.int32)
+        sizes = np.bincount(strata, minlength=len(self.rates)).astype(np.int64)
+        return StratifiedState(
+            strata=strata,
+            order=order,
+            ends=np.cumsum(sizes),
+            place=np.cumsum(sizes) - sizes,
+            rates=np.array(self.rates),
+            counts=np.stack([sizes, np.zeros_like(sizes)], axis=1),
+            taken=np.full(pool.size, OPEN, np.int32),
+            rewards=np.full(pool.size, np.nan),
+        )
+
+    def sample(self, pool: TopicPool, state: StratifiedState) -> Sample:
+        given = given_in(state)
+        drawn = judged_in(state) & ~given
+        stands_for = state.counts[:, 0] / np.maximum(np.bincount(state.strata[drawn], minlength=len(self.rates)), 1)
+        weights = np.where(given, 1.0, np.where(drawn, stands_for[state.strata], 0.0))
+        return Sample(weights, np.where(drawn & (weights > 1), state.strata, CERTAIN).astype(np.int32))
+
+    def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
+        """The order in plain Python, which tests hold the compiled one to."""
+        state = self.start(pool, rng, runs)
+        waiting: list[list[int]] = [[] for _ in self.rates]
+        for document in state.order.tolist():
+            waiting[state.strata[document]].append(document)
+        sizes, order = [len(each) for each in waiting], []
+        while any(waiting):
+            open_strata = [number for number, each in enumerate(waiting) if each]
+            due = max(
+                open_strata,
+                key=lambda number: (
+                    self.rates[number] * sizes[number] / (2.0 * (sizes[number] - len(waiting[number])) + 1.0),
+                    -number,
+                ),
+            )
+            order.append(waiting[due].pop(0))
+        return order
+
+
+@kernel
+def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
+    furthest, due = NO_DOCUMENT, 0.0
+    for stratum in range(len(state.rates)):
+        while state.place[stratum] < state.ends[stratum] and state.taken[state.order[state.place[stratum]]] != OPEN:
+            state.place[stratum] += 1
+        if state.place[stratum] < state.ends[stratum]:
+            size, out = state.counts[stratum, 0], state.counts[stratum, 1]
+            behind = state.rates[stratum] * size / (2.0 * out + 1.0)
+            if furthest == NO_DOCUMENT or behind > due:
+                furthest, due = stratum, behind
+    if furthest == NO_DOCUMENT:
+        return NO_DOCUMENT
+    document = state.order[state.place[furthest]]
+    state.place[furthest] += 1
+    state.counts[furthest, 1] += 1
+    mark(pool, state, options, document, 0)
+    return document
+
+
+@kernel
+def _take(pool, state, options, document, supplier):  # type: ignore[no-untyped-def]
+    """A document that is given leaves its stratum: it says nothing of the others."""
+    state.taken[document] = supplier
+    state.counts[state.strata[document], 0] -= 1
+
+
+@kernel
+def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
+    state.rewards[document] = reward

@@ -1,0 +1,233 @@
+"""Estimates what all judgements would say from a sample of them: relevant documents, P and AP, with 95% intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.stats import beta, norm, t
+
+from pooling.adjudicators.sampled import CERTAIN, Sample
+from pooling.pool import TopicPool
+
+CONFIDENCE = 0.95
+Z = float(norm.ppf((1 + CONFIDENCE) / 2))
+CUTOFF = 10
+"""Ranks that P looks at."""
+
+
+class TopicEstimates(NamedTuple):
+    """Of one topic: Horvitz–Thompson estimates (1952), in which a judged document stands for 1/π documents like it.
+
+    Args:
+        relevant, relevant_variance: relevant documents in the pool.
+        low, high: 95% interval of these.
+        ap, ap_variance: float64 [runs]. The sum of precisions at relevant documents is estimated as for statAP (Aslam
+            and Pavlu 2007, "A practical sampling strategy for efficient retrieval evaluation"), over pairs of judged
+            documents by the probability of both, and divided by the estimate of the relevant documents: a ratio, which
+            is unbiased in large samples alone.
+        precision, precision_variance: float64 [runs], of the first `CUTOFF` ranks.
+    """
+
+    relevant: float
+    relevant_variance: float
+    low: float
+    high: float
+    ap: NDArray[np.float64]
+    ap_variance: NDArray[np.float64]
+    precision: NDArray[np.float64]
+    precision_variance: NDArray[np.float64]
+
+
+def estimate(pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_]) -> TopicEstimates:
+    """Estimate a topic from its judged documents.
+
+    Variances and the probabilities of pairs are Hájek's (1964, "Asymptotic theory of rejective sampling") within each
+    stratum, which follow from those of single documents; of a uniform sample without replacement they are the usual
+    ones. AP's are of its linear part (Deville 1999, "Variance estimation for complex statistics and estimators"), and
+    its bias is taken off to the first order. Where each draw depended on the former ones, variances are of the draws'
+    own estimates, which are uncorrelated (Raj 1956, "Some estimators in sampling with varying probabilities without
+    replacement").
+
+    Args:
+        pool: of the topic.
+        sample: what is judged of it.
+        relevant: bool [documents]; that of documents not judged is not looked at.
+    """
+    weights = sample.weights
+    judged = weights > 0
+    counted = np.where(relevant & judged, weights, 0.0)
+    total = float(counted.sum())
+    strata = int(sample.strata.max(initial=CERTAIN)) + 1
+    drawn = np.flatnonzero(sample.strata != CERTAIN)
+    own, rest = sample.strata[drawn].astype(np.int64), np.maximum(1.0 - 1.0 / weights[drawn], 0.0)
+    sizes = np.bincount(own, minlength=strata).astype(np.float64)
+    certain = int((judged & (sample.strata == CERTAIN)).sum())
+    spread = np.bincount(own, rest, minlength=strata)
+    design = Design(drawn, own, rest, sizes, spread, weights, sample.drawn, sample.chances, pool.size - certain)
+    known = (relevant & judged).astype(np.float64)
+    variance = max(_covariance(design, known, known), 0.0)
+    runs = len(pool.ranking)
+    ap, ap_variance, precision, precision_variance = (np.zeros(runs) for _ in range(4))
+    _runs(
+        pool.ranking, sample.strata, design, known, counted, total, CUTOFF,
+        ap, ap_variance, precision, precision_variance,
+    )  # fmt: skip
+    low, high = relevant_interval([sample], [relevant], total, variance)
+    return TopicEstimates(total, variance, low, high, ap, ap_variance, precision, precision_variance)
+
+
+def relevant_interval(
+    samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]], estimate: float, variance: float
+) -> tuple[float, float]:
+    """95% interval of the relevant documents of some topics together.
+
+    That of Korn and Graubard (1998, "Confidence intervals for proportions with small expected number of positive
+    counts"): Clopper and Pearson's for as many draws as would have this variance, fewer where strata are many. So it
+    does not vanish where the sample found nothing, and never says less than was found nor more than is left.
+
+    Args:
+        samples: of the topics.
+        relevant: for each topic bool [documents].
+        estimate, variance: of all of them together.
+    """
+    found = certain = rest = left = 0.0
+    strata = 0
+    weights: list[NDArray[np.float64]] = []
+    for sample, known in zip(samples, relevant, strict=True):
+        judged, drawn = sample.weights > 0, sample.strata != CERTAIN
+        found += float((known & judged).sum())
+        certain += float((known & judged & ~drawn).sum())
+        rest += float(len(judged) - (judged & ~drawn).sum())
+        left += float((~judged).sum())
+        weights.append(sample.weights[drawn])
+        strata += len(np.unique(sample.strata[drawn]))
+    every = np.concatenate(weights)
+    if not left or not rest:
+        return found, found
+    if not len(every):
+        return found, found + left
+    share = float(np.clip((estimate - certain) / rest, 0.0, 1.0))
+    kish = every.sum() ** 2 / (every**2).sum() / max(1.0 - len(every) / rest, 1e-9)
+    draws = share * (1 - share) * rest**2 / variance if variance > 0 and 0 < share < 1 else kish
+    free = max(len(every) - strata, 1)
+    draws *= float((t.ppf((1 + CONFIDENCE) / 2, max(len(every) - 1, 1)) / t.ppf((1 + CONFIDENCE) / 2, free)) ** 2)
+    hits, tail = share * draws, (1 - CONFIDENCE) / 2
+    low = float(beta.ppf(tail, hits, draws - hits + 1)) if hits > 0 else 0.0
+    high = float(beta.ppf(1 - tail, hits + 1, draws - hits)) if hits < draws else 1.0
+    return max(certain + low * rest, found), min(certain + high * rest, found + left)
+
+
+class Design(NamedTuple):
+    """How documents were drawn, for compiled functions.
+
+    Args:
+        drawn: int64 [documents drawn]; own: int64, the stratum of each; rest: float64, 1 - π of each.
+        sizes, spread: float64 [strata], documents drawn of each, and the sum of their `rest`.
+        weights: float64 [documents].
+        order, chances: of a `Sample`'s draws that depended on former ones.
+        size: documents that these drew from.
+    """
+
+    drawn: NDArray[np.int64]
+    own: NDArray[np.int64]
+    rest: NDArray[np.float64]
+    sizes: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    order: NDArray[np.int32]
+    chances: NDArray[np.float64]
+    size: int
+
+
+@njit(nogil=True, cache=True)
+def _covariance(design, one, other):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Covariance of the estimates Σ weight · one and Σ weight · other."""
+    if len(design.order):
+        return _covariance_of_draws(design, one, other)
+    strata = len(design.sizes)
+    of_one, of_other, of_both = np.zeros(strata), np.zeros(strata), np.zeros(strata)
+    for place in range(len(design.drawn)):
+        document, stratum = design.drawn[place], design.own[place]
+        first, second = design.weights[document] * one[document], design.weights[document] * other[document]
+        of_one[stratum] += design.rest[place] * first
+        of_other[stratum] += design.rest[place] * second
+        of_both[stratum] += design.rest[place] * first * second
+    total = 0.0
+    for stratum in range(strata):
+        if design.spread[stratum] > 0:
+            size = design.sizes[stratum]
+            ratio = size / (size - 1) if size > 1 else 1.0
+            total += ratio * (of_both[stratum] - of_one[stratum] * of_other[stratum] / design.spread[stratum])
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _covariance_of_draws(design, one, other):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """What was found before a draw, and what the draw says of the rest, estimate the sum; each draw's estimate differs
+    from it independently of the others'. Their weighted mean is what the weights of LURE come to."""
+    draws, size = len(design.order), design.size
+    ends = np.zeros(2)
+    for document in design.order:
+        ends[0] += design.weights[document] * one[document]
+        ends[1] += design.weights[document] * other[document]
+    total, squares, before, before_other = 0.0, 0.0, 0.0, 0.0
+    for draw in range(draws):
+        document, left = design.order[draw], size - draw
+        share = size * (size - draws) / (draws * (left - 1.0) * left)
+        of_one = before + one[document] / design.chances[draw] - ends[0]
+        of_other = before_other + other[document] / design.chances[draw] - ends[1]
+        total += share * share * of_one * of_other
+        squares += share * share
+        before += one[document]
+        before_other += other[document]
+    return total / (1.0 - squares) if squares < 1 else total
+
+
+@njit(nogil=True, cache=True)
+def _runs(  # type: ignore[no-untyped-def]  # pragma: no cover
+    ranking, strata, design, relevant, counted, total, cutoff, ap, ap_variance, precision, precision_variance
+):
+    """AP and P of each run with their variances."""
+    left = np.zeros(len(counted))  # 1 - π of the drawn documents
+    left[design.drawn] = design.rest
+    influence = np.zeros(len(counted))
+    held, places = np.empty(ranking.shape[1], np.int64), np.empty(ranking.shape[1], np.int64)
+    for run in range(ranking.shape[0]):
+        count, added = 0, 0.0
+        influence[:] = 0.0
+        for place in range(ranking.shape[1]):
+            document = ranking[run, place]
+            if document >= 0 and counted[document] > 0:
+                held[count], places[count] = document, place
+                count += 1
+        for below in range(count):
+            document, rank = held[below], places[below] + 1
+            added += counted[document] / rank
+            influence[document] += 1.0 / rank
+            for above in range(below):
+                other = held[above]
+                # Both are in a sample of fixed size less often than the product of their probabilities says.
+                together = 1.0
+                if strata[document] >= 0 and strata[document] == strata[other] and left[document] > 0:
+                    together -= left[document] * left[other] / design.spread[strata[document]]
+                at = 1.0 / (rank * together)
+                added += counted[document] * counted[other] * at
+                influence[document] += counted[other] * at
+                influence[other] += counted[document] * at
+        ap[run] = added / total if total > 0 else 0.0
+        for document in range(len(counted)):  # a relevant document that the run lacks makes its AP less
+            influence[document] = (influence[document] - ap[run]) / total if counted[document] > 0 else 0.0
+        ap_variance[run] = max(_covariance(design, influence, influence), 0.0)
+        if total > 0:  # what a ratio is off by, to the first order
+            ap[run] += _covariance(design, influence, relevant) / total
+        ap[run] = min(max(ap[run], 0.0), 1.0)
+        influence[:] = 0.0
+        for place in range(count):
+            if places[place] < cutoff:
+                precision[run] += counted[held[place]] / cutoff
+                influence[held[place]] = 1.0 / cutoff
+        precision_variance[run] = max(_covariance(design, influence, influence), 0.0)

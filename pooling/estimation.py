@@ -1,0 +1,97 @@
+"""Measures how good the estimates of a sampling order are: bias, error, and how often intervals hold the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pooling.adjudicators.adjudicator import topic_rng
+from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled
+from pooling.correlation import kendall_tau
+from pooling.estimates import CUTOFF, TopicEstimates, Z, estimate, relevant_interval
+from pooling.pool import Pool, Topic
+
+
+def estimation(adjudicator: Sampled, pool: Pool, seed: int, budgets: Sequence[int]) -> pl.DataFrame:
+    """Estimate from the judgements of each budget, and compare with what all judgements of the pool say.
+
+    Relevant documents outside the pool are beyond any sample of it: the truth here is the pool's.
+
+    Args:
+        adjudicator: that samples.
+        pool: with its judgements.
+        seed: of the simulation.
+        budgets: judgements a topic.
+
+    Returns:
+        A row a budget: budget, judged (a topic); relevant, relevant_low, relevant_high, relevant_true (documents a
+        topic); topics_covered (share of the topics whose own interval holds the truth); and for MAP and P@10 over the
+        runs their bias (mean difference to the truth), rmse, covered (share of the runs whose interval holds the
+        truth), width (mean of half the intervals); tau, between the runs by estimated and by true MAP.
+    """
+    truth = [_truth(topic, pool.is_relevant(topic)) for topic in pool.topics]
+    by_topic = [topic_samples(adjudicator, pool, topic, seed, budgets) for topic in pool.topics]
+    rows = []
+    for place, budget in enumerate(budgets):
+        samples = [own[place] for own in by_topic]
+        estimates = [
+            estimate(topic.pool, sample, pool.is_relevant(topic))
+            for topic, sample in zip(pool.topics, samples, strict=True)
+        ]
+        rows.append({"budget": budget} | _compared(pool, samples, estimates, truth))
+    return pl.DataFrame(rows)
+
+
+def topic_samples(adjudicator: Sampled, pool: Pool, topic: Topic, seed: int, budgets: Sequence[int]) -> list[Sample]:
+    """What is judged of a topic when each budget is spent, as a sample. Budgets ascend."""
+    rng = topic_rng(seed, topic.name)
+    rewards = adjudicator.reward(topic.grades, pool.relevant_from, pool.highest)
+    state, options = adjudicator.start(topic.pool, rng, pool.runs), adjudicator.options()
+    samples, judged = [], 0
+    for budget in budgets:
+        upto = min(budget, topic.pool.size)
+        adjudicator.loop(topic.pool, state, options, rng, rewards, np.empty(upto - judged, np.int32))
+        judged = upto
+        samples.append(adjudicator.sample(topic.pool, state))
+    return samples
+
+
+def _truth(topic: Topic, relevant: NDArray[np.bool_]) -> TopicEstimates:
+    everything = Sample(np.ones(topic.pool.size), np.full(topic.pool.size, CERTAIN, np.int32))
+    return estimate(topic.pool, everything, relevant)
+
+
+def _compared(
+    pool: Pool, samples: Sequence[Sample], estimates: Sequence[TopicEstimates], truth: Sequence[TopicEstimates]
+) -> dict[str, float]:
+    topics = len(estimates)
+    total, true = sum(each.relevant for each in estimates), sum(each.relevant for each in truth)
+    variance = sum(each.relevant_variance for each in estimates)
+    low, high = relevant_interval(samples, [pool.is_relevant(topic) for topic in pool.topics], total, variance)
+    covered = [
+        each.low - 1e-9 <= known.relevant <= each.high + 1e-9 for each, known in zip(estimates, truth, strict=True)
+    ]
+    row = {
+        "judged": float(np.mean([(sample.weights > 0).sum() for sample in samples])),
+        "relevant": total / topics,
+        "relevant_low": low / topics,
+        "relevant_high": high / topics,
+        "relevant_true": true / topics,
+        "topics_covered": float(np.mean(covered)),
+    }
+    for name, of in (("map", "ap"), (f"p{CUTOFF}", "precision")):
+        means = np.mean([getattr(each, of) for each in estimates], axis=0)
+        known = np.mean([getattr(each, of) for each in truth], axis=0)
+        half = Z * np.sqrt(np.sum([getattr(each, f"{of}_variance") for each in estimates], axis=0)) / topics
+        row |= {
+            f"{name}_bias": float((means - known).mean()),
+            f"{name}_rmse": float(np.sqrt(((means - known) ** 2).mean())),
+            f"{name}_covered": float((np.abs(means - known) <= half + 1e-12).mean()),
+            f"{name}_width": float(half.mean()),
+        }
+        if of == "ap":
+            row["tau"] = kendall_tau(known, means)
+    return row

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from pooling.adjudicators.active_sampling import ActiveSampling
+from pooling.adjudicators.adjudicator import Adjudication, topic_rng
+from pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pooling.adjudicators.sample_beside import SampleBeside
+from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled
+from pooling.adjudicators.stratified_sampling import StratifiedSampling
+from pooling.estimates import estimate, relevant_interval
+from pooling.estimation import estimation, topic_samples
+from pooling.pool import Pool
+from ranking.errors import BadInput
+
+METHODS: dict[str, Sampled] = {
+    "active": ActiveSampling(),
+    "stratified": StratifiedSampling(bounds=[2, 5], rates=[4, 2, 1]),
+    "beside": SampleBeside(PosteriorFusion(), share=0.4),
+}
+
+
+@pytest.fixture(scope="module")
+def pool(random_pool: Callable[..., Pool]) -> Pool:
+    return random_pool(np.random.default_rng(5), topics=1, documents=60, depth=20)
+
+
+def test_a_uniform_sample_by_hand(pool_of: Callable[..., Pool]) -> None:
+    # Of four documents two are judged, one of them relevant: it stands for two. n²/n-1 … gives N²(1-f)s²/n = 16/2·½·½.
+    pool = pool_of([[[0, 1, 2, 3]]], [[1, 0, 0, 1]])
+    sample = Sample(np.array([2.0, 2.0, 0.0, 0.0]), np.array([0, 0, CERTAIN, CERTAIN], np.int32))
+    told = estimate(pool.topics[0].pool, sample, np.array([True, False, False, True]))
+    assert told.relevant == 2
+    assert told.relevant_variance == pytest.approx(16 * 0.5 * 0.5 / 2)
+    assert told.precision.tolist() == [0.2]
+    assert 1 <= told.low <= 2 <= told.high <= 3  # one was found, and two are left
+
+
+def test_all_judgements_give_the_true_figures(pool_of: Callable[..., Pool]) -> None:
+    pool = pool_of([[[0, 1, 2, 3], [3, 2, 1, 0]]], [[1, 0, 1, 0]])
+    everything = Sample(np.ones(4), np.full(4, CERTAIN, np.int32))
+    told = estimate(pool.topics[0].pool, everything, pool.is_relevant(pool.topics[0]))
+    assert (told.relevant, told.low, told.high, told.relevant_variance) == (2, 2, 2, 0)
+    assert told.ap.tolist() == pytest.approx([(1 + 2 / 3) / 2, (1 / 2 + 2 / 4) / 2])
+    assert told.ap_variance.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_estimate_is_unbiased_whatever_is_judged(name: str, pool: Pool) -> None:
+    [topic], seeds = pool.topics, 400
+    relevant, budgets = pool.is_relevant(topic), [12, 24]
+    told = [
+        [estimate(topic.pool, sample, relevant) for sample in topic_samples(METHODS[name], pool, topic, seed, budgets)]
+        for seed in range(seeds)
+    ]
+    for place in range(len(budgets)):
+        every = np.array([each[place].relevant for each in told])
+        error = every.std() / np.sqrt(seeds)
+        assert abs(every.mean() - relevant.sum()) < 4 * error
+        assert every.std() > 0.5, "an estimate that never differs is none"
+        variances = np.mean([each[place].relevant_variance for each in told])
+        assert variances == pytest.approx(every.var(), rel=0.3)
+        held = np.mean([each[place].low <= relevant.sum() <= each[place].high for each in told])
+        assert held > 0.8  # of a dozen judgements in three strata; docs/pooling.md has what real pools give
+
+
+def test_the_authors_estimator_says_too_little_while_it_learns(pool: Pool) -> None:
+    [topic] = pool.topics
+    relevant = pool.is_relevant(topic)
+    means = {}
+    for name in ("lure", "horvitz_thompson"):
+        method = ActiveSampling(estimator=name)  # type: ignore[arg-type]
+        samples = [topic_samples(method, pool, topic, seed, [12])[0] for seed in range(300)]
+        means[name] = np.mean([estimate(topic.pool, sample, relevant).relevant for sample in samples])
+    assert means["horvitz_thompson"] < means["lure"] - 0.3
+
+
+def test_documents_judged_elsewhere_are_certain_and_others_wait_for_their_judgement(pool: Pool) -> None:
+    [topic] = pool.topics
+    for method in METHODS.values():
+        people = Adjudication(method, topic.pool, topic_rng(1, topic.name), pool.runs)
+        people.judge(0, 1)
+        first, second = people.next(), people.next()
+        assert first is not None
+        assert second is not None
+        people.judge(second, 1)
+        sample = method.sample(topic.pool, people._state)
+        assert sample.weights[0] == 1
+        assert sample.strata[0] == CERTAIN
+        assert sample.weights[first] == 0
+        people.judge(first, 0)
+        sample = method.sample(topic.pool, people._state)
+        assert sample.weights[[first, second]].min() >= 1
+
+
+def test_what_was_found_bounds_the_interval() -> None:
+    nothing = Sample(np.array([2.0, 2.0, 0.0, 0.0]), np.array([0, 0, CERTAIN, CERTAIN], np.int32))
+    low, high = relevant_interval([nothing], [np.zeros(4, bool)], 0.0, 0.0)
+    assert low == 0
+    assert 0 < high <= 2  # a sample that found nothing does not say that there is nothing
+
+
+def test_estimation_reports_bias_and_coverage(pool: Pool) -> None:
+    table = estimation(METHODS["stratified"], pool, 3, [10, pool.size])
+    assert table["relevant"][1] == table["relevant_true"][1]
+    assert table["map_rmse"][1] == pytest.approx(0)
+    assert table["map_covered"][1] == table["topics_covered"][1] == 1
+    assert table["map_rmse"][0] > 0
+    assert estimation(METHODS["stratified"], pool, 3, [10, pool.size]).equals(table)
+
+
+def test_options_out_of_range_are_refused() -> None:
+    for build in (
+        lambda: ActiveSampling(doubt=0),
+        lambda: ActiveSampling(uniform=1),
+        lambda: StratifiedSampling(bounds=[5, 5]),
+        lambda: StratifiedSampling(rates=[1]),
+        lambda: SampleBeside(PosteriorFusion(), share=1),
+    ):
+        with pytest.raises(BadInput):
+            build()
