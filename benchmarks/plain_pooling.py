@@ -36,7 +36,8 @@ from pooling.adjudicators.uniform import Random
 from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, TopicPool
-from pooling.simulation import Method
+from pooling.shared_fusion import SharedFusion, rounds, side_by_side
+from pooling.simulation import Method, adjudicator_of
 
 TIE_NAMES = {number: name for name, number in TIES.items()}
 Rankings = list[list[int]]
@@ -45,8 +46,10 @@ Rankings = list[list[int]]
 
 def plain_simulation(method: Method, pool: Pool, seed: int) -> JudgingOrder:
     """What `pooling.simulation.simulate` gives for one seed."""
-    adjudicator = method.adjudicator if isinstance(method, AcrossTopics) else method
+    adjudicator = adjudicator_of(method)
     documents, rewards = [], []
+    if isinstance(method, SharedFusion):
+        return in_lockstep(method, pool, seed)
     for topic in pool.topics:
         heard = adjudicator.reward(topic.grades, pool.relevant_from, pool.highest).tolist()
         order = plain_order(adjudicator, topic.pool, heard, topic_rng(seed, topic.name), pool.runs)
@@ -315,6 +318,47 @@ def fuse(
             seen[run] += evidence_weights[rank]
             gained[run] += evidence_weights[rank] * rewards[document]
     return order
+
+
+def in_lockstep(method: SharedFusion, pool: Pool, seed: int) -> JudgingOrder:
+    """Fusions of all topics, a judgement each at a time; before each round all scores follow from all judgements."""
+    fusion, runs, topics = method.adjudicator, range(len(pool.runs)), range(len(pool.topics))
+    rank_weights, _, _ = terms(fusion, np.arange(1.0, pool.topics[0].pool.ranking.shape[1] + 1))
+    rngs = [topic_rng(seed, topic.name) for topic in pool.topics]
+    sizes = [topic.pool.size for topic in pool.topics]
+    first = [rng.permutation(size).tolist() for rng, size in zip(rngs, sizes, strict=True)]
+    held = [
+        [{int(run): int(rank) for run, rank in zip(*np.nonzero(topic.pool.ranking == document), strict=True)}
+         for document in range(topic.pool.size)]
+        for topic in pool.topics
+    ]  # fmt: skip
+    grades = [fusion.reward(topic.grades, pool.relevant_from, pool.highest) for topic in pool.topics]
+    orders: list[list[int]] = [[] for _ in topics]
+    begun = 0
+    for upto in rounds(max(sizes)):
+        counts = [[[document for document in orders[t] if run in held[t][document]] for run in runs] for t in topics]
+        judged = np.array([[float(len(counts[t][run])) for run in runs] for t in topics])
+        gained = np.array([[added(float(grades[t][d]) for d in counts[t][run]) for run in runs] for t in topics])
+        strength, means = method.prior(judged, gained) if begun else (0.0, np.zeros_like(judged))
+        for t in topics:
+            while len(orders[t]) < min(upto, sizes[t]):
+                weights = []
+                for run in runs:
+                    own = [document for document in orders[t] if run in held[t][document]]
+                    hits = strength * means[t, run] + added(float(grades[t][document]) for document in own)
+                    posterior = (fusion.alpha + hits) / (fusion.alpha + fusion.beta + strength + len(own))
+                    weights.append(posterior**fusion.power)
+                scores = {
+                    document: added(
+                        weights[run] * rank_weights[rank] for run, rank in sorted(held[t][document].items())
+                    )
+                    for document in range(sizes[t])
+                    if document not in orders[t]
+                }
+                orders[t].append(max(scores, key=lambda d: (round(scores[d], 14), -first[t][d])))
+        begun = upto
+    documents = [np.array(order, np.int32) for order in orders]
+    return JudgingOrder(documents, side_by_side(sizes), shared=False)
 
 
 def terms(

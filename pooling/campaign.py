@@ -10,7 +10,8 @@ from pooling.across_topics import NAME, AcrossTopics, first_slots, pool_of_topic
 from pooling.adjudicators.adjudicator import Adjudication, topic_rng
 from pooling.pool import Pool
 from pooling.sentinels import NO_SLOT
-from pooling.simulation import Method
+from pooling.shared_fusion import SharedFusion, rounds
+from pooling.simulation import Method, adjudicator_of
 
 
 class Campaign:
@@ -27,7 +28,7 @@ class Campaign:
 
     def __init__(self, pool: Pool, method: Method, seed: int = 0) -> None:
         self.pool = pool
-        adjudicator = method.adjudicator if isinstance(method, AcrossTopics) else method
+        adjudicator = adjudicator_of(method)
         self._sizes = sizes_of(pool)
         self._out = np.zeros(len(self._sizes), np.int64)
         self._topics = [
@@ -37,6 +38,8 @@ class Campaign:
             for topic in pool.topics
         ]
         self._shared: Adjudication | None = None
+        self._lockstep = method if isinstance(method, SharedFusion) else None
+        self._rounds, self._informed = list(rounds(int(self._sizes.max(initial=0)))), 0
         if isinstance(method, AcrossTopics):
             self._guard = np.minimum(self._sizes, method.least)
             self._first = first_slots(self._sizes)
@@ -58,6 +61,7 @@ class Campaign:
             Numbers of topic and document; None when nothing is left.
         """
         slot = None
+        self._inform()
         if topic is None:
             topic, slot = self._choose_topic()
         if topic is None:
@@ -84,6 +88,7 @@ class Campaign:
     def state_dict(self) -> dict[str, Any]:
         """All that the next step depends on."""
         state: dict[str, Any] = {"topics": [topic.state_dict() for topic in self._topics], "out": self._out.copy()}
+        state["informed"] = self._informed
         if self._shared is not None:
             state |= {"shared": self._shared.state_dict(), "slots": self._slots.copy()}
         return state
@@ -99,6 +104,7 @@ class Campaign:
         for topic, kept in zip(self._topics, state["topics"], strict=True):
             topic.load_state_dict(kept)
         self._out = np.array(state["out"])
+        self._informed = int(state["informed"])
         if self._shared is not None:
             self._shared.load_state_dict(state["shared"])
             self._slots = np.array(state["slots"])
@@ -107,6 +113,8 @@ class Campaign:
         """A topic, and the slot of the bandit over topics that stands for its next document."""
         if self._shared is None:
             left = np.flatnonzero(self._out < self._sizes)
+            if self._lockstep is not None and len(left):
+                return int(left[np.argmin(self._out[left])]), None
             return (int(left[0]) if len(left) else None), None
         behind = np.flatnonzero(self._out < self._guard)
         if len(behind):
@@ -115,6 +123,19 @@ class Campaign:
         if slot is None:
             return None, None
         return int(np.searchsorted(self._first, slot, side="right") - 1), slot
+
+    def _inform(self) -> None:
+        """Let topics inform each other each time as many judgements are there as a round of all topics has."""
+        if self._lockstep is None or self._informed == len(self._rounds):
+            return
+        judged = sum(int(topic.judged.sum()) for topic in self._topics)
+        due = self._informed
+        while due < len(self._rounds) and judged >= np.minimum(self._sizes, self._rounds[due]).sum():
+            due += 1
+        if due > self._informed:
+            pools = [topic.pool for topic in self.pool.topics]
+            self._lockstep.inform(pools, [topic.state for topic in self._topics])
+            self._informed = due
 
     def _hand_out(self, topic: int, document: int, slot: int | None) -> None:
         self._out[topic] += 1

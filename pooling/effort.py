@@ -35,7 +35,7 @@ def total_curve(pool: Pool, order: JudgingOrder) -> tuple[int, NDArray[np.int64]
         pool.is_relevant(topic)[documents] for topic, documents in zip(pool.topics, order.documents, strict=True)
     ]
     budgets = max(len(found) for found in relevant)
-    if order.turns is None:
+    if order.turns is None or not order.shared:
         gains = np.zeros(budgets, np.int64)
         for found in relevant:
             gains[: len(found)] += found

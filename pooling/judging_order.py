@@ -14,12 +14,14 @@ class JudgingOrder:
 
     Args:
         documents: for each topic int32 [its documents], the documents of its pool in the order of judging.
-        turns: int32 [documents of all topics], the topic of each judgement, where a budget is shared over the topics;
-            None where each topic has a budget of its own.
+        turns: int32 [documents of all topics], the topic of each judgement, where topics are not judged one after
+            another; None where they are.
+        shared: whether the topics with turns share a budget, or have one each.
     """
 
     documents: list[NDArray[np.int32]]
     turns: NDArray[np.int32] | None = None
+    shared: bool = True
 
     def spent(self, budget: int) -> NDArray[np.int64]:
         """Judgements that each topic has had when each may have `budget`, or all together `budget` times as many.
@@ -27,7 +29,7 @@ class JudgingOrder:
         A pool smaller than the budget is judged whole; a shared budget goes on elsewhere then.
         """
         sizes = np.array([len(order) for order in self.documents], np.int64)
-        if self.turns is None:
+        if self.turns is None or not self.shared:
             return np.minimum(sizes, budget)
         return np.bincount(self.turns[: budget * len(sizes)], minlength=len(sizes)).astype(np.int64)
 

@@ -13,8 +13,14 @@ from pooling.across_topics import AcrossTopics, sizes_of
 from pooling.adjudicators.adjudicator import Adjudicator, judging_order, topic_rng
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, Topic
+from pooling.shared_fusion import SharedFusion, side_by_side
 
-Method = Adjudicator | AcrossTopics
+Method = Adjudicator | AcrossTopics | SharedFusion
+
+
+def adjudicator_of(method: Method) -> Adjudicator:
+    """What chooses the documents of a topic."""
+    return method if isinstance(method, Adjudicator) else method.adjudicator
 
 
 def simulate(
@@ -29,15 +35,23 @@ def simulate(
     The order depends on the method, the pool and the seed alone: not on the other topics or seeds, nor on the threads.
 
     Args:
-        method: an adjudicator for each topic, or one that shares a budget over topics.
+        method: an adjudicator for each topic, or one that shares a budget or what it learns over topics.
         pool: with judgements.
         seeds: of what is random, one simulation each.
         threads: that work at once; the compiled loops let go of Python.
         on_seed: told how many of the seeds are done.
     """
-    adjudicator = method.adjudicator if isinstance(method, AcrossTopics) else method
+    adjudicator = adjudicator_of(method)
     limits = (pool.relevant_from, pool.highest)
     rewards = [adjudicator.reward(topic.grades, *limits) for topic in pool.topics]
+
+    if isinstance(method, SharedFusion):
+        turns = side_by_side([topic.pool.size for topic in pool.topics])
+        in_lockstep = []
+        for done, seed in enumerate(seeds, 1):
+            in_lockstep.append(JudgingOrder(method.orders(pool, rewards, seed), turns, shared=False))
+            on_seed(done)
+        return in_lockstep
 
     def judge(task: tuple[int, Topic, NDArray[np.float64]]) -> NDArray[np.int32]:
         seed, topic, reward = task

@@ -220,11 +220,11 @@ def savings(pool: Pool, order: JudgingOrder, rules: Sequence[StoppingRule], seed
     return pl.DataFrame(rows, schema_overrides=RUNS)
 
 
-def _reached(pool: Pool, order: JudgingOrder, spent: NDArray[np.int64], target: float) -> float | None:
-    """Share of the topics with relevant documents in their pools of which that much is found; None where none has."""
+def _reached(pool: Pool, order: JudgingOrder, spent: NDArray[np.int64], target: float) -> float:
+    """Share of the topics with relevant documents in their pools of which that much is found; NaN where none has."""
     held = []
     for topic, documents, count in zip(pool.topics, order.documents, spent, strict=True):
         relevant = pool.is_relevant(topic)
         if relevant.any():
             held.append(relevant[documents[:count]].sum() >= target * relevant.sum() - 1e-9)
-    return float(np.mean(held)) if held else None
+    return float(np.mean(held)) if held else float("nan")

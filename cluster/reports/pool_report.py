@@ -233,9 +233,9 @@ def _stopping(stopping: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
 def _estimates(estimates: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
     yield tag(
         "p",
-        "What a sampling order's judgements say of the whole pool. Over the seeds: bias and root mean squared error of the "
-        "relevant documents a topic, and how often the 95% interval holds the truth; then how often each topic's own does, "
-        "and the same of the runs' MAP and P@10.",
+        "What a sampling order's judgements say of the whole pool. Over the seeds: bias and root mean squared error of "
+        "the relevant documents a topic, and how often the 95% interval holds the truth; then how often each topic's "
+        "own does, and the same of the runs' MAP and P@10.",
     )
     head = ["budget", "method", "relevant", "true", "bias", "RMSE", "covered", "topics covered"]
     head += ["MAP bias", "MAP RMSE", "MAP covered", "P@10 bias", "P@10 covered", "τ"]
@@ -253,10 +253,10 @@ def _estimates(estimates: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup
 def _fairness(fairness: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup]:
     yield tag(
         "p",
-        "Unique is the share of the relevant documents found that the runs of one team alone hold; depth, how many documents "
-        "of a run are judged before the first that is not, mean over runs and of the run with the least; crowded, the share "
-        "of topics of whose judged documents more than a third are relevant, so that many more must be expected unjudged "
-        "(Voorhees 2018).",
+        "Unique is the share of the relevant documents found that the runs of one team alone hold; depth, how many "
+        "documents of a run are judged before the first that is not, mean over runs and of the run with the least; "
+        "crowded, the share of topics of whose judged documents more than a third are relevant, so that many more must "
+        "be expected unjudged (Voorhees 2018).",
     )
     means = over_seeds(fairness, "budget")
     for pool in pools:

@@ -164,6 +164,11 @@ class Adjudication:
         return 0 <= document < self._pool.size and bool(self._state.taken[document] == OPEN)
 
     @property
+    def state(self) -> Any:
+        """Of the adjudicator, as it stands."""
+        return self._state
+
+    @property
     def judged(self) -> NDArray[np.bool_]:
         """Which documents were judged: bool [documents]."""
         return ~np.isnan(self._state.rewards)

@@ -42,6 +42,7 @@ class FusionState(NamedTuple):
         rose: bool [runs], whether the last judgement that concerned the run made its weight greater.
         fresh: int64 [documents], how many judgements its score was last computed after.
         counts: int64 [2], documents in the heap, and judgements.
+        lent_seen, lent_gained: float64 [runs], what of `seen` and `gained` other topics have lent the run.
     """
 
     rank_weights: NDArray[np.float64]
@@ -58,6 +59,8 @@ class FusionState(NamedTuple):
     rose: NDArray[np.bool_]
     fresh: NDArray[np.int64]
     counts: NDArray[np.int64]
+    lent_seen: NDArray[np.float64]
+    lent_gained: NDArray[np.float64]
 
 
 class Fusion(Adjudicator):
@@ -114,6 +117,8 @@ class Fusion(Adjudicator):
             rose=np.zeros(len(runs), bool),
             fresh=np.zeros(size, np.int64),
             counts=np.array([size, 0], np.int64),
+            lent_seen=np.zeros(len(runs)),
+            lent_gained=np.zeros(len(runs)),
         )
         _fill(pool, state)
         return state
@@ -138,6 +143,17 @@ def _score(pool, state, document):  # type: ignore[no-untyped-def]
 def _fill(pool, state):  # type: ignore[no-untyped-def]
     for document in range(len(state.taken)):
         _rise(state, document, _score(pool, state, document), document)
+
+
+@kernel
+def reweigh(pool, state):  # type: ignore[no-untyped-def]
+    """Line up the open documents anew, after all weights have changed."""
+    state.counts[HEAPED] = 0
+    for document in range(len(state.taken)):
+        if state.taken[document] == OPEN:
+            score = _score(pool, state, document)
+            state.counts[HEAPED] += 1
+            _rise(state, document, score, state.counts[HEAPED] - 1)
 
 
 @kernel

@@ -87,12 +87,12 @@ def test_documents_judged_elsewhere_are_certain_and_others_wait_for_their_judgem
         assert first is not None
         assert second is not None
         people.judge(second, 1)
-        sample = method.sample(topic.pool, people._state)
+        sample = method.sample(topic.pool, people.state)
         assert sample.weights[0] == 1
         assert sample.strata[0] == CERTAIN
         assert sample.weights[first] == 0
         people.judge(first, 0)
-        sample = method.sample(topic.pool, people._state)
+        sample = method.sample(topic.pool, people.state)
         assert sample.weights[[first, second]].min() >= 1
 
 

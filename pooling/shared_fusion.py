@@ -1,0 +1,134 @@
+"""Judges topics side by side, so that what each shows of the runs informs the others: posterior fusion with a prior
+across topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaln
+
+from pooling.adjudicators.adjudicator import topic_rng
+from pooling.adjudicators.fusion import FusionState, reweigh
+from pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pooling.pool import Pool, TopicPool
+from ranking.errors import BadInput
+
+STRENGTHS = np.array([0.0, 0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 60, 80, 120, 160])
+"""Judgements that other topics may be worth."""
+
+
+class SharedFusion:
+    """Posterior fusion in which a run begins each topic with what the other topics have shown of it.
+
+    Topics are judged in lockstep: each has had as many judgements as the others before it gets the next. Run s has the
+    prior Beta(α + κ·m, β + κ·(1 - m)) in a topic, m its share of relevant documents among the judged ones it holds,
+    over all other topics. How far they are to be trusted, κ, is estimated by empirical Bayes: of `STRENGTHS` that with which
+    the topics' own counts are likeliest (beta-binomial, m of the other topics). Where runs do about as well in one
+    topic as in the next, κ is large; where each topic has its own best runs it is small, and the method posterior
+    fusion.
+
+    Runs hold the same documents, so their counts are not independent; the likelihood is a composite one.
+
+    Args:
+        adjudicator: the fusion, with the prior of the first judgement.
+        strength: κ; None estimates it, anew as judging goes on.
+
+    Raises:
+        BadInput: where strength is below 0.
+    """
+
+    def __init__(self, adjudicator: PosteriorFusion, strength: float | None = None) -> None:
+        if strength is not None and strength < 0:
+            raise BadInput(f"strength is {strength}", remedy="give 0 or more, or null to have it estimated")
+        self.adjudicator, self.strength = adjudicator, strength
+
+    def orders(self, pool: Pool, rewards: Sequence[NDArray[np.float64]], seed: int) -> list[NDArray[np.int32]]:
+        """In which order each topic's documents are judged, as `judging_order` says of one topic.
+
+        Args:
+            pool: of all topics.
+            rewards: for each topic float64 [documents], what is heard of them.
+            seed: of what is random.
+        """
+        rngs = [topic_rng(seed, topic.name) for topic in pool.topics]
+        states = [
+            self.adjudicator.start(topic.pool, rng, pool.runs) for topic, rng in zip(pool.topics, rngs, strict=True)
+        ]
+        orders = [np.empty(topic.pool.size, np.int32) for topic in pool.topics]
+        pools, options = [topic.pool for topic in pool.topics], self.adjudicator.options()
+        sizes = [own.size for own in pools]
+        judged = 0
+        for upto in rounds(max(sizes, default=0)):
+            if judged:
+                self.inform(pools, states)
+            for own, state, rng, heard, order, size in zip(pools, states, rngs, rewards, orders, sizes, strict=True):
+                part = order[min(judged, size) : min(upto, size)]
+                if len(part):
+                    self.adjudicator.loop(own, state, options, rng, heard, part)
+            judged = upto
+        return orders
+
+    def inform(self, pools: Sequence[TopicPool], states: Sequence[FusionState]) -> float:
+        """Give each topic's runs the prior that the other topics' judgements say.
+
+        Args:
+            pools: of the topics.
+            states: of the topics, which are changed.
+
+        Returns:
+            κ.
+        """
+        judged = np.array([state.seen - state.lent_seen for state in states])
+        relevant = np.array([state.gained - state.lent_gained for state in states])
+        strength, means = self.prior(judged, relevant)
+        own = self.adjudicator.options().weight_options
+        for pool, state, mean in zip(pools, states, means, strict=True):
+            state.seen[:] += strength - state.lent_seen
+            state.gained[:] += strength * mean - state.lent_gained
+            state.lent_seen[:], state.lent_gained[:] = strength, strength * mean
+            for run in range(len(mean)):
+                state.weights[run] = self.adjudicator.weight(state.seen[run], state.gained[run], *own)
+            reweigh(pool, state)
+        return strength
+
+    def prior(self, judged: NDArray[np.float64], relevant: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """κ, and m of each topic and run.
+
+        Args:
+            judged, relevant: float64 [topics, runs], documents judged that the run holds, and relevant ones of these.
+        """
+        alpha, beta = self.adjudicator.alpha, self.adjudicator.beta
+        means = (alpha + relevant.sum(0) - relevant) / (alpha + beta + judged.sum(0) - judged)
+        if len(judged) < 2:
+            return 0.0, means
+        if self.strength is not None:
+            return float(self.strength), means
+        likelihoods = [
+            # Rounded, so that no last bit decides.
+            round(float(_likelihood(alpha + strength * means, beta + strength * (1 - means), judged, relevant)), 6)
+            for strength in STRENGTHS
+        ]
+        return float(STRENGTHS[int(np.argmax(likelihoods))]), means
+
+
+def rounds(most: int) -> Iterator[int]:
+    """Judgements a topic after which topics inform each other: each of the first twenty, then a tenth more."""
+    judged = 0
+    while judged < most:
+        judged = judged + 1 if judged < 20 else judged + judged // 10
+        yield judged
+
+
+def side_by_side(sizes: Sequence[int]) -> NDArray[np.int32]:
+    """The topic of each judgement where topics take turns: int32 [documents of all topics]."""
+    _, topics = np.nonzero(np.arange(max(sizes, default=0))[:, None] < np.array(sizes, np.int64)[None, :])
+    return topics.astype(np.int32)
+
+
+def _likelihood(
+    alpha: NDArray[np.float64], beta: NDArray[np.float64], judged: NDArray[np.float64], relevant: NDArray[np.float64]
+) -> float:
+    """Logarithm of the beta-binomial likelihood, but for what does not depend on α and β."""
+    return float((betaln(alpha + relevant, beta + judged - relevant) - betaln(alpha, beta)).sum())
