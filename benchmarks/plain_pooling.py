@@ -345,8 +345,8 @@ def in_lockstep(method: SharedFusion, pool: Pool, seed: int) -> JudgingOrder:
                 weights = []
                 for run in runs:
                     own = [document for document in orders[t] if run in held[t][document]]
-                    hits = strength * means[t, run] + added(float(grades[t][document]) for document in own)
-                    posterior = (fusion.alpha + hits) / (fusion.alpha + fusion.beta + strength + len(own))
+                    hits = added(float(grades[t][document]) for document in own) + strength * means[t, run]
+                    posterior = (fusion.alpha + hits) / (fusion.alpha + fusion.beta + (len(own) + strength))
                     weights.append(posterior**fusion.power)
                 scores = {
                     document: added(
@@ -355,7 +355,7 @@ def in_lockstep(method: SharedFusion, pool: Pool, seed: int) -> JudgingOrder:
                     for document in range(sizes[t])
                     if document not in orders[t]
                 }
-                orders[t].append(max(scores, key=lambda d: (round(scores[d], 14), -first[t][d])))
+                orders[t].append(max(scores, key=lambda d: (scores[d], -first[t][d])))
         begun = upto
     documents = [np.array(order, np.int32) for order in orders]
     return JudgingOrder(documents, side_by_side(sizes), shared=False)

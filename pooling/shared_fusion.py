@@ -24,9 +24,9 @@ class SharedFusion:
 
     Topics are judged in lockstep: each has had as many judgements as the others before it gets the next. Run s has the
     prior Beta(α + κ·m, β + κ·(1 - m)) in a topic, m its share of relevant documents among the judged ones it holds,
-    over all other topics. How far they are to be trusted, κ, is estimated by empirical Bayes: of `STRENGTHS` that with which
-    the topics' own counts are likeliest (beta-binomial, m of the other topics). Where runs do about as well in one
-    topic as in the next, κ is large; where each topic has its own best runs it is small, and the method posterior
+    over all other topics. How far they are to be trusted, κ, is estimated by empirical Bayes: of `STRENGTHS` that with
+    which the topics' own counts are likeliest (beta-binomial, m of the other topics). Where runs do about as well in
+    one topic as in the next, κ is large; where each topic has its own best runs it is small, and the method posterior
     fusion.
 
     Runs hold the same documents, so their counts are not independent; the likelihood is a composite one.
@@ -80,16 +80,13 @@ class SharedFusion:
         Returns:
             κ.
         """
-        judged = np.array([state.seen - state.lent_seen for state in states])
-        relevant = np.array([state.gained - state.lent_gained for state in states])
+        judged, relevant = np.array([state.seen for state in states]), np.array([state.gained for state in states])
         strength, means = self.prior(judged, relevant)
-        own = self.adjudicator.options().weight_options
+        options = self.adjudicator.options().weight_options
         for pool, state, mean in zip(pools, states, means, strict=True):
-            state.seen[:] += strength - state.lent_seen
-            state.gained[:] += strength * mean - state.lent_gained
             state.lent_seen[:], state.lent_gained[:] = strength, strength * mean
-            for run in range(len(mean)):
-                state.weights[run] = self.adjudicator.weight(state.seen[run], state.gained[run], *own)
+            seen, gained = state.seen + state.lent_seen, state.gained + state.lent_gained
+            state.weights[:] = [self.adjudicator.weight(*counts, *options) for counts in zip(seen, gained, strict=True)]
             reweigh(pool, state)
         return strength
 

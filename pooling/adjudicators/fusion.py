@@ -42,7 +42,7 @@ class FusionState(NamedTuple):
         rose: bool [runs], whether the last judgement that concerned the run made its weight greater.
         fresh: int64 [documents], how many judgements its score was last computed after.
         counts: int64 [2], documents in the heap, and judgements.
-        lent_seen, lent_gained: float64 [runs], what of `seen` and `gained` other topics have lent the run.
+        lent_seen, lent_gained: float64 [runs], what other topics add to `seen` and `gained`.
     """
 
     rank_weights: NDArray[np.float64]
@@ -180,7 +180,8 @@ def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-d
         before = state.weights[run]
         state.seen[run] += weighs
         state.gained[run] += weighs * reward
-        state.weights[run] = weight(state.seen[run], state.gained[run], *options.weight_options)  # type: ignore[name-defined]  # noqa: F821
+        total, won = state.seen[run] + state.lent_seen[run], state.gained[run] + state.lent_gained[run]
+        state.weights[run] = weight(total, won, *options.weight_options)  # type: ignore[name-defined]  # noqa: F821
         state.rose[run] = state.weights[run] > before
     for cell in range(first, end):
         run = pool.holders[cell]
