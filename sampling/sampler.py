@@ -16,6 +16,7 @@ from sampling.function_stats import FunctionStats, RunningStats
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector
+from sampling.shown import ShownNegatives
 from sampling.trace import Trace
 from sampling.windowed import WindowedFunction
 
@@ -71,6 +72,7 @@ class Sampler:
         selectors: by the name of a function, what picks from it in the selector's place.
         counts: by the name of each function how many it supplies to each query, in place of `count`, of a policy that
             does not decide that itself; None where it does.
+        recorded: share of the queries of which is counted what they were shown (`sampling.shown`).
         source_scores: float32 [b, count], the functions' own scores of the last negatives; nan where they have none.
     """
 
@@ -82,6 +84,7 @@ class Sampler:
     guarded: dict[str, int] = field(default_factory=dict)
     selectors: Mapping[str, Selector] = field(default_factory=dict)
     counts: Mapping[str, int] | None = None
+    recorded: float = 0.0
 
     def __post_init__(self) -> None:
         self.policy.set_functions(list(self.functions))
@@ -90,6 +93,7 @@ class Sampler:
             self.count = sum(self.counts.values())
         self.stats = {name: FunctionStats() for name in self.functions}
         self.trace = Trace()
+        self.shown = ShownNegatives(self.recorded)
         self.source_scores = np.zeros((0, 0), np.float32)
         self._assigned: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self._last: tuple[Batch, RankerTraining] | None = None
@@ -215,6 +219,7 @@ class Sampler:
                 stats.negative.add(step.scores[:, 1:][own & (negatives >= 0)])
         if self._last is not None:
             (batch, training), self._last = self._last, None
+            self.shown.add(batch.queries, negatives, self._assigned, step.scores, self.source_scores)
             self.policy.observe(batch, negatives, step, training, self.rng)
             for selector, rows, columns, part, selected in self._selections:
                 of_selected = step.scores[rows[:, None], 1 + columns]
@@ -275,6 +280,7 @@ class Sampler:
             "rng": rng,
             "stats": {name: asdict(stats) for name, stats in self.stats.items()},
             "trace": self.trace.arrays(),
+            "shown": self.shown.arrays(),
             "given": self._given,
             **learned,
         }
@@ -294,6 +300,8 @@ class Sampler:
         self._given = state.get("given", 0)
         if "trace" in state:
             self.trace.load(state["trace"])
+        if "shown" in state:
+            self.shown.load(state["shown"])
         named = [*(name for name, _ in self._learners()), "functions"]
         self._learned = {name: state[name] for name in named if name in state}
         self._started = False

@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
         )
 
     groups = group_options()
-    for declare in (_study, _train, _mine, _rank, _learn, _pool, _judge, _watch, _report, _options):
+    for declare in (_study, _train, _mine, _rank, _learn, _pool, _judge, _audit, _watch, _report, _options):
         declare(add, groups)
     submit.add_verb(add)
     return made
@@ -65,6 +65,7 @@ def _study(add: Add, groups: Groups) -> None:
         "example:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small",
     )
     _takes_overrides(study, sweeps=True, resumes=True)
+    study.add_argument("--relabel", metavar="QRELS", help="mend the collection's judgements by these: relabel=QRELS")
 
 
 def _train(add: Add, groups: Groups) -> None:
@@ -160,6 +161,20 @@ def _judge(add: Add, groups: Groups) -> None:
     )
 
 
+def _audit(add: Add, groups: Groups) -> None:
+    audited = add(
+        "audit",
+        "Find out which of the negatives that rankers were shown are relevant.",
+        "options, as Hydra overrides:\n"
+        "  'studies=[FOLDER,…]' or the folders themselves   of studies with sampling.recorded above 0\n"
+        "  budget=N to judge   judgements=QRELS of them   relevant_from=GRADE seed=N out=FOLDER\n\n"
+        "examples:\n  pyrite audit outputs/m                             draw a sample, to judge\n"
+        "  pyrite audit outputs/m judgements=judged.txt       what its judgements mean\n"
+        "  pyrite study --relabel outputs/audit/qrels.txt …   the study again, with mended labels",
+    )
+    _takes_overrides(audited)
+
+
 def _watch(add: Add, groups: Groups) -> None:
     watched = add(
         "watch",
@@ -189,7 +204,7 @@ def _options(add: Add, groups: Groups) -> None:
     shown.add_argument(
         "--for",
         dest="of",
-        choices=("learn", "mine", "rank", "pool", "judge"),
+        choices=("learn", "mine", "rank", "pool", "judge", "audit"),
         help="options of another verb than train and study",
     )
     _takes_overrides(shown)

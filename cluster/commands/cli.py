@@ -79,6 +79,12 @@ def named_checkpoint(trained: str) -> str:
 
 
 def _run(chosen: argparse.Namespace) -> int:
+    if chosen.verb == "audit":  # folders of studies may stand by themselves
+        folders = [text for text in chosen.overrides if "=" not in text]
+        chosen.overrides = [text for text in chosen.overrides if "=" in text]
+        chosen.overrides += [f"studies=[{','.join(folders)}]"] if folders else []
+    if getattr(chosen, "relabel", None):
+        chosen.overrides.append(f"relabel={chosen.relabel}")
     for override in getattr(chosen, "overrides", []):
         if "=" not in override and not override.startswith("~"):
             raise BadInput(f"{override!r} is not an override", remedy="write key=value")
@@ -110,6 +116,11 @@ def _run(chosen: argparse.Namespace) -> int:
         from cluster.commands.rank import rank
 
         rank([*chosen.overrides, named_checkpoint(chosen.trained)], console)
+        return 0
+    if chosen.verb == "audit":
+        from cluster.commands.audit import audit
+
+        audit(chosen.overrides, console)
         return 0
     if chosen.verb == "report":
         from cluster.config.compose import compose

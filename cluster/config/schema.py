@@ -42,6 +42,7 @@ class Sampling(Shape):
 
     negatives: Count
     guard: Part
+    recorded: Annotated[float, Field(ge=0, le=1)]
 
 
 class Validation(Shape):
@@ -110,6 +111,7 @@ class Run(Shape):
     limits: Limits
     resources: Resources
     index: Index
+    relabel: str | None
     strict: bool
     cache: str | None
     save_every: Annotated[float, Field(ge=0)]
@@ -346,6 +348,18 @@ class Ranking(Shape):
     out: Annotated[str, Field(min_length=1)] | None
 
 
+class Auditing(Shape):
+    """conf/audit.yaml."""
+
+    studies: str | list[str]
+    judgements: str | None
+    order: Literal["sample", "bandit"]
+    budget: Annotated[int, Field(ge=1)]
+    relevant_from: Annotated[int, Field(ge=1)]
+    seed: Annotated[int, Field(ge=0)]
+    out: str
+
+
 SHAPES: dict[str, type[Shape]] = {
     "config": Run,
     "learn": Learning,
@@ -354,5 +368,6 @@ SHAPES: dict[str, type[Shape]] = {
     "judge": Judging,
     "mine": Mining,
     "rank": Ranking,
+    "audit": Auditing,
 }
 """By the name of the primary file."""

@@ -32,6 +32,7 @@ from ranking.evaluation.origins import Candidates
 from ranking.objectives.objective import Objective
 from ranking.pair_scores import PairScores
 from ranking.ranked_lists import RankedLists
+from ranking.relabel import relabelled
 from ranking.sources import Sources
 from ranking.splits import Split, split_queries
 from ranking.texts import Texts
@@ -129,7 +130,8 @@ class Artifacts:
 
     def collection(self, config: dict[str, Any]) -> Collection:
         """The collection of a configuration."""
-        key = digest([config["collection"], config["strict"]])
+        mended = config.get("relabel")  # not of every verb
+        key = digest([config["collection"], config["strict"], _content(mended)])
         if key not in self._collections:
             name = config["choices"]["collection"]
             self.note(f"reading {name}")
@@ -141,7 +143,7 @@ class Artifacts:
             for what, count in collection.facts.items():
                 if what.startswith("queries "):
                     self.note(f"{what} in {name}: {count}")
-            self._collections[key] = collection
+            self._collections[key] = relabelled(collection, mended) if mended else collection
         return self._collections[key]
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
@@ -333,6 +335,16 @@ def validation_parts(config: dict[str, Any]) -> dict[str, str]:
     given = config["validation"]["origin"]
     leading, *others = [given] if isinstance(given, str) else given
     return {"validation": leading} | {f"validation:{origin}": origin for origin in others}
+
+
+def _content(path: str | None) -> str | None:
+    """Of a file of judgements, for a digest."""
+    if path is None:
+        return None
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as error:
+        raise BadInput(f"can't be read ({error.strerror})", path) from None
 
 
 def ranks_ahead(node: dict[str, Any]) -> bool:

@@ -93,6 +93,7 @@ def assemble(
         {name: parts[f"function:{name}"].guarded.total for name in functions},
         {name: build(node, f"selectors.{name}") for name, node in config["selectors"].items()},
         None if given else counts_of(config, functions, policy),
+        config["sampling"]["recorded"],
     )
     return training, sampler
 

@@ -40,6 +40,7 @@ def measure(
     outcome.steps += staged.steps + training.step
     outcome.sampler += [{"fold": fold, **row} for row in staged.report()]
     outcome.traces.append(staged.sampler.traced())
+    outcome.shown.append(staged.sampler.shown.arrays())
     for name, function in staged.sampler.functions.items():
         record = function.guarded_documents()
         if record is not None and len(record.documents):

@@ -30,6 +30,7 @@ class Outcome:
         traces: a fold's `Sampler.traced`, of its last ranker.
         guarded: what functions that rank while rankers train dropped as probable false negatives, one a fold and
             function (`sampling.guard.GuardedDocuments`).
+        shown: a fold's `sampling.shown.ShownNegatives.arrays`, of its last ranker.
         clusters: how embeddings agree with categories (`ranking.evaluation.clusters`), a list of each figure by fold.
         embeddings: some test queries of the last fold (`queries`, int64) and their vectors (`vectors`, float32).
         weights: the ranker's best weights, of the last fold, where asked for: by name or, of a pretrained ranker, the
@@ -52,6 +53,7 @@ class Outcome:
     sampler: list[dict[str, Any]] = field(default_factory=list)
     traces: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     guarded: list[dict[str, Any]] = field(default_factory=list)
+    shown: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     clusters: dict[str, list[float]] = field(default_factory=dict)
     embeddings: dict[str, NDArray[Any]] = field(default_factory=dict)
     weights: dict[str, Any] | None = None

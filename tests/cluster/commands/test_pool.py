@@ -12,15 +12,16 @@ from tests.cluster.command_line import command, kill_when, this_ray
 
 FILES = {
     "config.yaml", "trials.parquet", "curves.parquet", "totals.parquet", "budgets.parquet", "effort.parquet",
-    "ranking_quality.parquet", "stopping.parquet", "reuse.parquet", "summary.csv", "report.html",
+    "ranking_quality.parquet", "stopping.parquet", "fairness.parquet", "estimates.parquet",
+    "reuse.parquet", "summary.csv", "report.html",
 }  # fmt: skip
-METHODS = "method=docid,mtf,mm,bla,posterior_fusion,shared"
+METHODS = "method=docid,mtf,mm,bla,posterior_fusion,shared,shared_fusion,stratified_sampling"
 CONTRASTS = "contrasts=[[posterior_fusion,mm],[mm,docid]]"
 
 
 @pytest.fixture(scope="module")
 def study(of_small_pool: list[str], ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six methods over a small pool, two seeds each, with all that can be told of them."""
+    """Eight methods over a small pool, two seeds each, with all that can be told of them."""
     out = tmp_path_factory.mktemp("pool_studies") / "main"
     assert command("pool", *of_small_pool, METHODS, CONTRASTS, "seeds=2", "reuse=true", f"out={out}") == 0
     return out
@@ -33,6 +34,7 @@ def test_a_pooling_study_leaves_its_files(study: Path) -> None:
         "gained",
         "ranking_quality",
         "stopping",
+        "estimates",
         "reuse",
     }
     assert not list(study.rglob("*.part"))

@@ -1,0 +1,164 @@
+"""Audits the negatives of studies: draws a sample for judging, and says what the judgements mean for each policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from rich.console import Console
+
+from cluster.config.compose import CHOICES, compose
+from cluster.output.methods import with_methods
+from cluster.output.storage import Storage
+from cluster.output.tables import read_table, required_table, write_table
+from cluster.runs.shown import SHOWN
+from pooling.false_negatives import draw, sizes_of
+from ranking.errors import BadInput
+from ranking.trec_files import read_qrels
+
+SAMPLE = "sample"
+PAIR = ["query", "document"]
+
+
+def audit(overrides: Sequence[str], console: Console) -> None:
+    """Draw the sample where there are no judgements yet; otherwise write tables, figure, qrels and report.
+
+    Args:
+        overrides: of conf/audit.yaml.
+        console: told what was written, and what comes next.
+
+    Raises:
+        BadInput: where studies have recorded nothing, or the judgements are of other pairs.
+    """
+    config = compose(overrides, "audit")
+    config.pop(CHOICES, None)
+    studies = [config["studies"]] if isinstance(config["studies"], str) else list(config["studies"])
+    shown = pl.concat([read_shown(place, len(studies) > 1) for place in studies])
+    storage = Storage(config["out"])
+    if config["order"] == "bandit":
+        _by_bandit(shown, storage, studies, config["judgements"], console)
+        return
+    sample = read_table(storage, SAMPLE)
+    if sample is None or config["judgements"] is None:
+        sample = draw_sample(shown, config["budget"], config["seed"])
+        write_table(storage, SAMPLE, sample)
+        chosen = sample.filter("drawn")
+        lines = [
+            f"{row['query']} Q0 {row['document']} {rank} {len(chosen) - rank} audit"
+            for rank, row in enumerate(chosen.iter_rows(named=True), 1)
+        ]
+        storage.write("runs/audit.run", ("\n".join(lines) + "\n").encode())
+    if config["judgements"] is None:
+        tell(sample, storage, studies, console)
+        return
+    from cluster.reports.audit_report import write_report
+
+    judged = _judged(sample, config["judgements"], config["relevant_from"])
+    write_report(storage, shown, judged, console)
+
+
+def _by_bandit(
+    shown: pl.DataFrame, storage: Storage, studies: Sequence[str], judgements: str | None, console: Console
+) -> None:
+    """Write a run for each method and function: a query's negatives, those first that score highest beside the
+    positive. Whoever judges them by a bandit's order finds relevant ones soonest; rates need a sample."""
+    for (method, function), own in shown.partition_by("method", "function", as_dict=True).items():
+        arm = "".join(sign if sign.isalnum() or sign in "_-." else "_" for sign in f"{method}-{function}")
+        lines = []
+        for (query,), part in (
+            own.sort("query", "margin", descending=[False, True])
+            .partition_by("query", as_dict=True, maintain_order=True)
+            .items()
+        ):
+            lines += [
+                f"{query} Q0 {row['document']} {rank} {row['margin']:.6f} {arm}"
+                for rank, row in enumerate(part.iter_rows(named=True), 1)
+            ]
+        storage.write(f"arms/{arm}.run", ("\n".join(lines) + "\n").encode())
+    if judgements is not None:
+        from cluster.reports.audit_report import write_qrels
+
+        pairs = shown.select(PAIR).unique()
+        write_qrels(storage, read_qrels(judgements).join(pairs, on=PAIR, how="semi", maintain_order="left"), console)
+        return
+    console.print(f"{shown.select(PAIR).n_unique():,} negatives were shown; judge them in a bandit's order:")
+    for line in (
+        f"pyrite judge runs={storage.path('arms')} method=shared documents=… out={storage.path('judging')}",
+        f"pyrite judge --export {storage.path('judged.txt')} out={storage.path('judging')}",
+        f"pyrite audit 'studies=[{','.join(studies)}]' order=bandit out={storage} "
+        f"judgements={storage.path('judged.txt')}",
+    ):
+        console.print(f"  {line}", soft_wrap=True, markup=False)
+
+
+def read_shown(place: str, several: bool) -> pl.DataFrame:
+    """What a study's runs were shown, by method: method, query, document, function, times, margin, score.
+
+    Raises:
+        BadInput: where it has recorded nothing.
+    """
+    storage = Storage(place)
+    table = read_table(storage, SHOWN)
+    if table is None or not len(table):
+        raise BadInput(
+            "has no record of the negatives that its runs were shown", place, "run it with sampling.recorded=1"
+        )
+    methods = with_methods(required_table(storage, "trials")).select("run", "method")
+    table = table.join(methods, on="run", how="left")
+    if several:
+        table = table.with_columns(method=pl.lit(f"{Path(place).name}: ") + pl.col("method"))
+    totals = pl.col("times").sum()
+    return table.group_by("method", *PAIR, "function", maintain_order=True).agg(
+        totals, margin=(pl.col("margin") * pl.col("times")).sum() / totals, score=pl.col("score").mean()
+    )
+
+
+def exposures_of(shown: pl.DataFrame, pairs: pl.DataFrame) -> dict[str, NDArray[np.float64]]:
+    """How often each method showed each pair: by method float64 [pairs]."""
+    found = {}
+    for (method,), own in shown.partition_by("method", as_dict=True, maintain_order=True).items():
+        counts = own.group_by(PAIR).agg(pl.col("times").sum())
+        times = pairs.select(PAIR).join(counts, on=PAIR, how="left", maintain_order="left")["times"]
+        found[str(method)] = times.fill_null(0).to_numpy().astype(np.float64)
+    return found
+
+
+def draw_sample(shown: pl.DataFrame, budget: int, seed: int) -> pl.DataFrame:
+    """All pairs in the order of judging: query, document, inclusion (probability), drawn (is it in the sample?)."""
+    pairs = shown.select(PAIR).unique().sort(PAIR)
+    exposures = list(exposures_of(shown, pairs).values())
+    drawn = draw(sizes_of(exposures), budget, np.random.default_rng(seed))
+    table = pairs.with_columns(inclusion=pl.Series(drawn.inclusion))[drawn.order]
+    return table.with_columns(drawn=pl.int_range(pl.len()) < budget)
+
+
+def tell(sample: pl.DataFrame, storage: Storage, studies: Sequence[str], console: Console) -> None:
+    """Say what was drawn, and how to judge it."""
+    count, named = int(sample["drawn"].sum()), ",".join(studies)
+    console.print(f"{len(sample):,} negatives were shown; {count:,} of them are drawn for judging", markup=False)
+    folder, beside = storage.path("runs"), storage.path("judging")
+    console.print("judge them, and then see what they mean:", markup=False)
+    for line in (
+        f"pyrite judge runs={folder} method=rank documents=… out={beside}",
+        f"pyrite judge --export {storage.path('judged.txt')} out={beside}",
+        f"pyrite audit 'studies=[{named}]' out={storage} judgements={storage.path('judged.txt')}",
+    ):
+        console.print(f"  {line}", soft_wrap=True, markup=False)
+
+
+def _judged(sample: pl.DataFrame, path: str, relevant_from: int) -> pl.DataFrame:
+    """The sample with its judgements: grade, and relevant (1 or 0), null where there is none."""
+    qrels: Any = read_qrels(path).unique(PAIR, keep="last", maintain_order=True)
+    table = sample.join(qrels, on=PAIR, how="left", maintain_order="left")
+    # Only the sample counts: what else is judged was not drawn by chance.
+    table = table.with_columns(grade=pl.when(pl.col("drawn")).then(pl.col("grade")))
+    missing = int(table.filter("drawn")["grade"].null_count())
+    if missing == int(table["drawn"].sum()):
+        raise BadInput("judges none of the sample", path, "judge what audit's runs/audit.run lists")
+    if missing:
+        raise BadInput(f"{missing} of the sample have no judgement", path, "judge them too, or draw fewer (budget=…)")
+    return table.with_columns(relevant=(pl.col("grade") >= relevant_from).cast(pl.Float64))

@@ -1,0 +1,94 @@
+"""Estimates which share of the negatives that rankers were shown is relevant, from a judged sample of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+from pooling.estimates import CONFIDENCE
+
+
+class Drawn(NamedTuple):
+    """A sample, the first so many of an order.
+
+    Args:
+        order: int64 [all], in which to judge.
+        threshold: float64, what inclusion follows from.
+        inclusion: float64 [all], the probability of each to be among the sample, whether it is or not.
+    """
+
+    order: NDArray[np.int64]
+    threshold: float
+    inclusion: NDArray[np.float64]
+
+
+def draw(sizes: NDArray[np.float64], count: int, rng: np.random.Generator) -> Drawn:
+    """A sample of a given number, likelier the greater the size: priority sampling.
+
+    Each gets a priority size / u, u uniform; the sample is the `count` with the highest. Given the next priority τ
+    behind them each is in the sample with the probability min(1, size / τ), independently of the others as far as
+    estimates of sums go (Duffield, Lund and Thorup 2007, "Priority sampling for estimation of arbitrary subset sums").
+    So sums are unbiased, and a sample may be enlarged: the order stays.
+
+    Args:
+        sizes: float64, above 0.
+        count: of the sample.
+        rng: decides.
+    """
+    priorities = sizes / (1.0 - rng.random(len(sizes)))
+    order = np.argsort(-priorities, kind="stable")
+    if count >= len(sizes):
+        return Drawn(order, 0.0, np.ones(len(sizes)))
+    threshold = float(priorities[order[count]])
+    return Drawn(order, threshold, np.minimum(1.0, sizes / threshold))
+
+
+def sizes_of(exposures: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """How large each negative is to be drawn: its share of what each policy was shown, all policies alike.
+
+    Args:
+        exposures: of each policy float64 [negatives], how often it showed each.
+    """
+    return np.sum([shown / shown.sum() for shown in exposures], axis=0) / len(exposures)
+
+
+class Rate(NamedTuple):
+    """A share of relevant ones, with its 95% interval; None where nothing is judged."""
+
+    rate: float | None
+    low: float
+    high: float
+    judged: int
+
+
+def rate(exposures: NDArray[np.float64], inclusion: NDArray[np.float64], relevant: NDArray[np.float64]) -> Rate:
+    """The share of what one policy was shown that is relevant: Horvitz and Thompson's estimate.
+
+    The interval is Clopper and Pearson's for as many draws as would have the estimate's variance (Korn and Graubard
+    1998); where nothing relevant was found, for as many as the weights are worth (Kish).
+
+    Args:
+        exposures: float64 [negatives], how often it showed each.
+        inclusion: float64 [negatives], of each.
+        relevant: float64 [negatives], 1 or 0 of a judged one; NaN of others.
+    """
+    judged = ~np.isnan(relevant) & (exposures > 0)
+    total = exposures.sum()
+    weights = exposures[judged] / inclusion[judged]
+    if not len(weights):
+        return Rate(None, 0.0, 1.0, 0)
+    share = float(np.clip((weights * relevant[judged]).sum() / total, 0.0, 1.0))
+    missing = 1.0 - inclusion[judged]
+    variance = float((missing * (weights * relevant[judged]) ** 2).sum() / total**2)
+    if not missing.any() and len(weights) == int((exposures > 0).sum()):
+        return Rate(share, share, share, len(weights))
+    kish = weights.sum() ** 2 / (weights**2).sum()
+    draws = share * (1 - share) / variance if variance > 0 and 0 < share < 1 else kish
+    tail, hits = (1 - CONFIDENCE) / 2, share * draws
+    low = float(beta.ppf(tail, hits, draws - hits + 1)) if hits > 0 else 0.0
+    high = float(beta.ppf(1 - tail, hits + 1, draws - hits)) if hits < draws else 1.0
+    return Rate(share, low, high, len(weights))

@@ -1,0 +1,39 @@
+"""Mends a collection's judgements by others: those of an audit, or of a second round of judging."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from ranking.collections.collection import Collection
+from ranking.errors import BadInput
+from ranking.trec_files import read_qrels
+
+
+def relabelled(collection: Collection, path: str | Path) -> Collection:
+    """The collection with the judgements of a file over its own.
+
+    Of a pair that both have the file's grade counts. Lines of queries or documents that the collection lacks are left
+    out; its facts say how many were taken over.
+
+    Args:
+        collection: to mend.
+        path: qrels.
+
+    Raises:
+        BadInput: where the file is broken, or none of its lines is of this collection.
+    """
+    given = read_qrels(path).unique(["query", "document"], keep="last", maintain_order=True)
+    known = given.join(collection.queries.select(query="id"), on="query", how="semi", maintain_order="left")
+    known = known.join(collection.documents.select(document="id"), on="document", how="semi", maintain_order="left")
+    if not len(known):
+        raise BadInput("has no query and document of the collection", path, f"is it of {collection.name}?")
+    kept = collection.judgements.join(known, on=["query", "document"], how="anti", maintain_order="left")
+    known = known.select(pl.col(name).cast(kind) for name, kind in collection.judgements.schema.items())
+    content = known.sort("query", "document").write_csv()
+    fingerprint = hashlib.sha256(f"{collection.fingerprint} {content}".encode()).hexdigest()[:16]
+    facts = collection.facts | {"judgements mended": f"{len(known):,}"}
+    return replace(collection, judgements=pl.concat([kept, known]), fingerprint=fingerprint, facts=facts)

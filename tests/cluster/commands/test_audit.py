@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.cluster.command_line import command
+
+WORDS = ["wing", "flow", "heat", "shock", "layer", "plate", "jet", "cone", "tail", "gust", "rotor", "panel"]
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BEIR folder: 12 topics of 20 documents that share a word, four of which are known to be relevant, and
+    truth.txt, by which all twenty are."""
+    folder, rng = tmp_path_factory.mktemp("hidden"), np.random.default_rng(3)
+    (folder / "qrels").mkdir()
+    documents, queries, truth = [], [], []
+    known: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
+    for topic, word in enumerate(WORDS):
+        split = ("train", "train", "dev", "test")[topic % 4]
+        queries.append({"_id": f"q{topic}", "text": word})
+        for number in range(20):
+            text = " ".join([word, *rng.choice(WORDS, 6)])
+            documents.append({"_id": f"d{topic}-{number}", "title": "", "text": text})
+            truth.append(f"q{topic} 0 d{topic}-{number} 1")
+            known[split] += [f"q{topic}\td{topic}-{number}\t1"] if number < 4 else []
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    for split, lines in known.items():
+        (folder / "qrels" / f"{split}.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n")
+    (folder / "truth.txt").write_text("\n".join(truth) + "\n")
+    return folder
+
+
+def test_hidden_positives_are_found_and_mended(collection: Path, tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    given = [
+        "collection=beir", f"collection.path={collection}", "ranker=static", "vectors=random", "function=bm25,random",
+        "training.max_epochs=2", "sampling.recorded=1", "seeds=1", "origin=random", "validation.origin=random",
+        "local=true", "track=[]", f"cache={tmp_path / 'cache'}",
+    ]  # fmt: skip
+    study, audited = tmp_path / "study", tmp_path / "audit"
+    assert command("study", *given, f"out={study}") == 0
+    shown = pl.read_parquet(study / "shown.parquet")
+    assert shown.columns == ["run", "fold", "query", "document", "function", "times", "margin", "score"]
+    truth = {tuple(line.split()[:3:2]) for line in (collection / "truth.txt").read_text().splitlines()}
+    assert command("audit", str(study), "budget=60", f"out={audited}") == 0
+    asked = [line.split()[:3:2] for line in (audited / "runs" / "audit.run").read_text().splitlines()]
+    assert len(asked) == 60
+    judged = tmp_path / "judged.txt"
+    judged.write_text("".join(f"{query} 0 {document} {int((query, document) in truth)}\n" for query, document in asked))
+    assert command("audit", str(study), f"judgements={judged}", "budget=60", f"out={audited}") == 0
+    rates = pl.read_csv(audited / "rates.csv")
+    for method, low, high in rates.select("method", "low", "high").iter_rows():
+        function = "bm25" if method.startswith("bm25") else "random"
+        own = shown.filter(function=function)
+        relevant = np.array([pair in truth for pair in own.select("query", "document").iter_rows()])
+        assert low <= float((own["times"] * relevant).sum() / own["times"].sum()) <= high
+    assert rates["rate"].to_list() == sorted(rates["rate"].to_list(), reverse=rates["method"][0].startswith("bm25"))
+    assert {path.name for path in audited.iterdir()} >= {"guards.csv", "qrels.txt", "false_negatives.png"}
+    # Mended labels are no longer shown as negatives.
+    mended = tmp_path / "mended"
+    assert command("study", "--relabel", str(audited / "qrels.txt"), *given, f"out={mended}") == 0
+    again = set(pl.read_parquet(mended / "shown.parquet").select("query", "document").iter_rows())
+    found = {(query, document) for query, document in asked if (query, document) in truth}
+    assert found
+    assert not again & found
+    # In a bandit's order there is a run for each method and function.
+    assert command("audit", str(study), "order=bandit", f"out={tmp_path / 'greedy'}") == 0
+    assert len(list((tmp_path / "greedy" / "arms").iterdir())) == 2
+    capsys.readouterr()
+    assert command("audit", str(study), "budget=60", f"judgements={collection / 'truth.txt'}", f"out={audited}") == 2
+    assert "of the sample have no judgement" in capsys.readouterr().err
+
+
+def test_a_study_without_a_record_is_refused(tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    assert command("audit", str(tmp_path), f"out={tmp_path / 'audit'}") == 2
+    assert "run it with sampling.recorded=1" in capsys.readouterr().err
+    assert command("audit", f"out={tmp_path / 'audit'}") == 2

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pooling.false_negatives import draw, rate, sizes_of
+
+
+def test_sizes_treat_policies_alike() -> None:
+    assert sizes_of([np.array([1.0, 3.0]), np.array([100.0, 0.0])]).tolist() == [0.625, 0.375]
+
+
+def test_everything_is_drawn_for_certain_where_there_is_room() -> None:
+    drawn = draw(np.array([1.0, 2.0]), 5, np.random.default_rng(0))
+    assert drawn.inclusion.tolist() == [1, 1]
+    told = rate(np.array([1.0, 3.0]), drawn.inclusion, np.array([1.0, 0.0]))
+    assert (told.rate, told.low, told.high, told.judged) == (0.25, 0.25, 0.25, 2)
+
+
+def test_a_larger_sample_keeps_the_smaller() -> None:
+    sizes = np.random.default_rng(1).random(50)
+    small, large = (draw(sizes, count, np.random.default_rng(2)).order[:count].tolist() for count in (5, 20))
+    assert large[:5] == small
+
+
+def test_rates_are_unbiased_and_intervals_hold_the_truth() -> None:
+    rng, count = np.random.default_rng(4), 400
+    exposures = [rng.integers(0, 6, count).astype(float), rng.integers(0, 2, count).astype(float) * 4]
+    relevant = (rng.random(count) < 0.15).astype(float)
+    truth = [float((shown * relevant).sum() / shown.sum()) for shown in exposures]
+    rates, held = [[], []], [[], []]
+    for seed in range(300):
+        drawn = draw(sizes_of(exposures), 80, np.random.default_rng(seed))
+        heard = np.full(count, np.nan)
+        heard[drawn.order[:80]] = relevant[drawn.order[:80]]
+        for policy, shown in enumerate(exposures):
+            told = rate(shown, drawn.inclusion, heard)
+            rates[policy].append(told.rate)
+            held[policy].append(told.low <= truth[policy] <= told.high)
+    for policy in range(2):
+        error = np.std(rates[policy]) / np.sqrt(300)
+        assert abs(np.mean(rates[policy]) - truth[policy]) < 4 * error
+        assert 0.91 < np.mean(held[policy]) < 1
+        assert np.std(rates[policy]) > 0.01
+
+
+def test_no_relevant_one_found_does_not_say_that_there_is_none() -> None:
+    told = rate(np.ones(100), np.full(100, 0.2), np.where(np.arange(100) < 20, 0.0, np.nan))
+    assert told.rate == 0
+    assert 0.1 < told.high < 0.2  # 20 draws: 1 - .025^(1/20)
+    assert told.high == pytest.approx(1 - 0.025 ** (1 / 20))
+    assert rate(np.ones(3), np.ones(3), np.full(3, np.nan)).rate is None
