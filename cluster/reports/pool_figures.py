@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from cluster.reports.canvas import INK, Look, grid, legend, looks, name_axes
 from cluster.reports.pool_summary import over_seeds
@@ -133,6 +134,7 @@ def estimates(table: pl.DataFrame) -> Figure:
         for ax in (relevant, error, covered):
             ax.set_xscale("log")
             ax.xaxis.set_major_formatter("{x:g}")
+            ax.xaxis.set_minor_formatter(NullFormatter())
             name_axes(ax, "judgements a topic", "")
     legend(figure, styles, table["method"])
     return figure
