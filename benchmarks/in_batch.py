@@ -31,9 +31,10 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.transformers import Cut, default_checkpoint, redirected
-from cluster.config.compose import build, compose
+from cluster.config.build import build
+from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts, read_encoded
-from cluster.runs.execute import assemble
+from cluster.runs.assemble import assemble
 from ranking.alike import digests
 from ranking.encoding import EncodedCollection
 from ranking.optimization import Optimization

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster.config.compose import build, compose
+from cluster.config.build import build
+from cluster.config.compose import compose
 from cluster.runs.ranker_teacher import RankerTeacher
 from ranking.sources import Sources
 from sampling.retrieval.embedding import Embedding
