@@ -33,6 +33,8 @@ def test_an_example_runs(name: str, tmp_path: Path) -> None:
     )  # fmt: skip
     assert ended.returncode == 0, ended.stdout + ended.stderr
     said = {
+        "own_loop": [r"loss \d.* at last", r"negatives by bm25"],
+        "own_sentence_trainer": [r"losses \[\d", r"'bm25': \d+, 'random': \d+"],
         "own_ranker": [r"MeanOfWords", r"step 3: loss \d"],
         "own_policy": [r"EasyFirst", r"'random', 'random', 'bm25', 'bm25'"],
         "own_pool": [r"posterior_fusion", r"topic 0: d\d+ is"],
@@ -42,7 +44,7 @@ def test_an_example_runs(name: str, tmp_path: Path) -> None:
 
 
 def test_every_example_has_cells_and_says_what_it_is() -> None:
-    assert len(SCRIPTS) == 3
+    assert len(SCRIPTS) == 5
     for name in SCRIPTS:
         text = (EXAMPLES / f"{name}.py").read_text()
         assert text.startswith('"""')

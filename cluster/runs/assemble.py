@@ -70,7 +70,21 @@ def assemble(
         batches=batches,
         teacher=parts.get("teacher"),
     )
-    functions = {}
+    return training, make_sampler(config, parts, np.random.default_rng(sampling), policy)
+
+
+def make_sampler(
+    config: dict[str, Any], parts: dict[str, Any], rng: np.random.Generator, policy: SamplingPolicy | None = None
+) -> Sampler:
+    """The sampler of a run's negatives.
+
+    Args:
+        config: composed.
+        parts: its parts; of them `base`, the functions' and those of a learned policy are read.
+        rng: every random draw comes from it.
+        policy: takes the place of the configured one.
+    """
+    base, functions = parts["base"], {}
     for name, node in config["function"].items():
         functions[name] = build(node)
         if isinstance(functions[name], Dense):
@@ -84,18 +98,17 @@ def assemble(
     policy = policy or build(config["policy"])
     if "agent" in parts:
         policy = equip(policy, selector, parts)
-    sampler = Sampler(
+    return Sampler(
         policy,
         functions,
         selector,
         config["sampling"]["negatives"],
-        np.random.default_rng(sampling),
+        rng,
         {name: parts[f"function:{name}"].guarded.total for name in functions},
         {name: build(node, f"selectors.{name}") for name, node in config["selectors"].items()},
         None if given else counts_of(config, functions, policy),
         config["sampling"]["recorded"],
     )
-    return training, sampler
 
 
 def _held_out(config: dict[str, Any], encoded: EncodedCollection, split: Split) -> HeldOut | None:

@@ -289,8 +289,7 @@ def test_the_image_has_what_the_project_has() -> None:
     assert all((ROOT / name).exists() for name in sources)
     settings = project()
     packages = {name.removesuffix("*") for name in settings["tool"]["setuptools"]["packages"]["find"]["include"]}
-    modules = {f"{name}.py" for name in settings["tool"]["setuptools"]["py-modules"]}
-    assert packages | modules | {"pyproject.toml", "constraints.txt", "README.md", "LICENSE"} == sources
+    assert packages | {"pyproject.toml", "constraints.txt", "README.md", "LICENSE"} == sources
     extras = re.findall(r"EXTRAS=([a-z,]+)", text_of("Dockerfile"))
     assert {extra for line in extras for extra in line.split(",")} <= set(settings["project"]["optional-dependencies"])
 

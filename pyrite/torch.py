@@ -1,0 +1,228 @@
+"""Serves batches of texts under a way of choosing negatives, to a training loop of one's own.
+
+>>> from pyrite.torch import Negatives
+>>> data = Negatives(["collection=pydocs", "function=bm25", "selector=dynamic"], score=my_scores)
+>>> for batch in data:                               # an epoch
+...     scores = my_scores(batch.queries, batch.documents)
+...     loss = ...
+...     data.observe(batch, scores, loss.item())     # policy and selector learn from them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import IterableDataset, get_worker_info
+
+from cluster.config.build import build
+from cluster.config.compose import compose
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.assemble import make_sampler
+from ranking.batch import Batch, UpdateResult, pairs_of
+from ranking.dropout import DropoutSeeds
+from ranking.errors import BadInput
+from ranking.frozen import FrozenRanker
+
+__all__ = ["Negatives", "Score", "ServedBatch"]
+
+Score = Callable[[Sequence[str], Sequence[Sequence[str]]], Any]
+"""Scores of each query's documents [b, m], as an array or tensor, by the model that is trained; an empty document is
+none."""
+
+
+@dataclass(frozen=True)
+class ServedBatch:
+    """A batch as texts.
+
+    Args:
+        step: its number, from 0.
+        queries: b texts.
+        documents: for each query its positive and its negatives: b lists of one length, "" where there are too few.
+        present: bool [b, 1 + n], where there is a document.
+        query_ids: of the collection.
+        document_ids: likewise, None where there is no document.
+        scores: float32 [b, n], the functions' own scores of the negatives, nan where they have none.
+    """
+
+    step: int
+    queries: list[str]
+    documents: list[list[str]]
+    present: torch.Tensor
+    query_ids: list[str]
+    document_ids: list[list[str | None]]
+    scores: torch.Tensor
+    places: tuple[Batch, NDArray[np.int32]] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+
+class Negatives(IterableDataset[ServedBatch]):
+    """Batches of training pairs with their negatives; each iteration is an epoch.
+
+    The same pairs in the same order, and the same negatives, as `pyrite train` has with these overrides, as far as they
+    don't depend on the ranker. Serve it in the training's own process (`num_workers=0`, and `batch_size=None` for a
+    `DataLoader`): a policy goes on where the last batch left it.
+
+    Args:
+        overrides: of a run: collection, functions, policy, selector, `training.batch_size`, `sampling.negatives`, seed.
+        score: the model's scores of now, for selectors that ask for them (`dynamic`, `simans`, …).
+        note: told what is being prepared.
+
+    Raises:
+        BadInput: where an option is wrong, or needs a ranker of Pyrite's own (`function=dense`).
+    """
+
+    def __init__(
+        self, overrides: Sequence[str] = (), score: Score | None = None, note: Callable[[str], None] = lambda line: None
+    ) -> None:
+        super().__init__()
+        config = compose(overrides)
+        artifacts = Artifacts(note)
+        self.collection, self.score = artifacts.collection(config), score
+        wanted = [name for name in artifacts.keys(config) if name.split(":")[0] in _PARTS]
+        parts: dict[str, Any] = {name: artifacts.part(config, name) for name in wanted}
+        base = parts["base"]
+        _, order, sampling = np.random.SeedSequence([config["seed"], 0]).spawn(3)
+        self._rng = np.random.default_rng(order)
+        DropoutSeeds(self._rng)  # which a run's training makes first
+        self.sampler = make_sampler(config, parts, np.random.default_rng(sampling))
+        split = base.splits[0]
+        self._batches = build(config["batches"], "batches")
+        self._batches.prepare(base.encoded, base.vectors, split.train)
+        self.training = _OwnTraining(self, base.encoded, config["training"])
+        self.training.examples = pairs_of(base.encoded, split.train, config["limits"]["examples"])
+        self._documents, self._queries = self.collection.documents, self.collection.queries
+        self._served: ServedBatch | None = None
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return self.training.steps_per_epoch
+
+    def __iter__(self) -> Iterator[ServedBatch]:
+        """The batches of the next epoch."""
+        if get_worker_info() is not None:
+            raise BadInput("a policy can't go on in several processes", "num_workers", "load with num_workers=0")
+        training = self.training
+        order = self._batches.order(training.examples, training.batch_size, self._rng)
+        training.position = 0
+        for start in range(0, len(order), training.batch_size):
+            batch = training.examples.take(order[start : start + training.batch_size])
+            self._served = self._serve(batch, self.sampler.negatives(batch, training))  # type: ignore[arg-type]
+            yield self._served
+            training.step += 1
+            training.position += len(batch)
+        training.epoch += 1
+
+    def _serve(self, batch: Batch, negatives: NDArray[np.int32]) -> ServedBatch:
+        shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
+        texts, ids = self._cells(shown, "text"), self._cells(shown, "id")
+        queries = self._queries[batch.queries.astype(np.uint32)]
+        return ServedBatch(
+            self.training.step,
+            queries["text"].to_list(),
+            [[text or "" for text in row] for row in texts],
+            torch.from_numpy(shown >= 0),
+            queries["id"].to_list(),
+            ids,
+            torch.from_numpy(self.sampler.source_scores.copy()),
+            (batch, negatives),
+        )
+
+    def _cells(self, shown: NDArray[np.integer], column: str) -> list[list[str | None]]:
+        """A column of the documents of each row, None for none."""
+        values = self._documents[column].gather(np.maximum(shown, 0).ravel().astype(np.uint32)).to_list()
+        flat = [value if there else None for value, there in zip(values, (shown >= 0).ravel(), strict=True)]
+        return [flat[start : start + shown.shape[1]] for start in range(0, len(flat), shown.shape[1])]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of `rows`, all of them texts."""
+        return ["query", "positive", *(f"negative_{place}" for place in range(1, 1 + self.sampler.count))]
+
+    def rows(self) -> Iterator[dict[str, str]]:
+        """The rows of the next epoch one by one, for `SentenceTransformerTrainer`: query, positive, negative_1 …
+
+        Rows that have fewer negatives are left out. A loader of another batch size cuts them otherwise than a batch of
+        ours. Loaders fetch ahead: nothing is to be observed here.
+        """
+        for batch in self:
+            for query, documents in zip(batch.queries, batch.documents, strict=True):
+                if all(documents):
+                    yield dict(zip(self.columns, [query, *documents], strict=True))
+
+    def observe(self, batch: ServedBatch, scores: Any, loss: float = 0.0, gradient_norm: float = 0.0) -> None:
+        """Hand back how the model scored a batch, before its update: policies and selectors learn from it.
+
+        Args:
+            batch: the last that was served.
+            scores: [b, 1 + n], of its documents, as an array or tensor.
+            loss: of the batch.
+            gradient_norm: of its gradient, for policies that look at it.
+
+        Raises:
+            ValueError: where it is not of the last batch, or of another shape.
+        """
+        if self._served is None or batch.step != self._served.step:
+            raise ValueError(f"batch {batch.step} is not the one that was served last: observe each before the next")
+        seen = _numbers(scores)
+        if seen.shape != tuple(batch.present.shape):
+            raise ValueError(f"scores are {seen.shape}, and the batch is {tuple(batch.present.shape)}")
+        of_batch, negatives = batch.places
+        self.training.position += len(of_batch)
+        self.training.step += 1
+        try:
+            self.sampler.observe(negatives, UpdateResult(float(loss), float(gradient_norm), seen))
+        finally:
+            self.training.position -= len(of_batch)
+            self.training.step -= 1
+        self._served = None
+
+
+_PARTS = ("base", "function", "agent", "compressed", "similarity", "candidates")
+"""Parts of a run that a sampler reads."""
+
+
+class _OwnTraining(FrozenRanker):
+    """What a sampler sees of a training that goes on elsewhere."""
+
+    examples: Batch
+
+    def __init__(self, data: Negatives, encoded: Any, options: dict[str, Any]) -> None:
+        super().__init__(None, encoded)
+        self._data, self.batch_size, self.max_epochs = data, options["batch_size"], options["max_epochs"]
+        self.losses: list[float] = []
+        self.validations: list[float] = []
+
+    @property
+    def steps_per_epoch(self) -> int:  # type: ignore[override]
+        """Batches of an epoch."""
+        return -(-len(self.examples) // self.batch_size)
+
+    @property
+    def epoch_over(self) -> bool:  # type: ignore[override]
+        """Whether the last batch of the epoch was learned from."""
+        return self.position >= len(self.examples)
+
+    def score(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
+        """The model's scores [q, m], −inf where the document is −1."""
+        score = self._data.score
+        if score is None:
+            raise BadInput("this way of choosing asks the model for scores", "selector", "give Negatives(…, score=…)")
+        texts = [[text or "" for text in row] for row in self._data._cells(documents, "text")]
+        asked = self._data.collection.queries["text"].gather(np.asarray(queries).astype(np.uint32)).to_list()
+        found = _numbers(score(asked, texts))
+        if found.shape != documents.shape:
+            raise ValueError(f"score gave {found.shape} for {documents.shape} documents")
+        return np.where(documents >= 0, found, -np.inf).astype(np.float32)
+
+
+def _numbers(scores: Any) -> NDArray[np.float32]:
+    if isinstance(scores, torch.Tensor):
+        scores = scores.detach().cpu().float().numpy()
+    return np.asarray(scores, np.float32)

@@ -1,0 +1,106 @@
+"""`pyrite.torch`: the batches of a run as texts, and scores that go back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from cluster.config.compose import compose
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.assemble import assemble
+from pyrite.torch import Negatives
+from ranking.errors import BadInput
+
+SEVERAL = ["policy=mixture", "policy.per=negative", "function=[bm25,random]", "selector=uniform"]
+
+
+def lengths(queries: Sequence[str], documents: Sequence[Sequence[str]]) -> np.ndarray:
+    return np.array([[len(text) for text in row] for row in documents], np.float32)
+
+
+def test_batches_are_those_of_a_training(base: list[str]) -> None:
+    overrides = [*base, *SEVERAL, "ranker=static"]
+    data = Negatives(overrides)
+    config = compose(overrides)
+    training, sampler = assemble(config, Artifacts().parts(config), fold=0)
+    names = data.collection.documents["id"]
+    for epoch in range(2):
+        served = 0
+        for batch in data:
+            wanted = training.next_batch()
+            negatives = sampler.negatives(wanted, training)
+            assert batch.query_ids == data.collection.queries["id"].gather(wanted.queries).to_list()
+            ids = [[names[int(each)] if each >= 0 else None for each in row] for row in negatives]
+            assert [row[1:] for row in batch.document_ids] == ids
+            assert batch.present.shape == (len(batch), 5)
+            assert [len(row) for row in batch.documents] == [5] * len(batch)
+            sampler.observe(negatives, training.update(wanted, negatives, sampler.source_scores))
+            data.observe(batch, lengths(batch.queries, batch.documents))
+            served += len(batch)
+        assert served == len(training.examples)
+        assert training.epoch_over
+        training.validate()
+        assert data.training.epoch == epoch + 1
+    assert len(data) == training.steps_per_epoch
+
+
+def test_a_selector_asks_the_model_and_learns_what_it_said(base: list[str]) -> None:
+    asked: list[int] = []
+
+    def score(queries: Sequence[str], documents: Sequence[Sequence[str]]) -> torch.Tensor:
+        asked.append(len(queries))
+        return torch.from_numpy(lengths(queries, documents))
+
+    data = Negatives([*base, "function=random", "selector=dynamic", "selector.lam=0"], score=score)
+    text = dict(data.collection.documents.select("id", "text").rows())
+    for batch in data:
+        chosen = lengths(batch.queries, batch.documents)[:, 1:]
+        assert (np.diff(chosen, axis=1) <= 0).all()  # by the model's scores, descending
+        assert [[text[name or ""] for name in row] for row in batch.document_ids] == batch.documents
+        data.observe(batch, score(batch.queries, batch.documents), loss=1.0)
+    (row,) = data.sampler.report()
+    assert asked
+    assert row["negative_mean"] > 0
+    with pytest.raises(BadInput, match="asks the model for scores"):
+        next(iter(Negatives([*base, "function=random", "selector=dynamic"])))
+
+
+def test_scores_belong_to_the_last_batch(base: list[str]) -> None:
+    data = Negatives([*base, "function=random"])
+    batches = iter(data)
+    first = next(batches)
+    with pytest.raises(ValueError, match="scores are"):
+        data.observe(first, np.zeros((1, 1)))
+    second = next(batches)
+    with pytest.raises(ValueError, match="batch 0 is not the one that was served last"):
+        data.observe(first, np.zeros((len(first), 5)))
+    data.observe(second, np.zeros((len(second), 5)))
+
+
+def test_a_loader_serves_it_in_this_process_alone(base: list[str]) -> None:
+    data = Negatives([*base, "function=random"])
+    served = list(DataLoader(data, batch_size=None))
+    assert [batch.step for batch in served] == list(range(len(data)))
+    loader: Any = DataLoader(data, batch_size=None, num_workers=1)
+    with pytest.raises(BadInput, match="num_workers=0"):
+        next(iter(loader))
+
+
+def test_rows_have_all_their_negatives(base: list[str]) -> None:
+    rows = list(Negatives([*base, "function=bm25", "function.bm25.depth=3", "sampling.negatives=3"]).rows())
+    assert rows
+    assert all(list(row) == ["query", "positive", "negative_1", "negative_2", "negative_3"] for row in rows)
+
+
+def test_pyrite_alone_imports_no_torch() -> None:
+    asked = "import sys, pyrite; assert 'torch' not in sys.modules, 'torch'; assert 'ray' not in sys.modules, 'ray'"
+    ended = subprocess.run([sys.executable, "-c", asked], cwd=Path(__file__).parents[1], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
