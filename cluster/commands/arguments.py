@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
         )
 
     groups = group_options()
-    for declare in (_study, _train, _mine, _rank, _learn, _pool, _judge, _audit, _watch, _report, _options):
+    for declare in (_study, _train, _mine, _rank, _learn, _fork, _pool, _judge, _audit, _watch, _report, _options):
         declare(add, groups)
     submit.add_verb(add)
     return made
@@ -127,6 +127,20 @@ def _learn(add: Add, groups: Groups) -> None:
     _takes_overrides(learn, resumes=True)
 
 
+def _fork(add: Add, groups: Groups) -> None:
+    fork = add(
+        "fork",
+        "Fork a run at some batches: continue it under other actions, and see what each was worth.",
+        "RUN is the folder of a `pyrite train out=RUN`; then Hydra overrides:\n"
+        "  at=94 or 'at=[0,94,188]'  batches before the fork   length=N  batches that an action lasts\n"
+        "  'actions=[random,bm25,bm25:1-10]'  functions, or ranks of their lists\n"
+        "  replicates=N bases=N workers=N out=FOLDER_OR_URI   (all: `pyrite options --for fork`)\n\n"
+        "example:\n  pyrite fork outputs/run at=94 'actions=[random,bm25]'",
+    )
+    fork.add_argument("run", nargs="?", metavar="RUN", help="folder of the run")
+    _takes_overrides(fork, resumes=True)
+
+
 def _pool(add: Add, groups: Groups) -> None:
     pool = add(
         "pool",
@@ -204,7 +218,7 @@ def _options(add: Add, groups: Groups) -> None:
     shown.add_argument(
         "--for",
         dest="of",
-        choices=("learn", "mine", "rank", "pool", "judge", "audit"),
+        choices=("learn", "mine", "rank", "pool", "judge", "audit", "fork"),
         help="options of another verb than train and study",
     )
     _takes_overrides(shown)

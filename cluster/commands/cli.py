@@ -85,6 +85,8 @@ def _run(chosen: argparse.Namespace) -> int:
         chosen.overrides += [f"studies=[{','.join(folders)}]"] if folders else []
     if getattr(chosen, "relabel", None):
         chosen.overrides.append(f"relabel={chosen.relabel}")
+    if getattr(chosen, "run", None):
+        chosen.overrides.insert(0, chosen.run if "=" in chosen.run else f"run='{chosen.run}'")
     for override in getattr(chosen, "overrides", []):
         if "=" not in override and not override.startswith("~"):
             raise BadInput(f"{override!r} is not an override", remedy="write key=value")
@@ -171,6 +173,10 @@ def kind_of(verb: str) -> type[Experiment]:
         from cluster.commands.learn import LearnExperiment
 
         return LearnExperiment
+    if verb == "fork":
+        from cluster.commands.fork import ForkExperiment
+
+        return ForkExperiment
     if verb == "mine":
         from cluster.commands.mine import MineExperiment
 

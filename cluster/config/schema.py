@@ -261,6 +261,21 @@ class Pooling(PoolSource):
     cache: str | None
 
 
+class Forking(Shape):
+    """conf/fork.yaml."""
+
+    run: Annotated[str, Field(min_length=1)] | None
+    at: Annotated[int, Field(ge=0)] | Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+    instead: list[str]
+    length: Count
+    replicates: Count
+    bases: Count
+    workers: Annotated[int, Field(ge=0)] | None
+    out: Annotated[str, Field(min_length=1)] | None
+    address: str | None
+    dashboard: bool
+
+
 class Judging(Shape):
     """conf/judge.yaml."""
 
@@ -369,5 +384,6 @@ SHAPES: dict[str, type[Shape]] = {
     "mine": Mining,
     "rank": Ranking,
     "audit": Auditing,
+    "fork": Forking,
 }
 """By the name of the primary file."""

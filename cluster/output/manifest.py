@@ -14,7 +14,7 @@ from ranking.errors import BadInput
 
 CONFIG = "config.yaml"
 HEAD = b"# Written by pyrite, which sees by the last line whether it is whole.\n"
-KINDS = {"study": "study", "pools": "pool", "learn": "learn", "mined": "mine"}
+KINDS = {"study": "study", "pools": "pool", "learn": "learn", "mined": "mine", "fork": "fork"}
 """A key that only the configuration of this verb has; those of `train` have none of them."""
 
 
@@ -82,4 +82,11 @@ def read_config_of(verb: str, storage: Storage) -> dict[str, Any]:
     return config
 
 
-_NAMES = {"study": "study", "pool": "pooling study", "learn": "learning", "mine": "mining"}
+_NAMES = {
+    "study": "study",
+    "pool": "pooling study",
+    "learn": "learning",
+    "mine": "mining",
+    "fork": "fork of a run",
+    "train": "training",
+}

@@ -1,0 +1,36 @@
+"""Draws what actions were worth, by the batch at which a training was forked."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from matplotlib.colors import TwoSlopeNorm
+
+from cluster.reports.canvas import grid, name_axes, png
+
+
+def fork_map(table: pl.DataFrame, measure: str) -> bytes:
+    """A cell an action and batch: what it was worth in the end, ± half its 95% interval, as PNG.
+
+    Args:
+        table: of `cluster.reports.fork_values.values`.
+        measure: of the validation.
+    """
+    times, actions = sorted(set(table["at"])), list(dict.fromkeys(table.sort("action")["action"]))
+    cells = np.full((len(actions), len(times)), np.nan)
+    figure, axes = grid([""], [""], max(1.2 + 0.45 * len(actions), 2.2))
+    ax = axes[0]
+    for row in table.iter_rows(named=True):
+        place = actions.index(row["action"]), times.index(row["at"])
+        cells[place] = row["final"]
+        half = (row["high"] - row["low"]) / 2
+        shown = f"{row['final']:+.4f}" + (f"\n± {half:.4f}" if half == half else "")
+        ax.text(place[1], place[0], shown, ha="center", va="center", fontsize=8, color="black")
+    most = max(float(np.nanmax(np.abs(cells))), 1e-9)
+    drawn = ax.imshow(cells, cmap="RdBu", norm=TwoSlopeNorm(0, -most, most), aspect="auto", alpha=0.75)
+    ax.set_xticks(range(len(times)), [str(at) for at in times])
+    ax.set_yticks(range(len(actions)), actions)
+    ax.grid(False)
+    name_axes(ax, "batches before the fork", "")
+    figure.colorbar(drawn, ax=ax, label=f"{measure} gained", fraction=0.05)
+    return png(figure)

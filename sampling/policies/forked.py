@@ -1,0 +1,153 @@
+"""Follows another action for some batches of a training, and its own policy before and after."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.errors import BadInput
+from sampling.policies.policy import SamplingPolicy
+from sampling.policies.shares import share_queries
+from sampling.retrieval.function import RetrievalFunction
+from sampling.windowed import check_window
+
+if TYPE_CHECKING:
+    from ranking.training import Batch, RankerTraining, UpdateResult
+
+
+@dataclass(frozen=True)
+class ForkAction:
+    """What a fork does in place of the policy.
+
+    Args:
+        function: that supplies the negatives.
+        window: first and last rank that are seen of its list; None for all.
+    """
+
+    function: str
+    window: tuple[int, int] | None = None
+
+    def __str__(self) -> str:
+        return self.function if self.window is None else f"{self.function}:{self.window[0]}-{self.window[1]}"
+
+    @classmethod
+    def parse(cls, text: str) -> ForkAction:
+        """An action from FUNCTION, or FUNCTION:FIRST-LAST for a window of its list.
+
+        Raises:
+            BadInput: where it is neither.
+        """
+        found = re.fullmatch(r"(\w+)(?::(\d+)-(\d+))?", str(text))
+        if found is None:
+            raise BadInput(f"the action {text!r} can't be read", "actions", "write bm25, or bm25:1-10 for its ranks")
+        return cls(found[1], check_window([int(found[2]), int(found[3])]) if found[2] else None)
+
+
+class ForkedPolicy(SamplingPolicy):
+    """A policy that does something else for some batches: what is worth what it does then?
+
+    The policy sees nothing of those batches, and goes on behind them as it was. With policies whose `each` is a number,
+    and where the first function supplies all queries besides, an action's function supplies `each` negatives to every
+    query.
+
+    Args:
+        policy: of the run.
+        own: functions of the run, in their order.
+        action: what is done; None: what the policy does, a fork that changes nothing.
+        begin: batches before it.
+        batches: for which it is done.
+        back: state of the sampler's generator behind them, so that what follows draws the same as another fork; None
+            lets it go on.
+    """
+
+    def __init__(
+        self,
+        policy: SamplingPolicy,
+        own: list[str],
+        action: ForkAction | None = None,
+        begin: int = 0,
+        batches: int = 0,
+        back: Any = None,
+    ) -> None:
+        self.policy, self.own, self.action = policy, own, action
+        self.begin, self.end, self.back = begin, begin + batches, back
+
+    def set_functions(self, functions: list[str]) -> None:
+        self.functions = functions
+        self.policy.set_functions(self.own)
+        self.places = np.array([functions.index(name) for name in self.own])
+        if self.action is not None and self.action.function not in functions:
+            raise BadInput(f"no function {self.action.function!r}", "actions", f"choose of {', '.join(functions)}")
+
+    def set_counts(self, counts: Any) -> None:
+        self.policy.set_counts(counts)
+
+    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
+        self.policy.start_run({name: functions[name] for name in self.own}, training)
+
+    def acts(self, training: RankerTraining) -> bool:
+        """Whether the action takes the policy's place now."""
+        return self.action is not None and self.begin <= training.step < self.end
+
+    def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
+        return self.assign(batch, 1, training, rng)[:, 0]
+
+    def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
+        if training.step == self.end and self.back is not None:
+            rng.bit_generator.state = self.back
+        if not self.acts(training):
+            assigned = self.policy.assign(batch, count, training, rng)
+            self.window = self.policy.window
+            return _placed(assigned, self.places)
+        assert self.action is not None
+        self.window = self.action.window
+        place, each = self.functions.index(self.action.function), _each(self.policy)
+        if each is None:
+            return np.full((len(batch), count), place, np.int64)
+        # Every query has the same number of negatives of the first function, and `each` of the action's besides.
+        base = self.functions.index(self.own[0])
+        others = len(self.own) - 1
+        chosen = share_queries(np.array([0.0, 1.0]), len(batch), count - each * (others - 1), each, rng)
+        chosen = np.where(chosen == 1, place if place != base else -1, np.where(chosen == 0, base, -1))
+        padded = np.full((len(batch), count), -1, np.int64)
+        padded[:, : chosen.shape[1]] = chosen
+        return _placed(padded, np.arange(len(self.functions)))
+
+    def observe(
+        self,
+        batch: Batch,
+        negatives: NDArray[np.int32],
+        step: UpdateResult,
+        training: RankerTraining,
+        rng: np.random.Generator,
+    ) -> None:
+        if self.action is None or not self.begin < training.step <= self.end:
+            self.policy.observe(batch, negatives, step, training, rng)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.policy.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.policy.load_state_dict(state)
+
+
+def _each(policy: SamplingPolicy) -> int | None:
+    """Negatives that functions but the first supply to their share of the queries; None where they share a query's."""
+    found = getattr(policy, "each", None) or getattr(
+        getattr(getattr(policy, "agent", None), "actions", None), "each", None
+    )
+    return None if found is None else int(found)
+
+
+def _placed(assigned: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Functions by their places among all, ascending in a row, −1 behind the others."""
+    if np.array_equal(places, np.arange(len(places))) and not (np.diff(assigned, axis=1) < 0).any():
+        return assigned
+    last = np.iinfo(np.int64).max
+    placed = np.where(assigned < 0, last, places[assigned])
+    placed.sort(axis=1)
+    return np.where(placed == last, -1, placed)

@@ -1,0 +1,150 @@
+"""Tests of forks: one that changes nothing differs by zero bits, and a planted poison is found out."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from cluster.config.compose import compose
+from cluster.reports.fork_values import gates, values
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.execute import assemble
+from cluster.runs.fork import BASE, base_states, continue_fork, with_functions
+from ranking.errors import BadInput
+from sampling.policies.forked import ForkAction
+from tests.made_up import write_beir
+
+SMALL = [
+    "ranker=static", "ranker.preset=tiny", "vectors=random", "training.batch_size=4", "training.max_epochs=3",
+    "training.patience=9", "sampling.negatives=2", "encoding.min_count=1", "optimizer.lr=0.05",
+]  # fmt: skip
+
+
+def run_of(folder: Path, *more: str) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    config = compose(["collection=beir", f"collection.path={folder}", *SMALL, *more])
+    own = list(config["function"])
+    config = with_functions(config, [ForkAction("bm25"), ForkAction("random")])
+    return config, Artifacts().parts(config), own
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["policy=schedule"],
+        ["policy=fixed", "function=random"],
+        ["policy=curriculum"],
+        ["policy=mixture", "function=[in_batch,bm25]", "policy.each=1", "policy.window=[1,4]"],
+    ],
+    ids=lambda more: more[0] + more[-1],
+)
+def test_a_fork_that_changes_nothing_differs_by_zero_bits(beir_folder: Path, own_cache: Path, more: list[str]) -> None:
+    config, parts, own = run_of(beir_folder, *more)
+    training, sampler = assemble(config | {"function": {name: config["function"][name] for name in own}}, parts, 0)
+    training.fit(sampler)
+    states, later = base_states(config, parts, own, [0, 3, 7], 2)
+    assert set(states) == {0, 3, 7}
+    for at, state in states.items():
+        result, forked = continue_fork(config, parts, own, state, later[at], None, at, 2, 0)
+        assert result["curve"] == training.validations
+        weights = [each.ranker.state_dict().values() for each in (training, forked)]
+        assert all(torch.equal(one, other) for one, other in zip(*weights, strict=True))
+    other, _ = continue_fork(config, parts, own, states[3], later[3], ForkAction("bm25", (1, 2)), 3, 2, 0)
+    assert other["curve"] != training.validations
+
+
+def test_replicates_draw_anew_and_alike_for_all_actions(beir_folder: Path, own_cache: Path) -> None:
+    config, parts, own = run_of(beir_folder, "policy=mixture")
+    states, later = base_states(config, parts, own, [2], 2)
+
+    def curve(action: ForkAction | None, replicate: int) -> list[float]:
+        return continue_fork(config, parts, own, states[2], later[2], action, 2, 2, replicate)[0]["curve"]  # type: ignore[no-any-return]
+
+    assert curve(None, 1) == curve(None, 1) != curve(None, 2)
+    assert curve(None, 0) != curve(None, 1)
+    assert curve(ForkAction("bm25"), 1) != curve(None, 1)
+
+
+def test_a_planted_poison_ranks_last(tmp_path: Path, own_cache: Path) -> None:
+    """Relevant documents as negatives, which nobody has judged: they say what the query says."""
+    folder = write_beir(tmp_path / "collection")
+    corpus, asked = folder / "corpus.jsonl.gz", gzip.decompress((folder / "queries.jsonl.gz").read_bytes())
+    queries = [json.loads(line) for line in asked.splitlines()]
+    added = [json.dumps(query | {"_id": f"says-{query['_id']}", "title": ""}) + "\n" for query in queries]
+    corpus.write_bytes(gzip.compress(gzip.decompress(corpus.read_bytes()) + "".join(added).encode()))
+    run = tmp_path / "poison.txt"
+    run.write_text("".join(f"{query['_id']} Q0 says-{query['_id']} 1 1.0 x\n" for query in queries))
+    config = compose([
+        "collection=beir", f"collection.path={folder}", *SMALL, "policy=mixture", "function=[random,bm25]",
+    ])  # fmt: skip
+    own = list(config["function"])
+    actions = [ForkAction("random"), ForkAction("bm25"), ForkAction("run_file")]
+    from cluster.config.groups import option
+
+    config["function"] = {**config["function"], **option("function", "run_file")}
+    config["function"]["run_file"]["path"] = str(run)
+    parts = Artifacts().parts(config)
+    states, later = base_states(config, parts, own, [4], 12)
+    rows = []
+    for replicate in range(3):
+        for action in [None, *actions]:
+            result, _ = continue_fork(config, parts, own, states[4], later.get(4), action, 4, 12, replicate)
+            name = BASE if action is None else str(action)
+            rows.append({"base": 0, "at": 4, "replicate": replicate, "action": name, **result})
+    worth = values(pl.DataFrame(rows).drop("curve"))
+    assert worth.sort("soon")["action"][0] == "run_file"
+    assert worth["action"][-1] == "run_file"  # in the end, too
+    assert worth["final"][-1] < 0
+
+
+def forks_of(effect: np.ndarray[Any, Any], noise: float = 0.001) -> pl.DataFrame:
+    """Made-up forks of [trainings, batches, actions], four replicates."""
+    rng, rows = np.random.default_rng(0), []
+    for base in range(effect.shape[0]):
+        for at in range(effect.shape[1]):
+            for replicate in range(4):
+                luck = rng.normal(0, 0.1)
+                for action in range(effect.shape[2]):
+                    final = luck + effect[base, at, action] + rng.normal(0, noise)
+                    name = BASE if action == 0 else f"a{action}"
+                    rows.append({"base": base, "at": at, "replicate": replicate, "action": name, "final": final})
+    return pl.DataFrame(rows).with_columns(soon=pl.col("final"))
+
+
+def test_values_and_gates_say_what_was_made_up() -> None:
+    constant = np.zeros((3, 2, 3)) + np.array([0, 0.05, -0.05])
+    worth = values(forks_of(constant))
+    assert worth["action"].to_list() == ["a1", "a2", "a1", "a2"]
+    assert worth["final"].to_list() == pytest.approx([0.05, -0.05] * 2, abs=0.002)
+    assert (worth["low"] < worth["final"]).all()
+    found = gates(forks_of(constant))
+    assert min(found.time_p, found.state_p) > 0.01
+    assert [found.oracle, found.schedule, found.fixed] == pytest.approx([0.05] * 3, abs=0.003)
+    by_time = constant.copy()
+    by_time[:, 1] *= -1
+    found = gates(forks_of(by_time))
+    assert found.time_p < 0.001 < 0.01 < found.state_p
+    assert found.schedule == pytest.approx(0.05, abs=0.003)
+    assert found.fixed < 0.02
+    by_state = constant.copy()
+    by_state[0] *= -1
+    found = gates(forks_of(by_state))
+    assert found.state_p < 0.001
+    assert found.oracle == pytest.approx(0.05, abs=0.003)
+    assert found.schedule < 0.03
+
+
+def test_actions_are_read_and_refused() -> None:
+    assert ForkAction.parse("bm25:1-10") == ForkAction("bm25", (1, 10))
+    assert str(ForkAction.parse("bm25:1-10")) == "bm25:1-10"
+    for bad in ("bm25:10-1", "bm25:", "a b", "bm25:0-4"):
+        with pytest.raises(BadInput):
+            ForkAction.parse(bad)
+    with pytest.raises(BadInput, match="no function"):
+        with_functions(compose([]), [ForkAction("nowhere")])
