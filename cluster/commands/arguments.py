@@ -59,6 +59,7 @@ def _study(add: Add, groups: Groups) -> None:
         "  'optimizer.lr=tag(log,interval(1e-4,1e-2))' with samples=N and search=random|optuna\n\n"
         f"of the study:\n  experiment={'|'.join(groups['experiment'])}\n"
         "  seeds=N samples=N search=… baseline='policy=fixed function=bm25 selector=uniform'\n"
+        "  stop=decided equal_within=0.01 max_seeds=40  seeds until each comparison with the best baseline is decided\n"
         "  'factors=[KEY,…]'  swept keys by which methods differ; else names, and numbers of at most eight values\n"
         "  out=FOLDER_OR_URI retries=N concurrent=N address=RAY_CLUSTER dashboard=false local=auto|true|false\n"
         "  track=[mlflow,wandb]  besides TensorBoard\n\n"
@@ -66,6 +67,9 @@ def _study(add: Add, groups: Groups) -> None:
     )
     _takes_overrides(study, sweeps=True, resumes=True)
     study.add_argument("--relabel", metavar="QRELS", help="mend the collection's judgements by these: relabel=QRELS")
+    study.add_argument(
+        "--power", metavar="OUT", help="run nothing: say how many seeds differences take, by the spread of this study"
+    )
 
 
 def _train(add: Add, groups: Groups) -> None:

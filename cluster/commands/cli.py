@@ -138,6 +138,14 @@ def _run(chosen: argparse.Namespace) -> int:
             told = compose(chosen.overrides, "study")
             report(storage, console, told["baseline"], told["factors"])
         return 0
+    if getattr(chosen, "power", None):
+        from cluster.output.storage import Storage
+        from cluster.reports.finalize import show_power
+
+        if chosen.overrides or chosen.resume:
+            raise BadInput("--power runs nothing", remedy="give it the folder of a study alone")
+        show_power(Storage(chosen.power), console)
+        return 0
     return run_experiment(chosen.verb, chosen.overrides, getattr(chosen, "resume", None), console)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -22,6 +23,7 @@ from cluster.plan.point import root_of
 from cluster.plan.size import run_seconds
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, given_seeds, identity
+from cluster.reports.decisions import is_baseline, rule_of
 from cluster.reports.finalize import check_comparison, renew, report, tables_of, write_tables
 from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
@@ -31,6 +33,10 @@ from cluster.runs.shown import write_shown
 from cluster.telemetry.tracking.tracking import Tracking, as_overrides
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from cluster.tune.decided_runs import DecidedRuns
+    from cluster.tune.optuna_runs import OptunaRuns
 
 
 class StudyExperiment(Experiment):
@@ -83,6 +89,7 @@ class StudyExperiment(Experiment):
 
     def prepare(self, console: Console) -> Work:
         from cluster.object_store import largest_and_all
+        from cluster.tune.decided_runs import DecidedRuns
         from cluster.tune.optuna_runs import OptunaRuns
         from cluster.tune.wanted_agents import with_agents
 
@@ -90,7 +97,14 @@ class StudyExperiment(Experiment):
         self.artifacts = artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
         planned, adaptive = plan.runs()
         samples = plan.options["samples"]
-        self.proposals = OptunaRuns(adaptive, samples, plan.seeds, plan.storage, artifacts.provenance)
+        self.proposals: OptunaRuns | DecidedRuns
+        if plan.options.get("stop") == "decided":
+            named = partial(is_baseline, plan.options["baseline"] or plan.design.get("baseline"))
+            self.proposals = DecidedRuns(
+                adaptive, plan.seeds, rule_of(plan.options), named, plan.storage, artifacts.provenance
+            )
+        else:
+            self.proposals = OptunaRuns(adaptive, samples, plan.seeds, plan.storage, artifacts.provenance)
         proposals = self.proposals
         examples = proposals.examples()
         _look_for_data(plan.options.get("data"), [*planned, *examples])
@@ -100,7 +114,7 @@ class StudyExperiment(Experiment):
             raise BadInput("nothing to run", remedy="see `pyrite study --help`")
         if any(learner_of(each.config) for each in known):
             remedy = "learn one first, and give policy.checkpoint="
-            raise BadInput("a search by Optuna can't learn agents", "search", remedy)
+            raise BadInput("what is proposed while a study runs can't learn agents", "search", remedy)
         # As planned: an agent that the study learns first is not there yet.
         for each in _distinct([*planned, *examples]):
             check_run(each.config, agent_of(each.config))
@@ -170,6 +184,8 @@ class StudyExperiment(Experiment):
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
         plan = self.plan
+        if plan.options.get("stop") == "decided":
+            self.proposals.start(None if tracking is None else tracking.events)  # type: ignore[union-attr]
         if self.missing:
             from cluster.tune.agents import learn_agents
 

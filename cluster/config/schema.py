@@ -203,6 +203,11 @@ class Study(Shape):
     seeds: Count | None
     samples: Count
     search: Literal["random", "optuna"]
+    stop: Literal["decided"] | None = None
+    equal_within: Annotated[int | float, Field(gt=0, lt=1)] = 0.01
+    max_seeds: Annotated[int, Field(ge=2)] = 40
+    clip: Annotated[int | float, Field(gt=0, le=1)] | None = None
+    never_below: int | float | None = None
     track: dict[str, Part] = {}
     baseline: str | None
     factors: list[str] | None = None

@@ -9,6 +9,7 @@ from typing import Any
 
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned, Point, draws, given_seeds, identity, key_of, plan, points
+from ranking.errors import BadInput
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,12 @@ class StudyPlan:
     @property
     def seeds(self) -> list[int]:
         """Seeds of each point."""
-        count = self.options["seeds"] or self.scaled.get("seeds") or self.design["seeds"]
+        decided = self.options.get("stop") == "decided"
+        count = (
+            self.options["max_seeds"]
+            if decided
+            else self.options["seeds"] or self.scaled.get("seeds") or self.design["seeds"]
+        )
         return given_seeds(self.arguments) or list(range(count))
 
     def points(self) -> list[Point]:
@@ -50,7 +56,9 @@ class StudyPlan:
         return scaled
 
     def runs(self) -> tuple[list[Planned], list[Point]]:
-        """The runs that are known before it starts, and the points whose runs Optuna proposes later."""
+        """The runs that are known before it starts, and the points whose runs are proposed later."""
+        if self.options.get("stop") == "decided":
+            return [], self._to_decide()
         runs: dict[str, Planned] = {}
         adaptive = []
         for point in self.points():
@@ -61,6 +69,24 @@ class StudyPlan:
                 for planned in plan(point, point.at(shares), self.seeds):
                     runs.setdefault(identity(planned.config), planned)
         return list(runs.values()), adaptive
+
+    def _to_decide(self) -> list[Point]:
+        """The methods of a sequential comparison.
+
+        Raises:
+            BadInput: where they are not methods with common seeds.
+        """
+        if self.options["seeds"] is not None:
+            raise BadInput("seeds= and stop=decided say two things", remedy="give max_seeds=, or leave one out")
+        if self.options["clip"] is not None and self.options["clip"] <= self.options["equal_within"]:
+            what = f"clip is {self.options['clip']:g} and equal_within {self.options['equal_within']:g}"
+            raise BadInput(what, "clip", "give some times equal_within: no larger difference is seen")
+        found = self.points()
+        for point in found:
+            if point.intervals or any(key_of(text).endswith(".agent") for text in point.overrides):
+                what = f"stop=decided compares methods by common seeds, and {point.swept[0]} is drawn or an agent"
+                raise BadInput(what, "stop", "sweep over named values, or leave stop=decided out")
+        return found
 
     def command(self, defaults: Mapping[str, Any], trackers: list[str]) -> str:
         """What starts it, for people to copy.

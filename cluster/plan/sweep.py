@@ -78,6 +78,7 @@ def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Seque
         if _has_no_choice(merged, given):
             continue
         expanded += _expand(list(merged.values()))
+    expanded = [point for point in expanded if not _has_other_functions(point, given)]
     found: dict[Any, Point] = {}
     for point in applicable_overrides(expanded, set(map(key_of, given))):
         found.setdefault((frozenset(point.overrides), point.intervals), point)
@@ -98,6 +99,20 @@ def _has_no_choice(merged: dict[str, Any], given: Sequence[str]) -> bool:
     single = function is not None and not function.is_sweep_override() and isinstance(function.value(), str)
     chosen = merged["policy"].value() if "policy" in merged else "fixed"
     return single and chosen != "fixed" and not any(key_of(text) == "policy" for text in given)
+
+
+def _has_other_functions(point: Point, given: Sequence[str]) -> bool:
+    """Whether the user's policy stands beside functions of a line that it can't go with: such a point is left out.
+
+    One that chooses beside a single function, or `fixed` beside several; the user's own functions are kept, so that
+    it can complain.
+    """
+    keys = set(map(key_of, given))
+    chosen = dict(text.split("=", 1) for text in point.overrides if "=" in text)
+    if "policy" not in keys or "function" in keys or "function" not in chosen:
+        return False
+    several = chosen["function"].startswith("[") and "," in chosen["function"]
+    return several == (chosen.get("policy") == "fixed")
 
 
 def _name_swept(found: list[Point]) -> list[Point]:

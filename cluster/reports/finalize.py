@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 from cluster.output.event_log import EventLog
 from cluster.output.failure_summary import failure_summary, show
@@ -16,9 +19,13 @@ from cluster.output.methods import METHOD, column_of, diverged, factors, with_fa
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
 from cluster.plan.sweep import Planned
-from cluster.reports import result_tables
+from cluster.reports import across, power, result_tables, spread
+from cluster.reports.canvas import png
 from cluster.reports.comparison import named_baseline
 from cluster.reports.convergence import convergence
+from cluster.reports.decisions import decisions, outlook, rule_of, said, section
+from cluster.reports.page import Markup
+from cluster.reports.sequential import Rule
 from cluster.reports.summary import summarise
 from cluster.runs import traces
 from cluster.runs.embeddings import embeddings_table
@@ -130,11 +137,57 @@ def renew(storage: Storage, tables: Mapping[str, pl.DataFrame], config: Mapping[
     named = {"baseline": own["baseline"]} if own.get("baseline") else config.get("design")
     summary = summarise(trials, own_baseline(trials, named))
     written = (storage.read(CONFIG) or b"").decode()
+    sections = analyses(trials, own, own.get("baseline")).sections
     page = render(
         trials, tables["queries"], summary, written, config.get("command", ""), config, tables["steps"],
-        tables.get("embeddings"), failure_summary(EventLog.read(storage)), waiting,
+        tables.get("embeddings"), failure_summary(EventLog.read(storage)), waiting, sections,
     )  # fmt: skip
     storage.write("report.html", page.html.encode())
+
+
+@dataclass(frozen=True)
+class Analyses:
+    """What is told of a study's runs besides the summary.
+
+    Args:
+        frames: tables by name.
+        figures: by name.
+        sections: parts of the report.
+    """
+
+    frames: dict[str, pl.DataFrame]
+    figures: dict[str, Figure]
+    sections: list[Markup]
+
+
+def analyses(trials: pl.DataFrame, options: Mapping[str, Any], baseline: str | None) -> Analyses:
+    """Decisions, where seeds were given until there were some; spread; places; and how many seeds it takes.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+        options: of the study.
+        baseline: a method that others are compared with.
+    """
+    rule = rule_of(options) if "equal_within" in options else None
+    frames: dict[str, pl.DataFrame] = {}
+    sections: list[Markup] = []
+    if rule and options.get("stop") == "decided":
+        frames["decisions"] = decisions(trials, rule, baseline)
+        if len(frames["decisions"]):
+            sections.append(section(frames["decisions"], rule))
+    frames["spread"] = spread.spread(trials, options.get("never_below"))
+    frames["across"] = across.across(trials)
+    frames["power"] = power.power(trials, rule)
+    drawn = {
+        "spread": spread.draw(frames["spread"]),
+        "across": across.draw(frames["across"]),
+        "power": power.curve(frames["power"]),
+    }
+    for part in (spread, across, power):
+        name = part.__name__.rpartition(".")[2]
+        sections.append(part.section(frames[name], drawn[name]))
+    kept = {name: frame for name, frame in frames.items() if len(frame)}
+    return Analyses(kept, {name: figure for name, figure in drawn.items() if figure is not None}, sections)
 
 
 def report(storage: Storage, console: Console, baseline: str | None = None, asked: Sequence[str] | None = None) -> None:
@@ -168,11 +221,20 @@ def report(storage: Storage, console: Console, baseline: str | None = None, aske
         storage.write("convergence.csv", rates.write_csv().encode())
     steps, embeddings = read_table(storage, "steps"), read_table(storage, "embeddings")
     lost = failure_summary(EventLog.read(storage))
-    page = render(trials, queries, summary, written, config.get("command", ""), config, steps, embeddings, lost)
-    for name, content in page.figures.items():
+    named = baseline or own.get("baseline") or own_baseline(trials, config.get("design"))
+    told = analyses(trials, own, named)
+    for name, frame in told.frames.items():
+        write_table(storage, name, frame)
+    command = config.get("command", "")
+    page = render(
+        trials, queries, summary, written, command, config, steps, embeddings, lost, sections=told.sections
+    )  # fmt: skip
+    for name, content in (page.figures | {f"{name}.png": png(figure) for name, figure in told.figures.items()}).items():
         storage.write(f"figures/{name}", content)
     storage.write("report.html", page.html.encode())
     console.print(table(summary))
+    if "decisions" in told.frames:
+        _show_decisions(told.frames["decisions"], rule_of(own), console)
     failed = trials.filter(pl.col("status") == "failed")
     for name, error in failed.select("run", "error").rows():
         console.print(f"[red]failed[/] {escape(f'{name}: {error}')}")
@@ -183,3 +245,37 @@ def report(storage: Storage, console: Console, baseline: str | None = None, aske
     show(lost, console)
     where = storage.shown("report.html")
     console.print(f"report: {escape(where)}", soft_wrap=True)
+
+
+def _show_decisions(found: pl.DataFrame, rule: Rule, console: Console) -> None:
+    """Print what was decided, a line a method."""
+    for row in found.iter_rows(named=True):
+        seeds = f"{row['seeds']} seeds" + ("" if row["more"] is None else f", {outlook(row, rule)}")
+        line = f"{row['method']} is {said(row, rule)} beside {row['against']} ({row['difference']:+.4f}, {seeds})"
+        console.print(escape(f"{row['ranker']}: {line}"), soft_wrap=True)
+
+
+def show_power(storage: Storage, console: Console) -> None:
+    """Print how many seeds it takes to see differences, by the spread of a study's runs, and write table and curve.
+
+    Args:
+        storage: of a pilot or an earlier study.
+        console: shows the table.
+
+    Raises:
+        BadInput: where the folder holds no finished study, or too few seeds.
+    """
+    options = read_config(storage).get("study", {})
+    trials = with_factors(required_table(storage, "trials"), options.get("factors"))
+    found = power.power(trials, rule_of(options) if "equal_within" in options else None)
+    figure = power.curve(found)
+    if figure is None:
+        raise BadInput("no two methods have three seeds in common", storage.place, "name a study with more seeds")
+    write_table(storage, "power", found)
+    storage.write("figures/power.png", png(figure))
+    head = ["ranker", "method", "against", "spread", *(f"for {each:g}" for each in power.DIFFERENCES)]
+    shown = Table(*head, title="seeds that a difference takes at 80% power: t-test / of many / sequential", box=None)
+    for own in found.partition_by("ranker", "method", maintain_order=True):
+        shown.add_row(own[0, "ranker"], own[0, "method"], own[0, "against"], *power.cells(own))
+    console.print(shown)
+    console.print(f"table and curve: {escape(storage.shown('power.parquet'))}, figures/power.png", soft_wrap=True)

@@ -39,6 +39,7 @@ def render(
     embeddings: pl.DataFrame | None = None,
     lost: Sequence[str] = (),
     waiting: int = 0,
+    sections: Sequence[Markup] = (),
 ) -> Report:
     """Render the report of a study; its figures are of the leading measure, that of the first column.
 
@@ -53,6 +54,7 @@ def render(
         embeddings: the frame of `embeddings.parquet`, None where a study has none.
         lost: what was lost and repeated, a sentence each.
         waiting: runs that have no result yet; their study still runs.
+        sections: further parts of the page, which stand behind the table of results.
 
     Raises:
         BadInput: where that is damaged.
@@ -63,6 +65,7 @@ def render(
         "title": title,
         "facts": _what_was_run(trials, waiting),
         "command": command,
+        "further": list(sections),
         "done": bool(summary["runs"].sum()),
         "failed": trials.filter(pl.col("status") != "done").sort("run").rows(named=True),
         "diverged": _diverged(trials),

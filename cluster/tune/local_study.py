@@ -11,6 +11,7 @@ from rich.console import Console
 from cluster.plan.sweep import Planned
 from cluster.runs.artifacts import Artifacts
 from cluster.telemetry.tracking.tracking import Tracking
+from cluster.tune.decided_runs import DecidedRuns
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
 from cluster.tune.local import Report, run_locally
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def run_here(
     study: StudyPlan,
     waiting: Sequence[Planned],
-    proposals: OptunaRuns,
+    proposals: OptunaRuns | DecidedRuns,
     ready: int,
     artifacts: Artifacts,
     console: Console,
@@ -47,10 +48,12 @@ def run_here(
     if proposals.total > proposals.finished:
         proposals.describe = lambda planned: described(planned, artifacts)
         sources.append(proposals)
-    total = ready + len(waiting) + proposals.total - proposals.finished
+    before = proposals.finished
+    total = ready + len(waiting) + proposals.total - before
     measure = [*waiting, *proposals.examples()][0].config["validation"]["measure"]
     errors: dict[str, str] = {}
     with LiveTable(console, total, ready, measure) as table:
+        proposals.on_total = lambda count: setattr(table, "total", ready + len(waiting) + count - before)
         for source in sources:
             errors |= run_locally(execute, source, study.storage, study.options["retries"], table, tracking)
     return errors

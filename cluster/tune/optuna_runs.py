@@ -50,6 +50,7 @@ class OptunaRuns(RunSource):
         self.points, self.samples, self.seeds, self.storage = points, samples, seeds, storage
         self.made_of = made_of
         self.describe: Callable[[Planned], dict[str, Any]] = lambda planned: {"name": planned.name}
+        self.on_total: Callable[[int], None] = lambda total: None  # told by nobody: it is known before
         self._studies = [
             optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=number))
             for number in range(len(points))

@@ -20,6 +20,7 @@ from cluster.plan.sweep import Planned
 from cluster.runs.artifacts import Artifacts
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.tune.capacity import Capacity
+from cluster.tune.decided_runs import DecidedRuns
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
 from cluster.tune.optuna_runs import OptunaRuns
@@ -54,7 +55,7 @@ def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: 
 def run_on_tune(
     study: StudyPlan,
     waiting: Sequence[Planned],
-    proposals: OptunaRuns,
+    proposals: OptunaRuns | DecidedRuns,
     ready: int,
     artifacts: Artifacts,
     console: Console,
@@ -65,7 +66,7 @@ def run_on_tune(
     Args:
         study: options and storage.
         waiting: the runs that are known and not finished.
-        proposals: those that Optuna proposes while the study runs.
+        proposals: those that are proposed while the study runs.
         ready: how many of the study's runs are finished.
         artifacts: makes the parts.
         console: shows the live table.
@@ -96,11 +97,13 @@ def run_on_tune(
             share(planned)
         proposals.describe = lambda planned: described(planned, artifacts)
         batches.append(proposals)
-    total = ready + len(waiting) + proposals.total - proposals.finished
+    before = proposals.finished
+    total = ready + len(waiting) + proposals.total - before
     measure = [*waiting, *examples][0].config["validation"]["measure"]
     capacity = _capacity(study, [*waiting, *examples])
     errors: dict[str, str] = {}
     with LiveTable(console, total, ready, measure) as table:
+        proposals.on_total = lambda count: setattr(table, "total", ready + len(waiting) + count - before)
         for source in batches:
             body = trial_body(
                 "StudyRun", trainable, _resources, study.options["retries"], shared=shared, storage=study.storage

@@ -138,3 +138,20 @@ def test_names_are_names_of_files() -> None:
     overrides = [f"+function.{'long' * 9}{number}=${{function.bm25}}" for number in range(9)]
     (run,) = plan(points([], [], overrides)[0], [], [0])
     assert len(run.name) < 128
+
+
+def test_a_policy_of_the_user_goes_with_those_lines_alone_that_have_functions_for_it() -> None:
+    lines = [
+        ["policy=fixed", "function=random,bm25", "selector=uniform"],
+        ["policy=fixed", "function=in_batch", "selector=uniform"],
+        ["policy=mixture", "policy.per=negative", "function=[in_batch,bm25]", "selector=uniform"],
+    ]
+    found = [tuple(sorted(each.overrides)[:2]) for each in points(lines, [], ["policy=fixed,random"])]
+    assert sorted(found) == [
+        ("function=[in_batch,bm25]", "policy=random"),
+        ("function=[random,bm25]", "policy=random"),
+        ("function=bm25", "policy=fixed"),
+        ("function=in_batch", "policy=fixed"),
+        ("function=random", "policy=fixed"),
+    ]
+    assert len(points(lines, [], ["policy=random", "function=bm25"])) > 0  # so that it can complain

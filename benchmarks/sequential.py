@@ -1,0 +1,253 @@
+"""How often a sequential comparison errs while one looks after every seed, what it finds, and what it saves.
+
+    python -m benchmarks.sequential [--studies N] [--real FOLDER]
+
+Simulates studies of four methods of up to 40 seeds, as `pyrite study stop=decided` has them (`equal_within=.01`), and
+looks after each seed from the third on. Prints, for several shapes of runs: how often any pair is said to differ where
+all means are equal, beside the paired t-test (Holm) looked at as often; how often methods .01 apart are called equal;
+and, where one method is ahead, how often that is found, after how many seeds, and with how many a t-test at a number
+fixed beforehand finds it as often. With --real it replays a real study of many seeds instead: which verdicts come when,
+and whether all its seeds say the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from cluster.output.methods import evaluations, is_learned, measurements
+from cluster.reports.sequential import ALPHA, Rule, best_baseline, compare_all, contenders
+from ranking.evaluation.anytime import p_values
+from ranking.evaluation.significance import holm
+
+SMALLEST = ["--studies 3"]
+Floats = NDArray[np.float64]
+Shape = Callable[[np.random.Generator, int], Floats]
+RULE = Rule()
+METHODS = 4
+CHUNK = 500
+PAIRS = list(itertools.combinations(range(METHODS), 2))
+
+
+def normal(rng: np.random.Generator, count: int) -> Floats:
+    return rng.normal(0.3, 0.01, count)
+
+
+def skewed(rng: np.random.Generator, count: int) -> Floats:
+    return 0.3 - 0.01 * (rng.lognormal(0, 1, count) - np.exp(0.5))
+
+
+def two_humps(rng: np.random.Generator, count: int) -> Floats:
+    return np.where(rng.random(count) < 0.3, 0.27, 0.31) + rng.normal(0, 0.003, count)
+
+
+def diverged(rng: np.random.Generator, count: int) -> Floats:
+    return np.where(rng.random(count) < 0.05, 0.02, rng.normal(0.3, 0.005, count))
+
+
+SHAPES: dict[str, Shape] = {"normal": normal, "skewed": skewed, "two humps": two_humps, "5% diverged": diverged}
+
+
+def unequal(rng: np.random.Generator, studies: int) -> Floats:
+    """Four methods, one of each shape, moved so that every pair's cut-off difference from the first has mean 0."""
+    runs = [shape(rng, studies * RULE.most).reshape(studies, 1, -1) for shape in SHAPES.values()]
+    return np.concatenate(runs, 1) + np.array(_moves())[:, None]
+
+
+def alike(shape: Shape, rng: np.random.Generator, studies: int) -> Floats:
+    """Four methods of one shape: [studies, methods, seeds]."""
+    return shape(rng, studies * METHODS * RULE.most).reshape(studies, METHODS, RULE.most)
+
+
+def _moves(cache: list[float] = []) -> list[float]:  # noqa: B006  computed once a process
+    if not cache:
+        rng = np.random.default_rng(12345)
+        first = normal(rng, 200_000)
+        for shape in SHAPES.values():
+            other, low, high = shape(rng, 200_000), -0.1, 0.1
+            for _ in range(40):
+                middle = (low + high) / 2
+                mean = np.clip(other + middle - first, -RULE.bound, RULE.bound).mean()
+                low, high = (middle, high) if mean < 0 else (low, middle)
+            cache.append((low + high) / 2)
+    return cache
+
+
+def looks(runs: Floats) -> tuple[Floats, Floats, Floats]:
+    """p of each pair after each seed: that it does not differ and, by the paired t-test, the same, both adjusted by
+    Holm's method; and that it is not equal, to be held against α divided by the number of pairs.
+
+    Args:
+        runs: [studies, methods, seeds].
+
+    Returns:
+        float64 [studies, pairs, seeds] each.
+    """
+    bound, delta = RULE.bound, RULE.equal_within
+    d = np.stack([runs[:, a] - runs[:, b] for a, b in PAIRS], 1)
+    by_seed = d.reshape(-1, d.shape[-1]).T  # [seeds, studies × pairs]
+
+    def p(mean: float) -> tuple[Floats, Floats]:
+        above, below = (each.T.reshape(d.shape) for each in p_values(by_seed, mean, -bound, bound))
+        return above, below
+
+    differ = np.minimum(2 * np.minimum(*p(0.0)), 1)
+    equal = np.maximum(p(delta)[1], p(-delta)[0])
+    n = np.arange(1, d.shape[-1] + 1)
+    mean = np.cumsum(d, -1) / n
+    variance = np.maximum(np.cumsum(d**2, -1) / n - mean**2, 1e-18) * n / np.maximum(n - 1, 1)
+    student = 2 * stats.t.sf(np.abs(mean) / np.sqrt(variance / n), np.maximum(n - 1, 1))
+    return adjusted(differ), adjusted(student), equal
+
+
+def adjusted(p: Floats) -> Floats:
+    """Holm's adjustment over the pairs, as `ranking.evaluation.significance.holm` makes it, of all studies at once."""
+    order = p.argsort(1)
+    ranked = np.take_along_axis(p, order, 1) * np.arange(p.shape[1], 0, -1)[:, None]
+    ranked = np.minimum(np.maximum.accumulate(ranked, 1), 1)
+    found = np.empty_like(p)
+    np.put_along_axis(found, order, ranked, 1)
+    assert np.allclose(found[0, :, -1], holm(p[0, :, -1]))
+    return found
+
+
+def chunks(studies: int) -> list[int]:
+    """Studies that are drawn at once."""
+    return [min(CHUNK, studies - start) for start in range(0, studies, CHUNK)]
+
+
+def errors(studies: int) -> None:
+    """How often anything is said that is not so."""
+    print(f"{studies:,} studies of {METHODS} methods with equal means, looked at after each of seeds 3 to {RULE.most}:")
+    drawn: dict[str, Callable[[np.random.Generator, int], Floats]] = {
+        name: partial(alike, shape) for name, shape in SHAPES.items()
+    }
+    for name, make in {**drawn, "one of each shape": unequal}.items():
+        rng, wrong, student, last = np.random.default_rng(1), 0, 0, 0
+        for count in chunks(studies):
+            differ, t, _ = looks(make(rng, count))
+            wrong += int((differ[..., 2:] <= ALPHA).any((1, 2)).sum())
+            student += int((t[..., 2:] <= ALPHA).any((1, 2)).sum())
+            last += int((t[..., -1] <= ALPHA).any(1).sum())
+        print(
+            f"  {name:18s} said to differ {wrong / studies:7.2%}   t-test looked at as often {student / studies:7.2%}"
+            f"   t-test once, after {RULE.most} {last / studies:7.2%}", flush=True,
+        )  # fmt: skip
+    print("the same, one method .01 behind by the cut-off mean: called equal within .01")
+    touched = [pair for pair, of in enumerate(PAIRS) if 0 in of]
+    for name, shape in SHAPES.items():
+        rng, wrong = np.random.default_rng(2), 0
+        for count in chunks(studies):
+            runs = alike(shape, rng, count)
+            runs[:, 0] -= _behind(shape)
+            _, _, equal = looks(runs)
+            wrong += int((equal[:, touched, 2:] <= ALPHA / len(PAIRS)).any((1, 2)).sum())
+        print(f"  {name:18s} {wrong / studies:7.2%}", flush=True)
+
+
+def _behind(shape: Shape, cache: dict[Shape, float] = {}) -> float:  # noqa: B006  computed once a process
+    """How far to move a method so that its cut-off differences have the mean -.01."""
+    if shape not in cache:
+        rng = np.random.default_rng(54321)
+        d, low, high = shape(rng, 200_000) - shape(rng, 200_000), 0.0, 0.1
+        for _ in range(40):
+            middle = (low + high) / 2
+            mean = np.clip(d - middle, -RULE.bound, RULE.bound).mean()
+            low, high = (middle, high) if mean > -RULE.equal_within else (low, middle)
+        cache[shape] = (low + high) / 2
+    return cache[shape]
+
+
+def power(studies: int) -> None:
+    """What is found, after how many seeds, beside a t-test at a number of seeds that is fixed beforehand."""
+    print(f"{studies:,} studies in which one method is ahead of three equal ones, until it is better than all three:")
+    own = [pair for pair, of in enumerate(PAIRS) if 0 in of]
+    for name, shape in SHAPES.items():
+        for ahead in (0.01, 0.02, 0.05):
+            rng, found, fixed = np.random.default_rng(3), [], np.zeros(RULE.most)
+            for count in chunks(studies):
+                runs = alike(shape, rng, count)
+                runs[:, 0] += ahead
+                differ, t, _ = looks(runs)
+                every = (differ[:, own] <= ALPHA).all(1)
+                every[:, :2] = False
+                found.append(np.where(every.any(1), every.argmax(1) + 1, 0))
+                fixed += (t[:, own] <= ALPHA).all(1).sum(0)
+            seeds, fixed = np.concatenate(found), fixed / studies
+            share = (seeds > 0).mean()
+            as_often = np.flatnonzero(fixed[2:] >= share)
+            needs = f"{as_often[0] + 3}" if len(as_often) else f"more than {RULE.most}"
+            mean = np.where(seeds > 0, seeds, RULE.most).mean()
+            print(
+                f"  {name:12s} ahead by {ahead:.2f}: found {share:6.1%} after {mean:4.1f} seeds on average; a t-test "
+                f"once finds it as often with {needs} seeds, and {fixed[-1]:6.1%} with {RULE.most}", flush=True,
+            )  # fmt: skip
+
+
+def real(folder: Path, equal_within: float) -> None:
+    """Replay a study of many seeds as if its comparison were sequential."""
+    trials = pl.read_parquet(folder / "trials.parquet")
+    candidates, measure = evaluations(trials)[0]
+    every = measurements(trials).filter(candidates=candidates, measure=measure).drop_nulls("value")
+    for (collection, ranker), family in every.partition_by("collection", "ranker", as_dict=True).items():
+        whole = {
+            str(method): dict(own.select("seed", "value").rows())
+            for (method,), own in family.partition_by("method", as_dict=True).items()
+        }
+        able = {str(row["method"]) for row in family.iter_rows(named=True) if not is_learned(row)}
+        most = min(map(len, whole.values()))
+        rule = Rule(equal_within, None, most)
+        given = dict.fromkeys(whole, rule.first)
+        rounds = 0
+        while wanted := {m for m in contenders(_cut(whole, given), able, [], rule) if given[m] < most}:
+            front = max(given[name] for name in wanted)
+            for name in {m for m in wanted if given[m] < front} or wanted:
+                given[name] += 1
+            rounds += 1
+        spent, all_ = sum(given.values()), most * len(whole)
+        print(f"{ranker} on {collection}: {spent} of {all_} runs ({spent / all_:.0%}), {measure} over {candidates}")
+        short, long = (compare_all(values, able, rule) for values in (_cut(whole, given), whole))
+        for method in sorted(whole, key=lambda m: -np.mean(list(whole[m].values()))):
+            other = best_baseline(_cut(whole, given), able, method)
+            one, two = short[method, str(other)], long[method, str(other)]
+            d = np.array([whole[method][s] - whole[str(other)][s] for s in sorted(whole[method])])
+            t = stats.ttest_1samp(d, 0).pvalue
+            print(
+                f"  {method:38s} beside {other}: {one.verdict} after {one.seeds} seeds ({one.difference:+.4f}); "
+                f"with {most} {two.verdict} ({two.difference:+.4f}, paired t-test p {t:.2g})"
+            )
+
+
+def _cut(whole: Mapping[str, Mapping[int, float]], given: Mapping[str, int]) -> dict[str, dict[int, float]]:
+    return {name: dict(sorted(of.items())[: given[name]]) for name, of in whole.items()}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--studies", type=int, default=10_000)
+    parser.add_argument("--only", choices=("errors", "power"))
+    parser.add_argument("--real", type=Path, metavar="FOLDER", help="of a study of many seeds, instead")
+    parser.add_argument("--equal-within", type=float, default=RULE.equal_within)
+    chosen = parser.parse_args(arguments)
+    started = time.perf_counter()
+    if chosen.real:
+        real(chosen.real, chosen.equal_within)
+        return
+    if chosen.only != "power":
+        errors(chosen.studies)
+    if chosen.only != "errors":
+        power(chosen.studies)
+    print(f"{time.perf_counter() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

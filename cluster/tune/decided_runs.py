@@ -1,0 +1,182 @@
+"""Hands out seeds until every comparison of a study is decided, and no longer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cluster.config.groups import CHOICES
+from cluster.output.event_log import EventLog
+from cluster.output.methods import is_learned
+from cluster.output.provenance import differences
+from cluster.output.storage import Storage
+from cluster.plan.sweep import Planned, Point, plan
+from cluster.reports.sequential import Rule, Values, best_baseline, compare_all, contenders
+from cluster.runs.outcome import Outcome, read_outcome
+from cluster.tune.run_source import FINISHED, RunSource
+from ranking.digest import digest
+
+EVENT = "seeds given"
+
+
+class DecidedRuns(RunSource):
+    """Rounds of seeds: first a few for all methods, then one at a time for those whose comparison is open.
+
+    A round is decided on when the last is over. So what runs depends on the results alone, whatever the number of
+    workers; and a study that goes on takes the rounds that its log tells of as they were.
+
+    Args:
+        points: the methods, without intervals.
+        seeds: in the order in which they are given.
+        rule: when a comparison is decided.
+        named: says of a run whether it is of a baseline that the user names.
+        storage: where finished results are looked up, and the log is.
+        made_of: what a result must be made of (`Artifacts.provenance`).
+    """
+
+    def __init__(
+        self,
+        points: Sequence[Point],
+        seeds: Sequence[int],
+        rule: Rule,
+        named: Callable[[Planned], bool],
+        storage: Storage,
+        made_of: Callable[[dict[str, Any]], Mapping[str, str]],
+    ) -> None:
+        self.seeds, self.rule, self.storage, self.made_of = list(seeds), rule, storage, made_of
+        self.describe: Callable[[Planned], dict[str, Any]] = lambda planned: {"name": planned.name}
+        self.on_total: Callable[[int], None] = lambda total: None
+        self._log: EventLog | None = None
+        self._untold: list[dict[str, Any]] = []
+        self.methods: dict[str, dict[int, Planned]] = {}
+        self.families: dict[str, list[str]] = {}
+        self.baselines: set[str] = set()
+        self.named: set[str] = set()
+        for point in points:
+            runs = {planned.config["seed"]: planned for planned in plan(point, (), self.seeds)}
+            example = next(iter(runs.values()))
+            told = {key: value for key, value in example.parameters.items() if key != "seed"}
+            name = " ".join(f"{key}={value}" for key, value in told.items())
+            if name in self.methods:  # methods of one name, by what the study does not sweep
+                name += f" {digest(list(point.overrides))[:6]}"
+            self.methods[name] = runs
+            config = example.config
+            family = digest([config[CHOICES]["ranker"], config["collection"], config["strict"], config["limits"]])
+            self.families.setdefault(family, []).append(name)
+            self.baselines |= set() if is_learned(config[CHOICES]) else {name}
+            self.named |= {name} if named(example) else set()
+        self.given: dict[str, int] = dict.fromkeys(self.methods, 0)
+        self.proposed: list[Planned] = []
+        self._told = [event for event in EventLog.read(storage) if event["event"] == EVENT]
+        self._round = 0
+        self._queue: list[Planned] = []
+        self._open: dict[str, Planned] = {}
+        self._values: dict[str, dict[int, float]] = {name: {} for name in self.methods}
+        self._of = {planned.name: (name, seed) for name, of in self.methods.items() for seed, planned in of.items()}
+        self.finished = 0
+        self._advance()
+
+    @property
+    def total(self) -> int:
+        """Runs that are given so far; there may be more to come."""
+        return len(self.proposed)
+
+    def examples(self) -> list[Planned]:
+        """A run of each method, to prepare for."""
+        return [runs[self.seeds[0]] for runs in self.methods.values()]
+
+    def suggest(self, trial_id: str) -> Any:
+        if not self._queue and not self._open:
+            self._advance()
+        if not self._queue:
+            return None if self._open else FINISHED
+        planned = self._queue.pop(0)
+        self._open[trial_id] = planned
+        return {"run": self.describe(planned)}
+
+    def on_trial_complete(self, trial_id: str) -> None:
+        self._take(self._open.pop(trial_id))
+
+    def _take(self, planned: Planned) -> bool:
+        """Take a run's result, where there is one; a run that failed leaves its seed without a pair."""
+        outcome = read_outcome(self.storage, planned.name)
+        if outcome is None or differences(outcome.made_of, self.made_of(planned.config)):
+            return False
+        method, seed = self._of[planned.name]
+        self._values[method][seed] = leading(outcome)
+        return True
+
+    def _advance(self) -> None:
+        """Begin rounds until one has something to run, or nothing is open."""
+        while not self._queue:
+            chosen = self._next()
+            if not chosen:
+                return
+            for name, count in chosen.items():
+                for seed in self.seeds[self.given[name] : self.given[name] + count]:
+                    planned = self.methods[name][seed]
+                    self.proposed.append(planned)
+                    if self._take(planned):
+                        self.finished += 1
+                    else:
+                        self._queue.append(planned)
+                self.given[name] += count
+            self._round += 1
+            self.on_total(self.total)
+
+    def _next(self) -> dict[str, int]:
+        """How many seeds each method gets next."""
+        if self._round < len(self._told):  # of an earlier command
+            return {name: count for name, count in self._told[self._round]["methods"].items() if name in self.methods}
+        chosen: dict[str, int] = {}
+        most = min(self.rule.most, len(self.seeds))
+        for names in self.families.values():
+            if self._round == 0:
+                chosen |= dict.fromkeys(names, min(self.rule.first, most))
+                continue
+            values: Values = {name: self._values[name] for name in names}
+            wanted = contenders(values, self.baselines & set(names), self.named & set(names), self.rule)
+            # One that comes back as the best baseline catches up with those that it is compared with.
+            front = max((self.given[name] for name in wanted), default=0)
+            behind = {name for name in wanted if self.given[name] < front}
+            chosen |= dict.fromkeys(sorted(behind or wanted), 1)
+        chosen = {name: min(count, most - self.given[name]) for name, count in chosen.items()}
+        chosen = {name: count for name, count in chosen.items() if count > 0}
+        if chosen:
+            self._tell({"round": self._round, "methods": chosen, "verdicts": self.verdicts()})
+        return chosen
+
+    def start(self, log: EventLog | None) -> None:
+        """Have decisions written to a log, also those that were made before there was one."""
+        self._log = log
+        untold, self._untold = self._untold, []
+        for facts in untold:
+            self._tell(facts)
+
+    def _tell(self, facts: dict[str, Any]) -> None:
+        if self._log is None:
+            self._untold.append(facts)
+        else:
+            self._log.emit(EVENT, **facts)
+
+    def verdicts(self) -> dict[str, str]:
+        """What each method is, beside the best baseline, as of now."""
+        found = {}
+        for names in self.families.values():
+            values = {name: self._values[name] for name in names}
+            baselines = self.baselines & set(names)
+            compared = compare_all(values, baselines, self.rule, intervals=False)
+            for name in names:
+                other = best_baseline(values, baselines, name)
+                pair = compared.get((name, str(other)))
+                if pair is not None:
+                    found[name] = pair.verdict
+        return found
+
+
+def leading(outcome: Outcome) -> float:
+    """The mean of a run's first measure over its first origin, by which methods are compared."""
+    of = next(iter(outcome.values.values()))
+    return float(np.mean(next(iter(of.values()))))
