@@ -2,9 +2,9 @@
 
     python -m benchmarks.mine FOLDER --checkpoint FOLDER [--queries N] [--turns N]
 
-Each side works in a process of its own, on one core, from texts that are there (a list, or Pyrite's cache) to a parquet
-file or folder, encoding included; they take turns. Memory is the peak of the whole process (VmHWM), libraries included. Ours
-runs a second time with a tenth of the queries, to show how memory grows with them. FOLDER is a BEIR folder.
+Each side works in a process of its own, on one core, from texts that are there (a list, or Pyrite's cache) to parquet files,
+encoding included; they take turns. Memory is the peak of the whole process (VmHWM), libraries included. Ours runs a second
+time with a tenth of the queries, to show how memory grows with them. FOLDER is a BEIR folder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def options_of(chosen: argparse.Namespace, queries: int, out: str) -> list[str]:
     """Ours, as overrides of `pyrite mine`."""
     ranker = f"{{_target_: ranking.rankers.bi_encoder.BiEncoder, _partial_: true, checkpoint: '{chosen.checkpoint}'"
     return [
-        "collection=beir", f"collection.path={chosen.folder}", "vectors=random", "queries=train", f"count={NEGATIVES}",
+        "collection=beir", f"collection.path={chosen.folder}", "vectors=random", "queries=all", f"count={NEGATIVES}",
         f"checkpoint={chosen.checkpoint}", f"ranker={ranker}, max_query: {WORDS}, max_document: {WORDS}}}",
         "function=dense", f"function.dense.depth={DEPTH}", f"guard.relative={MARGIN}", f"most_queries={queries}",
         f"out={out}",
@@ -88,9 +88,9 @@ def pairs_of(chosen: argparse.Namespace, queries: int) -> tuple[list[str], list[
     assert isinstance(base, Base)
     of_query = dict(collection.queries.select("id", "text").rows())
     of_document = dict(collection.documents.select("id", "text").rows())
-    wanted = {
-        collection.queries["id"][int(each)] for shard in shards_of(base.encoded, config) for each in shard.queries
-    }
+    shards = shards_of(base.encoded, config)
+    shards = shards_of(base.encoded, config)
+    wanted = {collection.queries["id"][int(each)] for shard in shards for each in shard.queries}
     rows = collection.judgements.filter(collection.judgements["grade"] > 0).select("query", "document").rows()
     pairs = [(of_query[query], of_document[document]) for query, document in rows if query in wanted]
     return list(dict.fromkeys(of_document.values())), pairs
@@ -148,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
     parser.add_argument("--checkpoint", required=True, help="a folder of sentence-transformers")
-    parser.add_argument("--queries", type=int, default=12_000, help="training queries")
+    parser.add_argument("--queries", type=int, default=12_000, help="of each split, at most")
     parser.add_argument("--turns", type=int, default=1, help="of each side")
     parser.add_argument("--here", action="store_true", help="both sides in this process, whose memory they share")
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
