@@ -2,9 +2,9 @@
 
     python -m benchmarks.mine FOLDER --checkpoint FOLDER [--queries N] [--turns N]
 
-Each side works in a process of its own, on one core, from texts that are there (a list, or Pyrite's cache) to parquet files,
-encoding included; they take turns. Memory is the peak of the whole process (VmHWM), libraries included. Ours runs a second
-time with a tenth of the queries, to show how memory grows with them. FOLDER is a BEIR folder.
+Each side works in a process of its own, on one core, from texts that are there (a list, or Pyrite's cache) to parquet,
+encoding included; they take turns. Memory is the peak of the whole process (VmHWM), libraries included. Ours runs a
+second time with a tenth of the queries, to show how memory grows with them. FOLDER is a BEIR folder.
 """
 
 from __future__ import annotations
