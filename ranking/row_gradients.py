@@ -52,7 +52,8 @@ class RowsRead:
         values = torch.from_numpy(self.gradient)
         if self.rows is None:
             return values
-        return torch.sparse_coo_tensor(torch.from_numpy(self.rows)[None], values, self.size, is_coalesced=True)
+        rows = torch.from_numpy(self.rows)[None]
+        return torch.sparse_coo_tensor(rows, values, self.size, is_coalesced=True, check_invariants=False)
 
 
 @njit(nogil=True, cache=True)

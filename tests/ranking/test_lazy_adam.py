@@ -111,7 +111,9 @@ def test_steps_are_those_of_torchs_sparse_adam_and_of_adam(dtype: torch.dtype) -
         values = torch.randn(len(rows), 3, generator=rng, dtype=dtype)
         gradient = torch.randn(4, generator=rng, dtype=dtype)
         for table, other in zip(tables, others, strict=True):
-            table.grad = torch.sparse_coo_tensor(torch.tensor([rows]), values, (7, 3))  # 0 twice: its sum counts
+            table.grad = torch.sparse_coo_tensor(
+                torch.tensor([rows]), values, (7, 3), check_invariants=True
+            )  # 0 twice: its sum counts
             other.grad = gradient.clone()
         for optimizer in (lazy, sparse, dense):
             optimizer.step()
