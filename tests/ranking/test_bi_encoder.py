@@ -226,7 +226,7 @@ def test_two_towers_are_written_and_read(
         ("modules.json", [{"type": f"x.{kind}", "path": kind} for kind in ("Transformer", "Pooling", "Dense")]),
         ("modules.json", [{"type": "x.CLIPModel", "path": ""}]),
         ("modules.json", [{"nothing": 1}]),
-        ("1_Pooling/config.json", {"pooling_mode": "lasttoken"}),
+        ("1_Pooling/config.json", {"pooling_mode": "weightedmean"}),
         ("1_Pooling/config.json", {"pooling_mode": ["mean", "cls"]}),
         ("1_Pooling/config.json", {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}),
         ("config_sentence_transformers.json", {"similarity_fn_name": "manhattan"}),

@@ -192,6 +192,11 @@ def test_an_embedder_takes_the_last_token(
         torch.testing.assert_close(made.represent_documents(texts.documents), wanted, atol=1e-5, rtol=1e-4)
     made.save_pretrained(str(tmp_path / "saved"))
     assert SentenceFolder.read(str(tmp_path / "saved")).pooling == "last"
+    config = tmp_path / "saved" / "1_Pooling" / "config.json"
+    written = config.read_text()
+    config.write_text('{"embedding_dimension": 16, "pooling_mode": "lasttoken"}')  # as the newest versions write it
+    assert SentenceFolder.read(str(tmp_path / "saved")).pooling == "last"
+    config.write_text(written)
     sentence_transformers = pytest.importorskip("sentence_transformers")
     theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "saved"), device="cpu")
     found = theirs.encode(tiny.documents["text"].to_list(), convert_to_tensor=True)
