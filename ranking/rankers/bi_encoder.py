@@ -48,6 +48,9 @@ class BiEncoder(DenseRanker):
         categories: whether what category and subcategory say is added to the pooled vector: at first nothing, so that
             the checkpoint is what it was.
         labels: how many of them there are.
+        query_prompt: what stands before each query: the name of one of the checkpoint's prompts, or the text itself;
+            None takes what the checkpoint says of queries, "" nothing.
+        document_prompt: the same of documents.
 
     Raises:
         BadInput: where the checkpoint can't be read, or an option is out of its range.
@@ -75,10 +78,12 @@ class BiEncoder(DenseRanker):
         budget: int | None = None,
         categories: bool = False,
         labels: LabelCounts | None = None,
+        query_prompt: str | None = None,
+        document_prompt: str | None = None,
     ) -> None:
         super().__init__()
         widths = self.resolve_preset(preset, layers=layers, max_query=max_query, max_document=max_document)
-        said = SentenceFolder.read(checkpoint)
+        said = SentenceFolder.read(checkpoint).with_prompts(query_prompt, document_prompt)
         self.pooling = pooling or said.pooling or "mean"
         self.similarity = similarity or said.similarity or "cosine"
         for name, value, known in (("pooling", self.pooling, POOLINGS), ("similarity", self.similarity, SIMILARITIES)):
@@ -141,6 +146,7 @@ class BiEncoder(DenseRanker):
         given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
         widths = cls.resolve_preset(options.get("preset", "paper"), **given)
         said = SentenceFolder.read(options["checkpoint"])
+        said = said.with_prompts(options.get("query_prompt"), options.get("document_prompt"))
         return Subwords(said.query, widths["max_query"], widths["max_document"], said.prompts)
 
     def train(self, mode: bool = True) -> Self:

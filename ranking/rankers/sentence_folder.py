@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,14 @@ class SentenceFolder:
     similarity: str | None = None
     prompts: Prompts = NO_PROMPTS
     declared: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def with_prompts(self, query: str | None, document: str | None) -> SentenceFolder:
+        """The same with other prompts: a name that the checkpoint declares, or a text; None leaves one as it is."""
+        named = self.declared.get("prompts") or {}
+        given = {"query": query, "document": document}
+        return replace(self, prompts=replace(self.prompts, **{
+            kind: named.get(text) or ("" if text in named else text) for kind, text in given.items() if text is not None
+        }))  # fmt: skip
 
     @property
     def tied(self) -> bool:
@@ -140,7 +148,7 @@ def write(
     write_json(root / "modules.json", modules)
     said: dict[str, Any] = dict(declared) | {"similarity_fn_name": similarity}
     if prompts != NO_PROMPTS:
-        said["prompts"] = said["prompts"] | vars(prompts)
+        said["prompts"] = dict(said.get("prompts") or {}) | vars(prompts)
     write_json(root / DECLARED, said)
 
 

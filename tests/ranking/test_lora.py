@@ -61,7 +61,6 @@ def test_the_same_seed_draws_the_same_adapters(small_bert: str) -> None:
         Lora(rank=2, modules=["query"]).add_to(ranker, seeded())
     one, other = (ranker.state_dict() for ranker in made)
     assert all(torch.equal(one[name], other[name]) for name in one)
-    assert {name.split(".")[-5] for name in one if "lora_A" in name} <= {"attention", "self", "0", "1"} | set()
     assert sum("lora_A" in name for name in one) == 2 * 2  # of two layers, seen from either tower
 
 

@@ -1,0 +1,21 @@
+"""Prompts by name, and by text."""
+
+from __future__ import annotations
+
+from ranking.rankers.sentence_folder import SentenceFolder
+from ranking.tokenization import Prompts
+
+FOLDER = SentenceFolder(
+    "x",
+    "x",
+    prompts=Prompts("Q ", "D "),
+    declared={"prompts": {"query": "Q ", "web": "Search: ", "none": None}},
+)
+
+
+def test_a_prompt_is_named_or_written_out() -> None:
+    assert FOLDER.with_prompts(None, None) == FOLDER
+    assert FOLDER.with_prompts("web", None).prompts == Prompts("Search: ", "D ")
+    assert FOLDER.with_prompts("query: ", "").prompts == Prompts("query: ", "")
+    assert FOLDER.with_prompts("none", None).prompts == Prompts("", "D ")
+    assert SentenceFolder("x", "x").with_prompts(None, "passage: ").prompts == Prompts("", "passage: ")
