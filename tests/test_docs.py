@@ -17,6 +17,7 @@ from cluster.commands.pool import DEFAULT
 from cluster.commands.study import StudyExperiment
 from cluster.commands.submit import SENT
 from cluster.commands.train import TrainExperiment
+from cluster.config.aliases import OF_ONE
 from cluster.config.compose import compose
 from cluster.config.groups import CONF, group_options, groups_of
 from cluster.config.schema import SHAPES
@@ -34,6 +35,7 @@ NEEDED = {
     **{name: ["ranker.checkpoint=somewhere"] for name in ("bi_encoder", "cross_encoder")},
     **{name: ["collection.path=somewhere"] for name in ("beir", "trec", "msmarco", "pairs")},
     "run_file": ["function.run_file.path=somewhere"],
+    "ranker": ["teacher.checkpoint=somewhere"],
 }
 """What an option can't be composed without."""
 
@@ -92,6 +94,9 @@ def keys(primary: str) -> dict[str, list[str]]:
 def known(override: str, primary: str) -> bool:
     """Whether an override's key is one of a primary file's, or of a part that it can choose."""
     key = key_of(override)
+    of_one = OF_ONE.match(key)  # selector.bm25
+    if of_one and "function" in groups_of(primary) and of_one[3] in group_options()["function"]:
+        return True
     return key in keys(primary) or key in groups_of(primary) or override.startswith("+")
 
 

@@ -1,0 +1,79 @@
+"""What ways of choosing negatives cost: CPU time of a training step and documents read, side by side.
+
+    python -m benchmarks.recipes FOLDER
+
+The recipes take turns, a step each, in one process; the shortest of their steps counts. A step is all of it: negatives,
+update, and learning from it. The index of function=dense, which is built beside a training, is not among them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cluster.config.compose import compose
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.assemble import assemble
+
+SMALLEST = ["{collection} vectors=random encoding.min_count=1 ranker.preset=tiny training.batch_size=4 --steps 2"]
+ONE = "function=[in_batch,bm25] sampling.negatives=1"
+RECIPES = {
+    "random": "function=random",
+    "bm25": "function=bm25",
+    "in_batch": "function=in_batch sampling.negatives=127",
+    "in_batch + 1 bm25": ONE,
+    "selector.bm25=window": f"{ONE} selector.bm25=window",
+    "selector.bm25=simans": f"{ONE} selector.bm25=simans",
+    "in_batch.hard=true": f"{ONE} function.in_batch.hard=true",
+    "batches=topic_balanced": f"{ONE} batches=topic_balanced",
+    "TAS-Balanced": f"{ONE} batches=topic_balanced teacher=bm25 selector.bm25=margin_balanced",
+    "distilled": f"{ONE} teacher=bm25 objective=[contrastive,margin_mse]",
+    "mixture of 16": "policy=mixture policy.per=negative function=[in_batch,bm25] sampling.negatives=16",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
+    parser.add_argument("overrides", nargs="*", help="of the configuration, e.g. ranker=bi_encoder")
+    parser.add_argument("--steps", type=int, default=30, help="of each recipe")
+    chosen = parser.parse_args(arguments)
+    artifacts, runs = Artifacts(), {}
+    for name, recipe in RECIPES.items():
+        common = ["ranker=static", "collection=beir", f"collection.path={chosen.folder}"]
+        config = compose([*common, *recipe.split(), *chosen.overrides])
+        runs[name] = assemble(config, artifacts.parts(config), 0)
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    read: dict[str, list[int]] = {name: [] for name in runs}
+    for _ in range(chosen.steps):
+        for name, (training, sampler) in runs.items():
+            started = time.process_time()
+            documents = step(training, sampler)
+            seconds[name].append(time.process_time() - started)
+            read[name].append(documents)
+    least = min(seconds["bm25"])
+    print(f"batches of {training.batch_size}, the shortest of {chosen.steps} steps of each")
+    print(f"{'':24s} CPU time   of bm25's   documents read")
+    for name, times in seconds.items():
+        print(f"{name:24s} {1000 * min(times):5.0f} ms {min(times) / least:9.2f}   {np.mean(read[name]):10.0f}")
+
+
+def step(training: Any, sampler: Any) -> int:
+    """One step of a training; how many different documents it read."""
+    if training.epoch_over:
+        training.position = 0
+    batch = training.next_batch()
+    negatives = sampler.negatives(batch, training)
+    result = training.update(batch, negatives, sampler.source_scores)
+    training.diverged = False
+    sampler.observe(negatives, result)
+    return len(np.unique(np.concatenate([batch.positives, negatives[negatives >= 0]])))
+
+
+if __name__ == "__main__":
+    main()
