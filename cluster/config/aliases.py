@@ -36,7 +36,7 @@ def named_parts(overrides: Sequence[str], options: Any) -> list[str]:
     for text in overrides:
         key, _, value = text.partition("=")
         if single := OF_ONE.match(key):
-            written += _of_one(*single.groups(), value, options)
+            written += _of_one((single[1], single[2], single[3], single[4]), value, options)
             continue
         if key == "objective" and value.startswith("["):
             names = [item.strip() for item in value.strip("[] ").split(",")]
@@ -64,11 +64,12 @@ def named_parts(overrides: Sequence[str], options: Any) -> list[str]:
     return written
 
 
-def _of_one(signs: str, group: str, name: str, rest: str, value: str, options: Any) -> list[str]:
+def _of_one(key: tuple[str, str, str, str], value: str, options: Any) -> list[str]:
     """What is said of one function: how many negatives it supplies, or what picks them.
 
     `selector.NAME=VALUE` is an option of the selector itself where the value is no selector.
     """
+    signs, group, name, rest = key
     as_it_is = [f"{signs}{group}.{name}{rest}={value}"]
     if group == "negatives":
         return [f"++{group}.{name}={value}"] if not rest else as_it_is
