@@ -97,7 +97,7 @@ def _check_kinds(config: dict[str, Any]) -> None:
     if isinstance(agent, PolicySearch) != mixes:
         if mixes:
             what = f"agent={chosen['agent']} chooses one function at a time, and actions=mixture are shares of them"
-            raise BadInput(what, "agent", "choose agent=evolution or agent=schedule, or actions=functions")
+            raise BadInput(what, "agent", "choose agent=evolution, schedule or bandit, or actions=functions")
         raise BadInput(f"agent={chosen['agent']} searches shares of functions", "actions", "give actions=mixture")
     if mixes != isinstance(build(config["state"]), ProgressOptions):
         wanted = "progress" if mixes else "batch"

@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
+from rl.agents.bandit import ThompsonSearch
 from rl.agents.evolution import Evolution
 from rl.agents.schedule import ScheduleSearch
 from rl.agents.search import PolicySearch, Search
@@ -57,6 +58,24 @@ def test_finalists_are_trained_again_and_the_luckiest_does_not_win() -> None:
     assert np.array_equal(search.result(), first[2])
 
 
+def test_a_bandit_plays_good_arms_more_often_and_keeps_the_best() -> None:
+    rng, plays = np.random.default_rng(0), np.zeros((5, 4))
+    search = ThompsonSearch(candidates=3).start(7, 20, 0)  # a share and a window
+    for _ in range(20):
+        arms = search.ask()
+        assert len(np.unique(arms, axis=0)) == 3
+        assert np.array_equal(arms[:, 3::2], arms[:, 4::2])  # constant
+        share, window = arms[:, 3], arms[:, 5]
+        np.add.at(plays, (np.round(share * 4).astype(int), np.round(window * 3).astype(int)), 1)
+        search.tell(arms, 0.5 - (share - 0.75) ** 2 - window / 5 + rng.normal(0, 0.01, 3))
+    assert search.result()[3::2] == pytest.approx([0.75, 0.0])
+    assert plays[3, 0] >= 8
+    assert plays.sum() == 60
+    three = ThompsonSearch(levels=3, windows=2).start(9, 1, 0)  # two shares, which add up to 1 at most
+    assert three.arms[:, [3, 5]].sum(1).max() == 1  # type: ignore[attr-defined]
+    assert len(three.arms) == 12  # type: ignore[attr-defined]
+
+
 def test_bad_options_are_refused() -> None:
     with pytest.raises(BadInput, match="candidates"):
         Evolution(candidates=3)
@@ -64,5 +83,7 @@ def test_bad_options_are_refused() -> None:
         Evolution(sigma=0)
     with pytest.raises(BadInput, match="sampler"):
         ScheduleSearch(sampler="grid")
+    with pytest.raises(BadInput, match="levels"):
+        ThompsonSearch(levels=1)
     with pytest.raises(BadInput, match="finalists"):
         ScheduleSearch(candidates=4, finalists=5)
