@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
+import polars as pl
 from rich.console import Console
 from rich.table import Table
 
@@ -34,6 +35,7 @@ from cluster.runs.guarded import write_guarded
 from cluster.runs.outcome import Outcome, mean_best
 from cluster.runs.progress import Progress
 from cluster.runs.results import execute_run
+from cluster.runs.zero_shot import zero_shot_rows
 from cluster.telemetry.tracking.tracker import Run
 from cluster.telemetry.tracking.tracking import Tracking, trackers
 from cluster.telemetry.training_metrics import run_tags
@@ -174,6 +176,8 @@ class TrainExperiment(Experiment):
             write_guarded(self.storage, [self.planned], self.artifacts)
         console.print(_figures(self.planned, self.outcome))
         console.print(_sampling(self.outcome))
+        for rows in zero_shot_rows(self.planned.name, self.outcome):
+            console.print(_zero_shot(rows))
         if self.storage is not None:
             show(failure_summary(EventLog.read(self.storage)), console)
             console.print(f"results: {self.storage}", soft_wrap=True, markup=False)
@@ -228,6 +232,22 @@ def _figures(planned: Planned, outcome: Outcome) -> Table:
         for origin in outcome.values:
             cells += [f"{float(source[origin][measure].mean()):.4f}" for source in (outcome.values, outcome.bm25)]
         table.add_row(measure, *cells)
+    return table
+
+
+def _zero_shot(rows: pl.DataFrame) -> Table:
+    """What the ranker reaches on other collections, BM25's own order beside it."""
+    table = Table(title="zero-shot", title_justify="left")
+    for column in ("collection", "over", "queries"):
+        table.add_column(column, justify="right" if column == "queries" else "left")
+    measures = rows["measure"].unique(maintain_order=True).to_list()
+    for measure in measures:
+        table.add_column(measure, justify="right")
+        table.add_column("BM25", justify="right", style="dim")
+    for (name, origin), part in rows.group_by("collection", "origin", maintain_order=True):
+        values = dict(zip(part["measure"], zip(part["value"], part["bm25"], strict=True), strict=True))
+        cells = [f"{value:.4f}" for measure in measures for value in values[measure]]
+        table.add_row(str(name), str(origin), f"{part['queries'][0]:,}", *cells)
     return table
 
 

@@ -107,6 +107,7 @@ class Run(Shape):
     training: Training
     validation: Validation
     measures: Annotated[list[str], Field(min_length=1)]
+    evaluate: list[str]
     folds: Annotated[int, Field(ge=3)]
     limits: Limits
     resources: Resources

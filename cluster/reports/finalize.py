@@ -30,6 +30,7 @@ from cluster.reports.summary import summarise
 from cluster.runs import traces
 from cluster.runs.embeddings import embeddings_table
 from cluster.runs.outcome import read_outcome
+from cluster.runs.zero_shot import zero_shot_rows
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
@@ -96,7 +97,7 @@ def tables_of(
         errors: of failed runs, by name.
     """
     rows, queries, samplers, steps = [], [], [], []
-    vectors = {}
+    vectors, others = {}, []
     for planned in runs:
         outcome, collection = read_outcome(storage, planned.name), collections[planned.name]
         if planned.name in errors:
@@ -107,6 +108,7 @@ def tables_of(
             queries.append(result_tables.query_rows(planned, collection, outcome))
             samplers += result_tables.sampler_rows(planned, outcome)
             steps.append(traces.trace_table(planned.name, list(planned.config["function"]), outcome.traces))
+            others += zero_shot_rows(planned.name, outcome)
             if outcome.embeddings:
                 vectors[planned.name] = outcome.embeddings
     trials = result_tables.trials_table(rows)
@@ -116,6 +118,8 @@ def tables_of(
         "samplers": pl.DataFrame(samplers, infer_schema_length=None),
         "steps": pl.concat(steps) if steps else pl.DataFrame(schema=traces.SCHEMA),
     }
+    if others:
+        tables["zero_shot"] = pl.concat(others)
     if vectors:
         tables["embeddings"] = embeddings_table(trials, collections, vectors)
     return tables

@@ -7,7 +7,7 @@ disk under its key, and a study puts it into Ray's object store once for all the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from cluster.config.groups import CHOICES, option
 from cluster.output.provenance import code, contents
 from cluster.output.storage import Storage
 from cluster.runs.agent_file import agent_content, documents_of, has_agent, read_agent
+from cluster.runs.trained import read_as
+from cluster.runs.zero_shot import ZeroShot, collections_of, zero_shot
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.collections.cache import default_cache, open_collection
 from ranking.collections.collection import Collection
@@ -87,6 +89,7 @@ Part = (
     | NDArray[np.float32]
     | TrainedAgent
     | MixtureAgent
+    | ZeroShot
 )
 SAID = {
     "base": "encoding texts",
@@ -97,6 +100,7 @@ SAID = {
     "compressed": "compressing texts for the agent",
     "similarity": "measuring the candidates for the agent",
     "candidates": "describing the candidates for the agent",
+    "evaluate": "reading a collection to be measured on",
 }
 """What is being made, for people who wait; lists say what they rank."""
 
@@ -171,7 +175,32 @@ class Artifacts:
         if teacher := config.get("teacher"):
             lists = [keys[f"function:{name}"] for name in config["function"]]
             keys["teacher"] = digest([base, teacher, _files(teacher), lists])
-        return keys | self._observed(config, keys)
+        return keys | self._observed(config, keys) | self._zero_shot_keys(config, keys)
+
+    def _zero_shot_keys(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, str]:
+        """Keys of the other collections that are measured on, which depend on how the ranker reads."""
+        found, read = {}, keys.get("tokens", keys["base"])
+        for name in collections_of(config.get("evaluate", [])):
+            fingerprint = self._other(config, name).fingerprint
+            content = [FORMAT, fingerprint, read, config["encoding"], config["origin"], config["limits"]["test"]]
+            found[f"evaluate:{name}"] = digest(content)
+        return found
+
+    def _other(self, config: dict[str, Any], name: str) -> Collection:
+        """One of the collections that are measured on besides the run's own."""
+        reader = collections_of(config["evaluate"])[name]
+        key = digest([str(reader.path), config["strict"]])
+        if key not in self._collections:
+            self.note(f"reading {name}")
+            self._collections[key] = open_collection(reader, self._cache(config) / "collections", config["strict"])
+        return self._collections[key]
+
+    def _make_zero_shot(self, config: dict[str, Any], name: str) -> ZeroShot:
+        collection, base = self._other(config, name), self.part(config, "base")
+        assert isinstance(base, Base)
+        encoded, words = build(config["encoding"], "encoding").encode(collection)
+        read = read_as(config["ranker"], config["encoding"], base.words, collection, encoded)
+        return zero_shot(config, Sources(collection, encoded, build(config["vectors"], "vectors").read(words)), read)
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
         """All that a run's result is made of besides its configuration: its parts, the ranker's checkpoint, our code.
@@ -260,6 +289,8 @@ class Artifacts:
             return tokens
         base = self.part(config, "base")
         assert isinstance(base, Base)
+        if kind == "evaluate":
+            return self._make_zero_shot(config, which)
         if kind == "compressed":
             state = self._state(config)
             assert isinstance(state, StateOptions)
@@ -406,14 +437,19 @@ def _tokens(state: dict[str, Any]) -> Tokens:
     return Tokens(_texts(state["documents"]), _texts(state["queries"]))
 
 
+def _zero_shot(state: dict[str, Any]) -> ZeroShot:
+    candidates = {name: _candidates(each) for name, each in state["candidates"].items()}
+    return ZeroShot(_encoded(state["encoded"]), candidates)
+
+
+def _encoded(state: dict[str, Any]) -> EncodedCollection:
+    texts = {name: _texts(state[name]) for name in ("documents", "queries")}
+    return EncodedCollection(**(state | texts | {"judgements": Judgements(**state["judgements"])}))
+
+
 def _base(state: dict[str, Any]) -> Base:
-    encoded = state["encoded"] | {
-        "documents": _texts(state["encoded"]["documents"]),
-        "queries": _texts(state["encoded"]["queries"]),
-        "judgements": Judgements(**state["encoded"]["judgements"]),
-    }
     splits = [Split(**split) for split in state["splits"]]
-    return Base(EncodedCollection(**encoded), WordVectors(**state["vectors"]), splits, state["spelled"])
+    return Base(_encoded(state["encoded"]), WordVectors(**state["vectors"]), splits, state["spelled"])
 
 
 def _candidates(state: dict[str, Any]) -> Candidates:
@@ -426,6 +462,7 @@ def _lists(state: dict[str, Any]) -> Lists:
 
 _RESTORE: dict[str, Callable[[Any], Part]] = {
     "base": _base, "tokens": _tokens, "origin": _candidates, "validation": _candidates, "function": _lists,
+    "evaluate": lambda state: _zero_shot(state),
     "compressed": lambda state: Compressed(**state), "similarity": lambda table: table,
     "candidates": lambda table: table, "objective": lambda state: RankedLists(**state),
     "teacher": lambda state: PairScores(**state),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cluster.runs.artifacts import read_encoded
 from cluster.runs.embeddings import spread_out, vectors_of
 from cluster.runs.outcome import Outcome
+from cluster.runs.zero_shot import measure_zero_shot
 from ranking.encoding import EncodedCollection
 from ranking.evaluation.clusters import agreement
 from ranking.evaluation.evaluation import Evaluation
@@ -69,6 +70,8 @@ def measure(
             before = kept.setdefault(origin, {})
             for name, value in measured.items():
                 before[name] = np.concatenate([before.get(name, nothing), value])
+    training.restore_best()
+    measure_zero_shot(config, parts, training.ranker, outcome)
 
 
 def _keep_embeddings(ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.int64], outcome: Outcome) -> None:

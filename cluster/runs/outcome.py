@@ -32,6 +32,7 @@ class Outcome:
             function (`sampling.guard.GuardedDocuments`).
         shown: a fold's `sampling.shown.ShownNegatives.arrays`, of its last ranker.
         clusters: how embeddings agree with categories (`ranking.evaluation.clusters`), a list of each figure by fold.
+        zero_shot: a row a fold, other collection, origin and measure: the ranker's mean and BM25's.
         embeddings: some test queries of the last fold (`queries`, int64) and their vectors (`vectors`, float32).
         weights: the ranker's best weights, of the last fold, where asked for: by name or, of a pretrained ranker, the
             files of a checkpoint.
@@ -56,6 +57,7 @@ class Outcome:
     shown: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     clusters: dict[str, list[float]] = field(default_factory=dict)
     embeddings: dict[str, NDArray[Any]] = field(default_factory=dict)
+    zero_shot: list[dict[str, Any]] = field(default_factory=list)
     weights: dict[str, Any] | None = None
     made_of: dict[str, str] = field(default_factory=dict)
 

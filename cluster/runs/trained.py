@@ -71,16 +71,26 @@ class TrainedRanker:
             collection: the texts.
             encoded: of the same collection, by whatever vocabulary: judgements and splits are taken from it.
         """
-        factory = build(self.options, "ranker")
-        tokenization = factory.func.tokenization(**factory.keywords)
-        if tokenization is not None:
-            tokens = tokenization.encode(collection)
-            return replace(encoded, documents=tokens.documents, queries=tokens.queries)
-        assert self.words is not None
-        assert self.encoding is not None
-        documents = encode_texts(collection.documents, self.words, self.encoding["max_document"])
-        queries = encode_texts(collection.queries, self.words, self.encoding["max_query"])
-        return replace(encoded, documents=documents, queries=queries)
+        return read_as(self.options, self.encoding, self.words, collection, encoded)
+
+
+def read_as(
+    options: dict[str, Any],
+    encoding: dict[str, Any] | None,
+    words: list[str] | None,
+    collection: Collection,
+    encoded: EncodedCollection,
+) -> EncodedCollection:
+    """A collection as a ranker reads it that has seen another; arguments as of `TrainedRanker` and its `read`."""
+    factory = build(options, "ranker")
+    tokenization = factory.func.tokenization(**factory.keywords)
+    if tokenization is not None:
+        tokens = tokenization.encode(collection)
+        return replace(encoded, documents=tokens.documents, queries=tokens.queries)
+    assert words is not None
+    assert encoding is not None
+    documents = encode_texts(collection.documents, words, encoding["max_document"])
+    return replace(encoded, documents=documents, queries=encode_texts(collection.queries, words, encoding["max_query"]))
 
 
 def read_ranker(place: str, asked: dict[str, Any] | None = None, gpu: bool = True) -> TrainedRanker:
