@@ -76,7 +76,8 @@ def _train(add: Add, groups: Groups) -> None:
     train = add(
         "train",
         "Train and evaluate one ranker, in this process.",
-        f"{_of_a_run(groups)}\n  out=FOLDER_OR_URI  keeps result, state and weights\n\n"
+        f"{_of_a_run(groups)}\n  out=FOLDER_OR_URI  keeps result, state and weights\n"
+        "  push=OWNER/NAME  sends the ranker and its card to the Hugging Face hub, with your own HF_TOKEN\n\n"
         "example:\n  pyrite train policy=fixed function=bm25 selector=dynamic scale=small seed=1",
     )
     _takes_overrides(train)

@@ -28,6 +28,7 @@ from cluster.reports.finalize import check_comparison, renew, report, tables_of,
 from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.guarded import write_guarded
+from cluster.runs.model_card import write_cards
 from cluster.runs.results import finished
 from cluster.runs.shown import write_shown
 from cluster.telemetry.tracking.tracking import Tracking, as_overrides
@@ -214,6 +215,7 @@ class StudyExperiment(Experiment):
         collections = {each.name: self.artifacts.collection(each.config) for each in runs}
         failed = write_tables(self.plan.storage, runs, collections, self._errors)
         write_guarded(self.plan.storage, runs, self.artifacts)
+        write_cards(self.plan.storage, runs, collections)
         write_shown(self.plan.storage, runs, self.artifacts)
         report(self.plan.storage, console, self.plan.options["baseline"], self.plan.options.get("factors"))
         return failed

@@ -32,6 +32,7 @@ from cluster.reports.finalize import write_tables
 from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.guarded import write_guarded
+from cluster.runs.model_card import check_push, push, write_cards
 from cluster.runs.outcome import Outcome, mean_best
 from cluster.runs.progress import Progress
 from cluster.runs.results import execute_run
@@ -50,14 +51,17 @@ class TrainExperiment(Experiment):
         planned: the run.
         storage: keeps result, state and weights; None keeps nothing.
         track: trackers of the run.
+        push_to: the hub's repository that its ranker goes to.
     """
 
     verb = "train"
     may_change = ()
 
-    def __init__(self, planned: Planned, storage: Storage | None, track: dict[str, Any]) -> None:
+    def __init__(
+        self, planned: Planned, storage: Storage | None, track: dict[str, Any], push_to: str | None = None
+    ) -> None:
         super().__init__({"address": None, "dashboard": False, "track": track}, storage)
-        self.planned = planned
+        self.planned, self.push_to = planned, push_to
 
     @classmethod
     def read(cls, arguments: Sequence[str], resume: str | None = None) -> TrainExperiment:
@@ -66,6 +70,8 @@ class TrainExperiment(Experiment):
         Raises:
             BadInput: where an option is wrong, or sweeps.
         """
+        pushed = [text.partition("=")[2] for text in arguments if root_of(text) == "push"]
+        arguments = [text for text in arguments if root_of(text) != "push"]
         mine = [text for text in arguments if root_of(text) in ("out", "track")]
         options = compose(mine, "study")
         if options["out"] is None and len(trackers(options["track"])) > 1:
@@ -77,7 +83,7 @@ class TrainExperiment(Experiment):
             raise BadInput("there is no agent", "policy.checkpoint", remedy)
         planned.config["weights"] = planned.config["weights"] or options["out"] is not None
         storage = None if options["out"] is None else Storage(options["out"])
-        return cls(planned, storage, options["track"])
+        return cls(planned, storage, options["track"], pushed[-1] if pushed else None)
 
     @classmethod
     def new(cls, arguments: list[str]) -> TrainExperiment:
@@ -89,6 +95,8 @@ class TrainExperiment(Experiment):
 
     def prepare(self, console: Console) -> Work:
         planned = self.planned
+        if self.push_to is not None:
+            check_push(self.push_to, self.storage)
         if self.storage is not None:
             _refuse_others(self.storage, planned)
         console.print(f"[bold]{planned.name}[/]")
@@ -174,6 +182,7 @@ class TrainExperiment(Experiment):
         if self.storage is not None:
             write_tables(self.storage, [self.planned], {self.planned.name: self.collection}, {})
             write_guarded(self.storage, [self.planned], self.artifacts)
+            write_cards(self.storage, [self.planned], {self.planned.name: self.collection})
         console.print(_figures(self.planned, self.outcome))
         console.print(_sampling(self.outcome))
         for rows in zero_shot_rows(self.planned.name, self.outcome):
@@ -181,6 +190,8 @@ class TrainExperiment(Experiment):
         if self.storage is not None:
             show(failure_summary(EventLog.read(self.storage)), console)
             console.print(f"results: {self.storage}", soft_wrap=True, markup=False)
+            if self.push_to is not None:
+                console.print(f"pushed: {push(self.storage, self.planned.name, self.push_to)}", markup=False)
         return 0
 
 

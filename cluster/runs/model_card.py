@@ -1,0 +1,140 @@
+"""Writes the card of a trained ranker's weights, and pushes both to a hub with the user's own token."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cluster.config.compose import CHOICES
+from cluster.output.storage import Storage
+from cluster.plan.sweep import Planned
+from cluster.runs.outcome import Outcome, read_outcome
+from cluster.runs.zero_shot import zero_shot_rows
+from ranking.collections.collection import Collection
+from ranking.errors import BadInput
+
+TOKEN = "HF_TOKEN"
+"""The environment variable with the user's token of the hub."""
+
+
+def card(planned: Planned, outcome: Outcome, collection: Collection, transformer: bool) -> str:
+    """A model card: data, policy, seed, measures, and the command that repeats the run.
+
+    Args:
+        planned: the run.
+        outcome: what it showed.
+        collection: that it was trained on.
+        transformer: whether the weights are a checkpoint's folder, which other libraries load.
+    """
+    config = planned.config
+    chosen = config[CHOICES]
+    tags = ["pyrite", "information-retrieval", "hard-negatives"]
+    head: dict[str, Any] = {"tags": tags}
+    if transformer:
+        head = {"library_name": "sentence-transformers", "tags": ["sentence-transformers", *tags]}
+    said = {
+        "ranker": chosen["ranker"],
+        "data": f"{collection.name} (fingerprint {collection.fingerprint}; {len(collection.documents):,} documents)",
+        "policy": chosen["policy"],
+        "retrieval functions": ", ".join(config["function"]),
+        "selector": chosen["selector"],
+        "negatives a pair": config["sampling"]["negatives"],
+        "objective": chosen["objective"],
+        "seed": config["seed"],
+        "training": f"{outcome.steps:,} steps, best after epoch {outcome.best_epoch} of {outcome.epochs}",
+    }
+    lines = [f"| {key} | {value} |" for key, value in said.items()]
+    measured = [
+        f"| {origin} | {measure} | {values.mean():.4f} | {outcome.bm25[origin][measure].mean():.4f} |"
+        for origin, measures in outcome.values.items()
+        for measure, values in measures.items()
+    ]
+    other = [
+        f"| {row['collection']}: {row['origin']} | {row['measure']} | {row['value']:.4f} | {row['bm25']:.4f} |"
+        for rows in zero_shot_rows(planned.name, outcome)
+        for row in rows.iter_rows(named=True)
+    ]
+    command = shlex.join(["pyrite", "train", *planned.overrides])
+    return "\n".join([
+        f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n", f"# {planned.name}\n",
+        "Trained with [Pyrite](https://pypi.org/project/pyrite/).\n", "| | |", "|---|---|", *lines, "",
+        "On test queries, and BM25's own order of the same candidates:\n",
+        "| candidates | measure | ranker | BM25 |", "|---|---|---|---|", *measured, *other, "",
+        f"The same again, to the last bit on a CPU:\n\n```\n{command}\n```\n",
+    ])  # fmt: skip
+
+
+def write_cards(storage: Storage, runs: Iterable[Planned], collections: Mapping[str, Collection]) -> None:
+    """Write a card beside the weights of each run that has some.
+
+    Args:
+        storage: the output folder.
+        runs: those that have ended, and others.
+        collections: by the runs' names.
+    """
+    there = set(storage.names("weights"))
+    for planned in runs:
+        outcome = read_outcome(storage, planned.name)
+        if outcome is None or f"{planned.name}.json" not in there:
+            continue
+        transformer = f"{planned.name}.safetensors" not in there
+        text = card(planned, outcome, collections[planned.name], transformer).encode()
+        storage.write(f"weights/{planned.name}/README.md" if transformer else f"weights/{planned.name}.md", text)
+
+
+def check_push(repository: str, storage: Storage | None) -> None:
+    """See before a run begins that its ranker can be pushed.
+
+    Raises:
+        BadInput: where there is no token, no such repository's name, or nothing is kept on this machine.
+    """
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository, re.ASCII):
+        raise BadInput(f"{repository!r} is no repository", "push", "write push=OWNER/NAME")
+    if storage is None or not storage.local:
+        raise BadInput("a ranker that is pushed is kept on this machine", "push", "give out=FOLDER besides")
+    if not os.environ.get(TOKEN):
+        raise BadInput("there is no token of the hub", "push", f"set {TOKEN} to your own, with the right to write")
+
+
+def push(storage: Storage, run: str, repository: str) -> str:
+    """Push a ranker's weights and their card to a repository of the user's, which is made where there is none.
+
+    Args:
+        storage: the run's folder, on this machine.
+        run: its name.
+        repository: OWNER/NAME.
+
+    Returns:
+        Where it lies.
+
+    Raises:
+        BadInput: where the hub refuses. What was trained is kept.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    weights = Path(storage.path("weights"))
+    with tempfile.TemporaryDirectory() as folder:
+        if (weights / run).is_dir():
+            shutil.copytree(weights / run, folder, dirs_exist_ok=True)
+        else:
+            shutil.copy(weights / f"{run}.safetensors", Path(folder) / "model.safetensors")
+            shutil.copy(weights / f"{run}.md", Path(folder) / "README.md")
+        shutil.copy(weights / f"{run}.json", Path(folder) / "model.json")
+        hub = HfApi(token=os.environ[TOKEN])
+        try:
+            made = hub.create_repo(repository, exist_ok=True)
+            hub.upload_folder(repo_id=repository, folder_path=folder, commit_message=f"Pyrite: {run}")
+        except (HfHubHTTPError, OSError) as error:
+            said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            remedy = f"the ranker is kept in {storage.shown('weights')}"
+            raise BadInput(f"could not be pushed ({said[:200]})", f"push={repository}", remedy) from None
+    return str(made)

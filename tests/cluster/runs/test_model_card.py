@@ -1,0 +1,96 @@
+"""Cards of trained rankers, and a hub that they are pushed to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import pyrite
+from ranking.errors import BadInput
+from tests.cluster.command_line import command
+
+
+class Hub:
+    """Stands in for the Hugging Face hub."""
+
+    sent: dict[str, Any] = {}
+
+    def __init__(self, token: str) -> None:
+        self.sent.clear()
+        self.sent["token"] = token
+
+    def create_repo(self, repository: str, exist_ok: bool) -> str:
+        assert exist_ok
+        if repository == "ada/taken":
+            raise OSError("403: you have no right to write")
+        return f"https://hub/{repository}"
+
+    def upload_folder(self, repo_id: str, folder_path: str, commit_message: str) -> None:
+        files = sorted(path for path in Path(folder_path).rglob("*") if path.is_file())
+        self.sent.update(
+            repository=repo_id, files={str(path.relative_to(folder_path)): path.read_bytes() for path in files}
+        )
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setattr("huggingface_hub.HfApi", Hub)
+    monkeypatch.setenv("HF_TOKEN", "my own")
+    return Hub.sent
+
+
+def test_weights_have_a_card_and_are_pushed(base: list[str], hub: dict[str, Any], tmp_path: Path) -> None:
+    run = pyrite.train(
+        [*base, "ranker=dssm", "function=random", "training.max_epochs=1", f"out={tmp_path / 'r'}", "push=ada/gold"]
+    )
+    text = Path(run.weights).with_suffix(".md").read_text()
+    head, body = text.removeprefix("---\n").split("---\n", 1)
+    assert "pyrite" in yaml.safe_load(head)["tags"]
+    assert f"{run.measures['bm25:AP@10']:.4f}" in body
+    for said in (
+        "| policy | fixed |",
+        "| retrieval functions | random |",
+        "| seed | 0 |",
+        "fingerprint ",
+        "pyrite train ",
+    ):
+        assert said in body
+    assert hub["token"] == "my own"
+    assert hub["repository"] == "ada/gold"
+    assert set(hub["files"]) == {"README.md", "model.json", "model.safetensors"}
+    assert hub["files"]["README.md"].decode() == text
+    assert hub["files"]["model.safetensors"] == Path(run.weights).read_bytes()
+
+
+def test_a_checkpoint_is_pushed_as_its_folder(
+    base: list[str], small_bert: str, hub: dict[str, Any], tmp_path: Path
+) -> None:
+    options = ["ranker=bi_encoder", f"ranker.checkpoint={small_bert}", "function=random", "training.max_epochs=1"]
+    pyrite.train([*base, *options, f"out={tmp_path / 'r'}", "push=ada/bert"])
+    assert {"README.md", "modules.json", "model.safetensors", "1_Pooling/config.json"} <= set(hub["files"])
+    assert b"sentence-transformers" in hub["files"]["README.md"]
+
+
+@pytest.mark.parametrize(
+    ("token", "overrides", "said"),
+    [
+        ("", ["push=ada/gold"], "there is no token of the hub; set HF_TOKEN"),
+        ("x", ["push=gold"], "'gold' is no repository"),
+        ("x", ["push=ada/taken", "training.max_epochs=1"], r"could not be pushed \(403.*is kept in"),
+    ],
+)
+def test_what_can_not_be_pushed_is_said(
+    base: list[str], hub: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    token: str, overrides: list[str], said: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("HF_TOKEN", token)
+    with pytest.raises(BadInput, match=said):
+        pyrite.train([*base, "ranker=static", "function=random", *overrides, f"out={tmp_path / 'r'}"])
+    assert (tmp_path / "r" / "trials.parquet").exists() == ("ada/taken" in overrides[0])  # before anything is trained
+
+
+def test_without_a_folder_nothing_is_pushed(base: list[str], hub: dict[str, Any]) -> None:
+    assert command("train", *base, "function=random", "push=ada/gold") == 2
