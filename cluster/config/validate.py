@@ -11,6 +11,7 @@ from cluster.config.counts import counts_of
 from cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
 from cluster.config.trust import check_classes
 from ranking.errors import BadInput
+from ranking.objectives.block import TEACHERS
 
 if TYPE_CHECKING:
     from rl.mixture import MixtureAgent
@@ -122,6 +123,8 @@ def check_counts(config: dict[str, Any]) -> None:
             raise BadInput(what, "negatives", "give one number for all functions: sampling.negatives")
     for name, node in config["selectors"].items():
         build(node, f"selector.{name}")
+    if objective.needs_teacher and not config.get("teacher"):
+        raise BadInput("there is no teacher to learn from", "objective", TEACHERS)
 
 
 def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> None:

@@ -14,6 +14,8 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.pair_scores import PairScores
 
+TEACHERS = "choose teacher=bm25, run_file, ranker, given or embedding"
+
 
 @dataclass(frozen=True)
 class Block:
@@ -122,7 +124,6 @@ class Block:
         """
         if "teacher" not in self._found:
             if self.find_teacher_scores is None:
-                remedy = "choose teacher=bm25, run_file, ranker, given or embedding"
-                raise BadInput("there is no teacher to learn from", "objective", remedy)
+                raise BadInput("there is no teacher to learn from", "objective", TEACHERS)
             self._found["teacher"] = self.find_teacher_scores()
         return self._found["teacher"]

@@ -25,6 +25,7 @@ class MarginMSE(Objective):
     """
 
     takes_several = True
+    needs_teacher = True
 
     def __init__(self, scale: float = 1.0) -> None:
         if not scale > 0:
@@ -57,6 +58,7 @@ class Distillation(Objective):
     """
 
     takes_several = True
+    needs_teacher = True
 
     def __init__(self, temperature: float = 1.0) -> None:
         if not temperature > 0:

@@ -53,9 +53,11 @@ class Objective(ABC):
 
     Args:
         takes_several: whether it knows relevant documents beyond column 0 for what they are (`Block.labels`).
+        needs_teacher: whether it learns a teacher's scores (`Block.teacher_scores`).
     """
 
     takes_several: bool = False
+    needs_teacher: bool = False
 
     @abstractmethod
     def loss(self, scores: Tensor, block: Block) -> Tensor:

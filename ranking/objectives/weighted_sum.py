@@ -40,6 +40,7 @@ class WeightedSum(Objective):
             if kind.of_passes is not Objective.of_passes or kind.rank is not Objective.rank or len(term.stages()) > 1:
                 raise BadInput(f"{name} is trained in a way of its own", "objective", "choose it alone")
         self.takes_several = all(term.takes_several for term in terms.values())
+        self.needs_teacher = any(term.needs_teacher for term in terms.values())
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         losses = [self.weights[name] * term.loss(scores, block) for name, term in self.terms.items()]
