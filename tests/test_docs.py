@@ -135,6 +135,8 @@ def check_command(command: str) -> None:
         if isinstance(experiment, StudyExperiment):
             for point in experiment.plan.points():
                 plan(point, point.at([0.5] * len(point.intervals)), experiment.plan.seeds[:1])
+    elif verb == "audit":
+        compose([*(text for text in overrides if "=" in text), "studies=somewhere"], verb)
     elif verb in ("learn", "mine"):
         compose(overrides, verb)
     elif verb == "rank":
