@@ -11,7 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 from rich.console import Console
 
-from cluster.config.compose import CHOICES, compose
+from cluster.config.compose import compose
+from cluster.config.groups import CHOICES
 from cluster.output.methods import with_methods
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table

@@ -10,7 +10,7 @@ import torch
 
 from cluster.config.build import build
 from cluster.config.groups import option
-from cluster.runs.execute import assemble
+from cluster.runs.assemble import assemble
 from cluster.runs.state_tables import equip
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.training import RankerTraining

@@ -15,7 +15,7 @@ import torch
 from cluster.config.compose import compose
 from cluster.reports.fork_values import gates, values
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import assemble
+from cluster.runs.assemble import assemble
 from cluster.runs.fork import BASE, base_states, continue_fork, with_functions
 from ranking.errors import BadInput
 from sampling.policies.forked import ForkAction
