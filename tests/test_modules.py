@@ -1,7 +1,7 @@
 """Holds every module to a first line that says what it does, and to a test that a reader finds.
 
-A module is tested by `tests/<its folder>/test_<its name>.py`, by tests that import it, by those of a module that imports
-it, or by the test that `REACHED` names.
+A module is tested by `tests/<its folder>/test_<its name>.py`, by tests that import it, by those of a module that
+imports it, or by the test that `REACHED` names.
 """
 
 from __future__ import annotations
