@@ -238,13 +238,13 @@ def cached(chosen: argparse.Namespace) -> None:
 def waiting(chosen: argparse.Namespace) -> None:
     """`RankerTraining.fit` over some steps, in turns with negatives drawn ahead and without."""
     kinds = {
-        "static, in-batch": ("ranker=static", f"negatives.in_batch={chosen.batch - 1}"),
+        "static, in-batch": ("ranker=static", "function=in_batch", f"negatives.in_batch={chosen.batch - 1}"),
         "static, BM25": ("ranker=static", "function=bm25"),
         "feed_forward, BM25": ("ranker=feed_forward", "function=bm25"),
     }
     for name, overrides in kinds.items():
         config = compose([
-            "collection=beir", f"collection.path={chosen.folder}", "function=in_batch", "origin=[bm25]",
+            "collection=beir", f"collection.path={chosen.folder}", "origin=[bm25]",
             f"training.batch_size={chosen.batch}", "training.max_epochs=1", *overrides, *chosen.overrides,
         ])  # fmt: skip
         parts = Artifacts().parts(config)
@@ -279,8 +279,9 @@ class Timed:
     def run(self) -> float:
         """The share of the steps' time in which the trainer waited."""
         training, began = self.training, 0.0
-        for step in range(min(self.steps, training.steps_per_epoch)):
-            if step == min(WARM, self.steps - 1):  # what is compiled is ready
+        steps = min(self.steps, training.steps_per_epoch)
+        for step in range(steps):
+            if step == min(WARM, steps - 1):  # what is compiled is ready
                 began, self.waited = time.perf_counter(), 0.0
             batch = training.next_batch()
             negatives = self.negatives(batch, training)
