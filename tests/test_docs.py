@@ -117,7 +117,7 @@ def check_command(command: str) -> None:
         raise BadInput(f"there is no verb in {command!r}")
     given = ["OUT" if before == "--resume" else word for before, word in zip(["", *given], given, strict=False)]
     given = [word for word in given if word not in ("…", "...", "--resources")]
-    if given == ["report"]:  # a page names the verb alone
+    if given in (["report"], ["rank"], ["fork"], ["watch"]):  # a page names the verb alone
         return
     if "--help" in given:
         return

@@ -31,7 +31,7 @@ def groups_of(config: str) -> list[str]:
 
     content: Any = OmegaConf.to_container(OmegaConf.load(CONF / f"{config}.yaml"), resolve=False)
     found: set[str] = set()
-    for entry in content["defaults"]:
+    for entry in content.get("defaults", []):
         if isinstance(entry, dict):
             found |= {str(group) for group in entry if not str(group).startswith(("override ", "optional "))}
         elif entry != "_self_":  # another primary file, whose options this one has too
