@@ -54,18 +54,22 @@ class Variant:
 def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """What overrides say: the methods' names, options of methods, and all others.
 
+    A class from elsewhere is a method under the name that it is given: `+method.NAME._target_=mymodule.Class`.
+
     Raises:
         BadInput: where an override is malformed, or names a method that there is not.
     """
     there = group_options()["method"]
     names: list[str] = []
-    options, others = [], []
+    options, others, own = [], [], []
     for text in overrides:
         key = key_of(text)
         if key == "method":
             names = [name.strip() for value in values_of(text) for name in value.strip("[]").split(",")]
+            names = [name for name in names if name]
         elif key.startswith("method."):
             options.append(text)
+            own += [_method_of(text)] if key.endswith("._target_") and _method_of(text) not in there else []
         elif key == "scale":  # the same word in every command
             others.append(f"pool_{text}")
         else:
@@ -74,7 +78,7 @@ def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     for name in chosen:
         if name not in there:
             raise BadInput(f"there is no method {name!r}", remedy=f"choose among {', '.join(there)} and {ALL}")
-    return list(dict.fromkeys(chosen)), options, others
+    return list(dict.fromkeys([*chosen, *own])), options, others
 
 
 def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]) -> list[Variant]:
@@ -94,19 +98,20 @@ def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]
                 f"{key_of(text)} is an option of none of the methods ({', '.join(names)})",
                 remedy="name it as method.NAME.option=…, with NAME among method=…",
             )
-    found = []
+    found, there = [], group_options()["method"]
     for name in names:
+        base = f"method={name}" if name in there else "method=[]"
         given = {key_of(text): text for text in [*preset, *options] if _method_of(text) == name}
         swept = {key for key, text in given.items() if len(values_of(text)) > 1}
         for values in itertools.product(*(values_of(text) for text in given.values())):
             chosen = dict(zip(given, values, strict=True))
             overrides = tuple(f"{_sign(given[key])}{key}={value}" for key, value in chosen.items())
-            node = compose([f"method={name}", *overrides], "pool")["method"][name]
+            node = compose([base, *overrides], "pool")["method"][name]
             for of in _with_files(node):  # trials run in other folders
                 of["path"] = os.path.abspath(of["path"])
             told = [f"{key.removeprefix(f'method.{name}.')}={chosen[key]}" for key in given if key in swept]
             label = f"{name}[{','.join(told)}]" if told else name
-            variant = Variant(label, name, (f"method={name}", *overrides), node)
+            variant = Variant(label, name, (base, *overrides), node)
             variant.build()
             found.append(variant)
     return found

@@ -21,6 +21,19 @@ def test_methods_are_a_list_in_brackets_or_without() -> None:
     assert split(["method=[mm]"])[0] == ["mm"]
 
 
+def test_a_class_from_elsewhere_is_a_method_under_the_name_that_it_is_given() -> None:
+    own = "+method.mine._target_=pooling.adjudicators.reciprocal_rank.ReciprocalRank"
+    names, options, _ = split(["method=mtf", own, "+method.mine.constant=30,60"])
+    assert names == ["mtf", "mine"]
+    _, thirty, sixty = variants(names, options, [])
+    assert [each.label for each in (thirty, sixty)] == ["mine[constant=30]", "mine[constant=60]"]
+    assert sixty.build().constant == 60  # type: ignore[attr-defined]
+    names, options, _ = split(sixty.overrides)  # what a study prints to repeat it
+    assert [each.node for each in variants(names, options, [])] == [sixty.node]
+    with pytest.raises(BadInput, match="nowhere"):
+        variants(["mine"], ["+method.mine._target_=nowhere.Class"], [])
+
+
 def test_a_scale_cuts_topics_depth_and_seeds_and_the_user_has_the_last_word() -> None:
     def sizes(*arguments: str) -> tuple[int, int | None, int]:
         config = read_plan(["method=mm", *arguments]).config
