@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from cluster.config.aliases import named_parts
-from cluster.config.build import build as build
 from cluster.config.build import locate
 from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, option
-from cluster.config.groups import group_options as group_options
 from ranking.errors import BadInput
 
 

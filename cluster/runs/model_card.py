@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from cluster.config.compose import CHOICES
+from cluster.config.groups import CHOICES
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
 from cluster.runs.outcome import Outcome, read_outcome
