@@ -122,12 +122,13 @@ def _learn(add: Add, groups: Groups) -> None:
         "learn",
         "Let an agent learn which function should supply a ranker's negatives, and when.",
         "options, as Hydra overrides: those of one run (an episode), and\n"
-        + "".join(f"  {group}={'|'.join(groups[group])}\n" for group in ("agent", "reward"))
+        + "".join(f"  {group}={'|'.join(groups[group])}\n" for group in ("agent", "reward", "actions", "state"))
         + "  function=[bm25,random,tfidf]  the actions   decision_every=N|epoch  batches that one is held for\n"
         "  episodes=N copies=N workers=N hosts=N gamma=1 validation_sample.size=N validation_sample.every=N\n"
         "  out=FOLDER_OR_URI save_every=SECONDS   (all: `pyrite options --for learn`)\n\n"
         "example:\n  pyrite learn agent=actor_critic function=[bm25,random] reward=diff scale=small out=outputs/agent\n"
-        "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20",
+        "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20\n"
+        "  pyrite learn agent=evolution actions=mixture function=[random,bm25] scale=small decision_every=8 episodes=96",
     )
     _takes_overrides(learn, resumes=True)
 

@@ -184,6 +184,10 @@ def _comparison(config: dict[str, Any], overrides: Sequence[str], where: str) ->
     """Overrides of a study that holds the agent against chance, in the runs that it learned on."""
     of_runs = {*SHAPES["config"].model_fields, "scale"} - {"seed"}
     own = [text for text in overrides if key_of(text).split(".")[0] in of_runs]
+    mixture = config["actions"]["mixture"]
+    if mixture is not None:
+        each = [f"policy.each={mixture['each']}"] if mixture["each"] else ["policy.per=negative"]
+        return [*own, "policy=learned,schedule,mixture", *each, f"policy.checkpoint={where}"]
     if config["actions"]["documents"] is None:
         return [*own, "policy=learned,random", f"policy.checkpoint={where}"]
     return [*own, "policy=fixed", "function=tfidf", "selector=learned,uniform", f"selector.checkpoint={where}"]

@@ -119,7 +119,7 @@ def test_what_does_not_fit_together_is_refused(more: list[str], says: str) -> No
 
 
 def test_the_command_searches_in_ray_tasks(
-    ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path
+    ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from cluster.commands.cli import main
 
@@ -127,6 +127,8 @@ def test_the_command_searches_in_ray_tasks(
     with pytest.raises(SystemExit) as ended:
         main(["learn", "agent=evolution", "collection=beir", f"collection.path={beir_folder}", *SMALL, f"out={out}"])
     assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert "policy=learned,schedule,mixture policy.each=1" in said
     assert pl.read_parquet(out / "episodes.parquet").height == 8
     assert {each.name for each in (out / "figures").iterdir()} == {"learning.png", "policy.png"}
     config = learning(beir_folder, "agent=evolution")
