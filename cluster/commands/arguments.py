@@ -128,7 +128,7 @@ def _learn(add: Add, groups: Groups) -> None:
         "  out=FOLDER_OR_URI save_every=SECONDS   (all: `pyrite options --for learn`)\n\n"
         "example:\n  pyrite learn agent=actor_critic function=[bm25,random] reward=diff scale=small out=outputs/agent\n"
         "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20\n"
-        "  pyrite learn agent=evolution actions=mixture function=[random,bm25] scale=small decision_every=8 episodes=96",
+        "  pyrite learn agent=evolution actions=mixture function=[random,bm25] scale=small episodes=96",
     )
     _takes_overrides(learn, resumes=True)
 
