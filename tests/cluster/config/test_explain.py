@@ -49,7 +49,7 @@ def test_every_option_of_every_file_says_what_it_means(path: Path) -> None:
     assert not set(paths(content)) - said, f"{path} leaves options unexplained"
 
 
-@pytest.mark.parametrize("primary", ["config", "learn", "pool"])
+@pytest.mark.parametrize("primary", ["config", "learn", "pool", "fork"])
 def test_every_option_of_a_command_says_what_it_means(primary: str) -> None:
     config = compose([], primary)
     assert {key for key in paths(config) if key[0] != CHOICES} <= set(explanations(config, primary))
