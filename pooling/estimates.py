@@ -66,7 +66,7 @@ def estimate(pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_]) -> To
     own, rest = sample.strata[drawn].astype(np.int64), np.maximum(1.0 - 1.0 / weights[drawn], 0.0)
     sizes = np.bincount(own, minlength=strata).astype(np.float64)
     certain = int((judged & (sample.strata == CERTAIN)).sum())
-    spread = np.bincount(own, rest, minlength=strata)
+    spread = np.bincount(own, rest, minlength=strata).astype(np.float64)
     design = Design(drawn, own, rest, sizes, spread, weights, sample.drawn, sample.chances, pool.size - certain)
     known = (relevant & judged).astype(np.float64)
     variance = max(_covariance(design, known, known), 0.0)

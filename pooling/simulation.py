@@ -46,10 +46,10 @@ def simulate(
     rewards = [adjudicator.reward(topic.grades, *limits) for topic in pool.topics]
 
     if isinstance(method, SharedFusion):
-        turns = side_by_side([topic.pool.size for topic in pool.topics])
+        in_turn = side_by_side([topic.pool.size for topic in pool.topics])
         in_lockstep = []
         for done, seed in enumerate(seeds, 1):
-            in_lockstep.append(JudgingOrder(method.orders(pool, rewards, seed), turns, shared=False))
+            in_lockstep.append(JudgingOrder(method.orders(pool, rewards, seed), in_turn, shared=False))
             on_seed(done)
         return in_lockstep
 

@@ -182,7 +182,11 @@ def composes(override: str) -> bool:
             return True
         for choice in ["", *keys(primary).get(key, [])][-3:]:
             needed = [choice, *NEEDED.get(choice.partition("=")[2], [])] if choice else []
-            needed = [*{"judge": JUDGED, "rank": RANKED}.get(primary, []), *needed, *NEEDED.get(value, [])]
+            needed = [
+                *{"judge": JUDGED, "rank": RANKED, "audit": ["studies=somewhere"]}.get(primary, []),
+                *needed,
+                *NEEDED.get(value, []),
+            ]
             try:
                 for each in values_of(override):
                     compose([*needed, f"{key}={each}"], primary)

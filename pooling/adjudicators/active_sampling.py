@@ -36,7 +36,7 @@ class ActiveState(NamedTuple):
         merit: float64 [runs], what judging has shown of each run.
         chance: float64 [documents], probability of each in one draw.
         missed: float64 [documents], logarithm of the probability that no draw so far took it.
-        drawn: int32 [documents], in the order of drawing; count: int64 [1], how many.
+        drawn: int32 [documents], in the order of drawing; out: int64 [1], how many.
         chance_of: float64 [documents], of the draw that took it from those left.
         taken, rewards: as every adjudicator has them.
     """
@@ -47,7 +47,7 @@ class ActiveState(NamedTuple):
     chance: NDArray[np.float64]
     missed: NDArray[np.float64]
     drawn: NDArray[np.int32]
-    count: NDArray[np.int64]
+    out: NDArray[np.int64]
     chance_of: NDArray[np.float64]
     taken: NDArray[np.int32]
     rewards: NDArray[np.float64]
@@ -108,7 +108,7 @@ class ActiveSampling(Sampled):
             chance=np.zeros(pool.size),
             missed=np.zeros(pool.size),
             drawn=np.zeros(pool.size, np.int32),
-            count=np.zeros(1, np.int64),
+            out=np.zeros(1, np.int64),
             chance_of=np.ones(pool.size),
             taken=np.full(pool.size, OPEN, np.int32),
             rewards=np.full(pool.size, np.nan),
@@ -116,7 +116,7 @@ class ActiveSampling(Sampled):
 
     def sample(self, pool: TopicPool, state: ActiveState) -> Sample:
         given = given_in(state)
-        order = state.drawn[: state.count[0]]
+        order = state.drawn[: state.out[0]]
         judged = judged_in(state)[order]
         # As a sequence only the draws before the first that is not back yet are known.
         known = np.cumprod(judged).astype(bool) if self.estimator == "lure" else judged
@@ -146,7 +146,8 @@ class ActiveSampling(Sampled):
             for document in range(size)
         ]
         mass = [float(np.cumsum(weights)[length - 1]) if length else 0.0 for length in pool.lengths]
-        missed, order = [0.0] * size, []
+        missed = [0.0] * size
+        order: list[int] = []
         while len(order) < size:
             merit = [float(self.doubt)] * len(runs)
             for document in range(size):
@@ -211,8 +212,8 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
             point -= state.chance[document]
             if point < 0:
                 break
-    state.drawn[state.count[0]], state.chance_of[last] = last, state.chance[last] / left
-    state.count[0] += 1
+    state.drawn[state.out[0]], state.chance_of[last] = last, state.chance[last] / left
+    state.out[0] += 1
     mark(pool, state, options, last, 0)
     return last
 

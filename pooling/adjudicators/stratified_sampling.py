@@ -84,8 +84,8 @@ class StratifiedSampling(Sampled):
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> StratifiedState:
         best = np.minimum.reduceat(pool.ranks, pool.offsets[:-1])
         strata = np.searchsorted(self.bounds, best + 1, side="left").astype(np.int32)
-        order = rng.permutation(pool.size)
-        order = order[np.argsort(strata[order], kind="stable")].astype(np.int32)
+        shuffled = rng.permutation(pool.size)
+        order = shuffled[np.argsort(strata[shuffled], kind="stable")].astype(np.int32)
         sizes = np.bincount(strata, minlength=len(self.rates)).astype(np.int64)
         return StratifiedState(
             strata=strata,
