@@ -10,6 +10,7 @@ Overrides are those of the command line. What a folder holds is read again with 
 from __future__ import annotations
 
 import io
+import shlex
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +19,7 @@ from rich.console import Console
 
 from cluster.commands.cli import kind_of, named_checkpoint
 from cluster.commands.experiment import conduct
+from cluster.config.compose import compose
 from cluster.config.extras import missing_extra
 from cluster.output.manifest import read_config
 from cluster.output.storage import Storage
@@ -135,6 +137,74 @@ class Study(Reported):
     def steps(self) -> pl.DataFrame:
         """A row a run and some steps: loss, gradient, hardness of negatives."""
         return self.frame("steps")
+
+    @property
+    def decisions(self) -> pl.DataFrame:
+        """With `stop=decided`, a row a method and whom it is compared with: what is decided."""
+        return self.frame("decisions")
+
+    @property
+    def spread(self) -> pl.DataFrame:
+        """A row a method and candidate origin: how far runs spread, how often they beat others, how many are duds."""
+        return self.frame("spread")
+
+    @property
+    def across(self) -> pl.DataFrame:
+        """A row a method and place, where there are several collections or rankers, and one for all."""
+        return self.frame("across")
+
+    @property
+    def power(self) -> pl.DataFrame:
+        """A row a method and difference: the seeds with which it is seen."""
+        return self.frame("power")
+
+    def best(self, column: str | None = None) -> dict[str, Any]:
+        """The row of `trials` with the highest value: `run`, `overrides`, `seed`, `swept`, and all measures.
+
+        Args:
+            column: as `bm25:AP@100`; None: the best of `curve_validation`, which no test query has seen.
+
+        Raises:
+            BadInput: where no run has come to its end, or there is no such column.
+        """
+        done = self.trials.filter(status="done")
+        if done.is_empty():
+            raise BadInput("no run has come to its end", self.folder, "see the column error of trials")
+        if column is not None and column not in done.columns:
+            known = ", ".join(name for name in done.columns if ":" in name)
+            raise BadInput(f"there is no column {column!r}", self.folder, f"choose one of {known}")
+        value = pl.col("curve_validation").list.max() if column is None else pl.col(column)
+        return done.sort(value.fill_nan(None), descending=True, nulls_last=True, maintain_order=True).row(0, named=True)
+
+    @property
+    def best_config(self) -> dict[str, Any]:
+        """The whole configuration of the best run by validation: what `pyrite train` with its overrides takes."""
+        return compose(shlex.split(self.best()["overrides"]))
+
+    def files(self, run: str) -> dict[str, str]:
+        """Paths of what a run has left: `result`, and `weights`, `state` and `tensorboard` where there are any.
+
+        Args:
+            run: its name in `trials`.
+        """
+        found = {}
+        folders = {"result": "runs", "weights": "weights", "state": "states", "tensorboard": "tensorboard"}
+        for what, folder in folders.items():
+            for name in self.storage.names(folder):
+                if name == run or name.startswith((f"{run}.", f"{run}-")):
+                    found[what] = self.storage.path(f"{folder}/{name}")
+        return found
+
+    @classmethod
+    def restore(cls, folder: str, overrides: Iterable[str] = (), *, console: Console | None = None) -> Study:
+        """Go on with a study, as `pyrite study --resume` does; what has its result is not run again.
+
+        Args:
+            folder: of the study.
+            overrides: options that may change: `concurrent`, `time_budget`, `baseline` and others.
+            console: where progress and table are shown; None shows nothing.
+        """
+        return study(overrides, resume=folder, console=console)
 
 
 class Training(Results):

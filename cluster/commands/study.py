@@ -12,9 +12,11 @@ from rich.markup import escape
 
 from cluster.commands.experiment import Experiment, Work
 from cluster.config.agents import checkpoint_of, learner_of
+from cluster.config.build import as_node
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.schema import SHAPES
+from cluster.config.trust import check_classes
 from cluster.config.validate import check_run, check_shape
 from cluster.index.attach import live_functions
 from cluster.output.manifest import CONFIG, read_config
@@ -32,6 +34,7 @@ from cluster.runs.model_card import write_cards
 from cluster.runs.results import finished
 from cluster.runs.shown import write_shown
 from cluster.telemetry.tracking.tracking import Tracking, as_overrides
+from cluster.tune.time_budget import TimeBudget, seconds_of
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
@@ -58,6 +61,8 @@ class StudyExperiment(Experiment):
         "track",
         "local",
         "renew_every",
+        "never_below",
+        "time_budget",
     )
 
     def __init__(self, plan: StudyPlan) -> None:
@@ -65,6 +70,7 @@ class StudyExperiment(Experiment):
         self.plan, self.storage = plan, plan.storage
         self._errors: dict[str, str] = {}
         self._shown = 0
+        self._budget: TimeBudget | None = None
 
     @classmethod
     def new(cls, arguments: list[str]) -> StudyExperiment:
@@ -72,6 +78,8 @@ class StudyExperiment(Experiment):
         options, design = _options(mine)
         if options["seeds"] is not None and given_seeds(arguments):
             raise BadInput("seed= and seeds= say two things", remedy="give one of them")
+        if options["time_budget"] is not None:
+            seconds_of(options["time_budget"])
         options["out"] = options["out"] or new_place("study")
         runs = [text for text in arguments if text not in mine]
         return cls(StudyPlan(options, runs, design, Storage(options["out"])))
@@ -86,6 +94,7 @@ class StudyExperiment(Experiment):
         except (KeyError, TypeError, BadInput):
             where = f"{storage}/{CONFIG}"
             raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
+        check_classes(options.get("callbacks", []))
         return cls(StudyPlan(options, runs, design, storage))
 
     def prepare(self, console: Console) -> Work:
@@ -105,7 +114,8 @@ class StudyExperiment(Experiment):
                 adaptive, plan.seeds, rule_of(plan.options), named, plan.storage, artifacts.provenance
             )
         else:
-            self.proposals = OptunaRuns(adaptive, samples, plan.seeds, plan.storage, artifacts.provenance)
+            asked = (plan.options.get("sampler", "tpe"), plan.options.get("parallel", 1))
+            self.proposals = OptunaRuns(adaptive, samples, plan.seeds, plan.storage, artifacts.provenance, *asked)
         proposals = self.proposals
         examples = proposals.examples()
         _look_for_data(plan.options.get("data"), [*planned, *examples])
@@ -158,6 +168,8 @@ class StudyExperiment(Experiment):
         """What the runs that wait ask of Ray."""
         if self.missing:
             return "agents that are still to be learned"
+        if self.plan.options.get("callbacks"):
+            return "callbacks of Ray Tune"
         for planned in [*self.waiting, *self.proposals.examples()]:
             asked = planned.config["resources"]
             if asked["workers"] > 1:
@@ -185,6 +197,7 @@ class StudyExperiment(Experiment):
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
         plan = self.plan
+        self._budget = TimeBudget(plan.options.get("time_budget"))
         if plan.options.get("stop") == "decided":
             self.proposals.start(None if tracking is None else tracking.events)  # type: ignore[union-attr]
         if self.missing:
@@ -195,7 +208,9 @@ class StudyExperiment(Experiment):
             from cluster.tune.local_study import run_here as run
         else:
             from cluster.tune.trainable import run_on_tune as run
-        self._errors = run(plan, self.waiting, self.proposals, self.ready, self.artifacts, console, tracking)
+        self._errors = run(
+            plan, self.waiting, self.proposals, self.ready, self.artifacts, self._budget, console, tracking
+        )
 
     def renew(self) -> None:
         runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
@@ -213,7 +228,8 @@ class StudyExperiment(Experiment):
         # A search over few whole numbers may come back to one: it is the same run, and counts once.
         runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
         collections = {each.name: self.artifacts.collection(each.config) for each in runs}
-        failed = write_tables(self.plan.storage, runs, collections, self._errors)
+        stopped = self._budget is not None and self._budget.over
+        failed = write_tables(self.plan.storage, runs, collections, self._errors, stopped)
         write_guarded(self.plan.storage, runs, self.artifacts)
         write_cards(self.plan.storage, runs, collections)
         write_shown(self.plan.storage, runs, self.artifacts)
@@ -224,6 +240,8 @@ class StudyExperiment(Experiment):
 def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The options of a study, and the experiment that they name."""
     options = compose(overrides, "study")
+    options["callbacks"] = [as_node(each) for each in options["callbacks"]]
+    check_classes(options["callbacks"])
     name, design = options.pop(CHOICES)["experiment"], options.pop("experiment")
     return {"experiment": name, **options}, design
 

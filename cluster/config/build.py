@@ -98,3 +98,8 @@ def _check_types(target: type, options: dict[str, Any], at: str) -> None:
             )
         except ValidationError as error:
             raise refusal(error, f"{at}.{name}" if at else f"{name} of {target.__name__}") from None
+
+
+def as_node(named: str | dict[str, Any]) -> dict[str, Any]:
+    """A class that is told by its path alone, as `build` has it."""
+    return {"_target_": named} if isinstance(named, str) else named

@@ -66,12 +66,12 @@ class Limits(Shape):
 class Resources(Shape):
     """`resources` of conf/config.yaml."""
 
-    cpu: Count
+    cpu: Annotated[int | float, Field(gt=0)]
     gpu: Annotated[float, Field(ge=0)]
     memory: Annotated[float, Field(gt=0)] | None
     workers: Count
     least: Count | None
-    placement: Literal["pack", "spread"]
+    placement: Literal["pack", "spread", "strict_pack", "strict_spread"]
     custom: dict[str, Annotated[float, Field(gt=0)]] | None
 
 
@@ -204,6 +204,10 @@ class Study(Shape):
     seeds: Count | None
     samples: Count
     search: Literal["random", "optuna"]
+    sampler: Literal["tpe", "gp", "cmaes"] = "tpe"
+    parallel: Count = 1
+    time_budget: str | int | float | None = None
+    callbacks: list[str | Part] = []
     stop: Literal["decided"] | None = None
     equal_within: Annotated[int | float, Field(gt=0, lt=1)] = 0.01
     max_seeds: Annotated[int, Field(ge=2)] = 40

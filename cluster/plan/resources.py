@@ -43,7 +43,7 @@ def strategy(asked: Mapping[str, Any]) -> str:
     Args:
         asked: `resources` of the run.
     """
-    return "SPREAD" if asked["placement"] == "spread" else "PACK"
+    return str(asked["placement"]).upper()
 
 
 def demand(asked: Mapping[str, Any]) -> dict[str, float]:

@@ -69,7 +69,7 @@ def runs_of(method: pl.DataFrame, identity: Sequence[str]) -> Runs:
     return Runs(
         {name: method[0, name] for name in identity},
         runs,
-        int((method["status"] != "done").sum()),
+        int((method["status"] == "failed").sum()),
         done.filter("diverged")["value"].sort().to_list(),
         done["interpolated"].drop_nulls().sort().to_list(),
     )

@@ -72,21 +72,29 @@ def own_baseline(trials: pl.DataFrame, design: Mapping[str, Any] | None) -> str 
 
 
 def write_tables(
-    storage: Storage, runs: Sequence[Planned], collections: dict[str, Collection], errors: dict[str, str]
+    storage: Storage,
+    runs: Sequence[Planned],
+    collections: dict[str, Collection],
+    errors: dict[str, str],
+    stopped: bool = False,
 ) -> int:
     """Write the tables of a study; arguments as of `tables_of`.
 
     Returns:
-        How many runs have no result.
+        How many runs have failed.
     """
-    tables = tables_of(storage, runs, collections, errors)
+    tables = tables_of(storage, runs, collections, errors, stopped)
     for name, table in tables.items():
         write_table(storage, name, table)
     return int((tables["trials"]["status"] == "failed").sum())
 
 
 def tables_of(
-    storage: Storage, runs: Sequence[Planned], collections: dict[str, Collection], errors: Mapping[str, str]
+    storage: Storage,
+    runs: Sequence[Planned],
+    collections: dict[str, Collection],
+    errors: Mapping[str, str],
+    stopped: bool = False,
 ) -> dict[str, pl.DataFrame]:
     """Make the tables trials, queries, samplers, steps and, where there are any, embeddings.
 
@@ -95,6 +103,7 @@ def tables_of(
         runs: all of them, each once.
         collections: by the runs' names.
         errors: of failed runs, by name.
+        stopped: whether the study's time was over before all runs had begun: they are neither failed nor done.
     """
     rows, queries, samplers, steps = [], [], [], []
     vectors, others = {}, []
@@ -103,7 +112,10 @@ def tables_of(
         if planned.name in errors:
             outcome = None  # what stands there is of before, and made from something else
         error = None if outcome else errors.get(planned.name, "did not run")
-        rows.append(result_tables.trial_row(planned, collection, outcome, error))
+        row = result_tables.trial_row(planned, collection, outcome, error)
+        if stopped and outcome is None and planned.name not in errors:
+            row |= {"status": "stopped", "error": None}
+        rows.append(row)
         if outcome:
             queries.append(result_tables.query_rows(planned, collection, outcome))
             samplers += result_tables.sampler_rows(planned, outcome)
@@ -242,6 +254,9 @@ def report(storage: Storage, console: Console, baseline: str | None = None, aske
     failed = trials.filter(pl.col("status") == "failed")
     for name, error in failed.select("run", "error").rows():
         console.print(f"[red]failed[/] {escape(f'{name}: {error}')}")
+    stopped = int((trials["status"] == "stopped").sum())
+    if stopped:
+        console.print(f"[yellow]stopped[/] before {stopped} runs began: go on with --resume, and another time_budget=")
     for name, epochs in diverged(trials).select("run", "epochs").rows():
         console.print(
             f"[yellow]diverged[/] {escape(name)} in epoch {epochs}: measured with its best weights from before"

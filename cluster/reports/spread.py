@@ -70,7 +70,7 @@ def _family(family: pl.DataFrame, line: float | None, seed: list[int]) -> list[d
     for (name,), own in family.partition_by("method", as_dict=True).items():
         method = str(name)
         values[method] = own["value"].drop_nulls().sort().to_numpy()
-        failed[method] = own["value"].null_count()
+        failed[method] = int((own["status"] == "failed").sum())
         able += [] if is_learned(own.row(0, named=True)) or not len(values[method]) else [method]
     ranked = sorted(able, key=lambda method: (-values[method].mean(), method))
     if line is None and ranked:

@@ -67,7 +67,7 @@ def render(
         "command": command,
         "further": list(sections),
         "done": bool(summary["runs"].sum()),
-        "failed": trials.filter(pl.col("status") != "done").sort("run").rows(named=True),
+        "failed": trials.filter(pl.col("status") == "failed").sort("run").rows(named=True),
         "diverged": _diverged(trials),
         "losses": losses(lost),
         "count": int((trials["status"] == "done").sum()),
@@ -103,7 +103,8 @@ def render(
 
 def _what_was_run(trials: pl.DataFrame, waiting: int) -> dict[str, str]:
     done = trials.filter(pl.col("status") == "done")
-    failed, lost = len(trials) - len(done), len(diverged(trials))
+    failed, lost = int((trials["status"] == "failed").sum()), len(diverged(trials))
+    stopped = len(trials) - len(done) - failed
     known = trials.select("collection", "fingerprint").drop_nulls().unique().sort("collection", "fingerprint")
     methods, rankers = (with_methods(trials)[name].unique().sort() for name in ("method", "ranker"))
     origins = dict.fromkeys(origin for origin, _ in evaluations(trials))
@@ -114,6 +115,7 @@ def _what_was_run(trials: pl.DataFrame, waiting: int) -> dict[str, str]:
         "runs": f"{len(done)} done"
         + (f", {failed} failed" if failed else "")
         + (f", {lost} diverged" if lost else "")
+        + (f", {stopped} stopped before they began" if stopped else "")
         + (f", {waiting} to come: the study still runs" if waiting else ""),
         "training": f"{minutes / 60:.1f} hours" if minutes >= 60 else f"{minutes:.1f} minutes",
         "evaluated on": " and ".join(o for o in origins if o != EMBEDDINGS) + " candidates",

@@ -18,6 +18,7 @@ from cluster.tune.local import Report, run_locally
 from cluster.tune.optuna_runs import OptunaRuns
 from cluster.tune.run_source import RunSource
 from cluster.tune.study_run import described, study_run
+from cluster.tune.time_budget import TimeBudget
 
 if TYPE_CHECKING:
     from cluster.plan.study import StudyPlan
@@ -29,6 +30,7 @@ def run_here(
     proposals: OptunaRuns | DecidedRuns,
     ready: int,
     artifacts: Artifacts,
+    budget: TimeBudget,
     console: Console,
     tracking: Tracking | None = None,
 ) -> dict[str, str]:
@@ -55,5 +57,7 @@ def run_here(
     with LiveTable(console, total, ready, measure) as table:
         proposals.on_total = lambda count: setattr(table, "total", ready + len(waiting) + count - before)
         for source in sources:
-            errors |= run_locally(execute, source, study.storage, study.options["retries"], table, tracking)
+            errors |= run_locally(
+                execute, budget.limit(source), study.storage, study.options["retries"], table, tracking
+            )
     return errors

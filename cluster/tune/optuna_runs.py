@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from cluster.runs.outcome import mean_best, read_outcome
 from cluster.tune.run_source import FINISHED, RunSource
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
+warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
 
 
 def distribution(interval: Interval) -> BaseDistribution:
@@ -24,12 +26,37 @@ def distribution(interval: Interval) -> BaseDistribution:
     return FloatDistribution(interval.low, interval.high, log=interval.log)
 
 
-class OptunaRuns(RunSource):
-    """A Tree-structured Parzen Estimator (Bergstra et al. 2011) a method, maximising the validation measure.
+def _drawn(key: str, interval: Interval, value: float) -> str:
+    """The override of what was drawn from an interval."""
+    return f"{key}={value}" if interval.whole else f"{key}={float(f'{value:.6g}'):g}"
 
-    Methods take turns, and each proposal runs with every seed before the next one of its method. So a
-    method's proposals depend on its own results alone, in their order: with the same numbers the search
-    is the same, whatever the number of workers, and a resumed search replays what is finished.
+
+def _tpe(seed: int, parallel: int) -> optuna.samplers.BaseSampler:
+    """A Tree-structured Parzen Estimator (Bergstra et al. 2011); proposals of one time keep away from each other."""
+    return optuna.samplers.TPESampler(seed=seed, constant_liar=parallel > 1)
+
+
+def _gp(seed: int, parallel: int) -> optuna.samplers.BaseSampler:
+    """A Gaussian process with expected improvement: few runs, few settings."""
+    return optuna.samplers.GPSampler(seed=seed)
+
+
+def _cmaes(seed: int, parallel: int) -> optuna.samplers.BaseSampler:
+    """Evolution with an adapted covariance (Hansen 2016): many runs, several settings."""
+    import cmaes  # noqa: F401  what an extra has, which a refusal names
+
+    return optuna.samplers.CmaEsSampler(seed=seed)
+
+
+SAMPLERS: dict[str, Callable[[int, int], optuna.samplers.BaseSampler]] = {"tpe": _tpe, "gp": _gp, "cmaes": _cmaes}
+
+
+class OptunaRuns(RunSource):
+    """A sampler of Optuna's a method, maximising the validation measure.
+
+    Methods take turns, and a method's proposals run with every seed before its next ones. So they depend on its own
+    results alone, in the order in which they were proposed: with the same numbers the search is the same, whatever the
+    number of workers, and a resumed search replays what is finished.
 
     Args:
         points: the methods, with their intervals.
@@ -37,6 +64,8 @@ class OptunaRuns(RunSource):
         seeds: each proposal runs with all of them; their mean is what Optuna hears.
         storage: where finished results are looked up.
         made_of: what a result must be made of (`Artifacts.provenance`).
+        sampler: a name of SAMPLERS.
+        parallel: proposals of a method that are made at once, before any of their results is known.
     """
 
     def __init__(
@@ -46,16 +75,19 @@ class OptunaRuns(RunSource):
         seeds: Sequence[int],
         storage: Storage,
         made_of: Callable[[dict[str, Any]], Mapping[str, str]],
+        sampler: str = "tpe",
+        parallel: int = 1,
     ) -> None:
         self.points, self.samples, self.seeds, self.storage = points, samples, seeds, storage
         self.made_of = made_of
         self.describe: Callable[[Planned], dict[str, Any]] = lambda planned: {"name": planned.name}
         self.on_total: Callable[[int], None] = lambda total: None  # told by nobody: it is known before
+        self.parallel = parallel
         self._studies = [
-            optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=number))
+            optuna.create_study(direction="maximize", sampler=SAMPLERS[sampler](number, parallel))
             for number in range(len(points))
         ]
-        self._open: list[tuple[optuna.Trial, dict[str, float | None]] | None] = [None] * len(points)
+        self._open: list[list[tuple[optuna.Trial, dict[str, float | None]]]] = [[] for _ in points]
         self._left = [samples] * len(points)
         self._queue: list[tuple[int, Planned]] = []
         self._running: dict[str, tuple[int, Planned]] = {}
@@ -74,19 +106,18 @@ class OptunaRuns(RunSource):
         return [plan(point, point.at([0.5] * len(point.intervals)), self.seeds[:1])[0] for point in self.points]
 
     def _propose(self, method: int) -> None:
-        """Queue a method's next proposal, passing over what is finished from before."""
-        while self._left[method] and self._open[method] is None:
-            self._left[method] -= 1
-            point = self.points[method]
-            trial = self._studies[method].ask({key: distribution(interval) for key, interval in point.intervals})
-            drawn = [
-                f"{key}={float(f'{trial.params[key]:.6g}'):g}" if not interval.whole else f"{key}={trial.params[key]}"
-                for key, interval in point.intervals
-            ]
-            runs = plan(point, drawn, self.seeds)
-            self.proposed += runs
-            self._open[method] = (trial, {planned.name: None for planned in runs})
-            for planned in runs:
+        """Queue a method's next proposals, passing over what is finished from before."""
+        while self._left[method] and not self._open[method]:
+            asked: list[Planned] = []
+            for _ in range(min(self.parallel, self._left[method])):
+                self._left[method] -= 1
+                point = self.points[method]
+                trial = self._studies[method].ask({key: distribution(interval) for key, interval in point.intervals})
+                runs = plan(point, [_drawn(key, each, trial.params[key]) for key, each in point.intervals], self.seeds)
+                self._open[method].append((trial, {planned.name: None for planned in runs}))
+                asked += runs
+            self.proposed += asked
+            for planned in asked:
                 best = self._best(planned)
                 if best is None:
                     self._queue.append((method, planned))
@@ -100,15 +131,15 @@ class OptunaRuns(RunSource):
         return mean_best(outcome) if outcome is not None and same else None
 
     def _tell(self, method: int, name: str, best: float) -> None:
-        opened = self._open[method]
-        if opened is None:
+        """Note a result; Optuna hears of a method's proposals together, in their order."""
+        for _, values in self._open[method]:
+            if name in values:
+                values[name] = best
+        if any(value is None for _, values in self._open[method] for value in values.values()):
             return
-        trial, values = opened
-        values[name] = best
-        known = [value for value in values.values() if value is not None]
-        if len(known) == len(values):
-            self._studies[method].tell(trial, sum(known) / len(known))
-            self._open[method] = None
+        for trial, values in self._open[method]:
+            self._studies[method].tell(trial, sum(filter(None, values.values())) / len(values))
+        self._open[method] = []
 
     def suggest(self, trial_id: str) -> Any:
         """Tune asks for the next run; None asks it to wait for results."""

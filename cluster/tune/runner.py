@@ -6,7 +6,7 @@ import itertools
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ray import tune
@@ -14,6 +14,7 @@ from ray.tune import Callback, FailureConfig, RunConfig, TuneConfig
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.trainable.function_trainable import wrap_function
 
+from cluster.config.build import as_node, build
 from cluster.output.storage import FULL, Storage, unwritable
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.telemetry.training_metrics import study_of
@@ -24,6 +25,7 @@ from cluster.tune.failures import FaultTolerantScheduler
 from cluster.tune.live_table import LiveTable
 from cluster.tune.run_source import RunSource
 from cluster.tune.run_watch import RunWatch
+from ranking.errors import BadInput
 
 _NUMBERS = itertools.count()
 PENDING = "200"
@@ -113,7 +115,7 @@ def run_trials(
     # Its own state, which we never go on from: where that can't be written, neither can ours, and that is said.
     logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
     told = RunWatch(table, study_of(storage.place), tracking)
-    callbacks: list[Callback] = [TrialCallback(told)]
+    callbacks: list[Callback] = [TrialCallback(told), *own_callbacks(options.get("callbacks", []))]
     limiter = ConcurrencyLimiter(TuneSearch(source), options["concurrent"] or sys.maxsize)
     if not options["concurrent"]:
         callbacks.append(CapacityLimiter(limiter, capacity))
@@ -145,6 +147,21 @@ def run_trials(
     if told.unwritable is not None:
         raise told.unwritable
     return told.errors
+
+
+def own_callbacks(nodes: Sequence[Any]) -> list[Callback]:
+    """The user's callbacks, each told by the path of its class, or by its `_target_` and options.
+
+    Raises:
+        BadInput: where there is no such class, or it is none of Ray Tune's callbacks.
+    """
+    made = []
+    for node in (as_node(each) for each in nodes):
+        callback = build(node, "callbacks")
+        if not isinstance(callback, Callback):
+            raise BadInput("is no callback of Ray Tune", node["_target_"], "subclass ray.tune.Callback")
+        made.append(callback)
+    return made
 
 
 def _refuse_full_disk(error: BaseException | None, storage: Storage) -> None:

@@ -27,6 +27,7 @@ from cluster.tune.optuna_runs import OptunaRuns
 from cluster.tune.run_source import RunSource
 from cluster.tune.runner import run_trials, trial_body
 from cluster.tune.study_run import described, study_run
+from cluster.tune.time_budget import TimeBudget
 
 if TYPE_CHECKING:
     from cluster.plan.study import StudyPlan
@@ -58,6 +59,7 @@ def run_on_tune(
     proposals: OptunaRuns | DecidedRuns,
     ready: int,
     artifacts: Artifacts,
+    budget: TimeBudget,
     console: Console,
     tracking: Tracking | None = None,
 ) -> dict[str, str]:
@@ -69,6 +71,7 @@ def run_on_tune(
         proposals: those that are proposed while the study runs.
         ready: how many of the study's runs are finished.
         artifacts: makes the parts.
+        budget: how long runs may begin.
         console: shows the live table.
         tracking: of the study.
 
@@ -108,7 +111,7 @@ def run_on_tune(
             body = trial_body(
                 "StudyRun", trainable, _resources, study.options["retries"], shared=shared, storage=study.storage
             )
-            errors |= run_trials(body, source, study.storage, study.options, table, tracking, capacity)
+            errors |= run_trials(body, budget.limit(source), study.storage, study.options, table, tracking, capacity)
     return errors
 
 
