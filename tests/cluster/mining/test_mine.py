@@ -64,6 +64,23 @@ def test_the_guard_drops_what_scores_close_to_the_positive(of_mine: list[str], t
     assert mined.summary["guarded"].sum() >= len(mined.guarded)
 
 
+def test_a_trained_ranker_guards_scores_and_is_searched(base: list[str], of_mine: list[str], tmp_path: Path) -> None:
+    run = pyrite.train(
+        [*base, "ranker=static", "function=random", "training.max_epochs=1", f"out={tmp_path / 'run'}"]
+    ).folder
+    options = ["count=2", "guard.relative=0.1", "scores=ranker", "rows=triplets", f"checkpoint={run}"]
+    for name, more in (("dense", ["function=dense"]), ("bm25", ["function=bm25", f"guard.ranker={run}"])):
+        mined = pyrite.mine([*of_mine, *options, *more, "selector=top", f"out={tmp_path / name}"])
+        assert len(mined.ids) > 20
+        scores = np.array(mined.ids["scores"].to_list())
+        best = (
+            mined.ids.select("query_id", pl.col("scores").list.first()).group_by("query_id").agg(pl.col("scores").max())
+        )
+        limit = mined.ids.join(best, on="query_id", maintain_order="left")["scores_right"].to_numpy()
+        assert (scores[:, 1] <= limit - 0.1 * np.abs(limit) + 1e-4).all()
+        assert len(mined.guarded) > 0
+
+
 def test_what_was_lost_is_mined_again_alike(of_mine: list[str], tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     options = [*of_mine, "function=[bm25,random]", "policy=mixture", "policy.per=negative", "selector=uniform"]
