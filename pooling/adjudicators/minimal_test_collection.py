@@ -66,7 +66,7 @@ class MinimalTestCollection(Adjudicator):
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> MtcState:
         cell_at = np.full(pool.ranking.shape, -1, np.int32)
         cell_at[pool.holders, pool.ranks] = np.arange(len(pool.holders), dtype=np.int32)
-        own: NDArray[np.float64] = 1.0 / (pool.ranks + 1.0)
+        own = (1.0 / (pool.ranks + 1.0)).astype(np.float64)
         # The open ones: at each rank 1/max(r_i, r_j) for those above, and 1/r_j for those below.
         ranks = np.arange(1.0, pool.ranking.shape[1] + 1)
         below = np.concatenate([[0.0], np.cumsum(1.0 / ranks)])
