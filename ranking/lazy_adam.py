@@ -46,7 +46,7 @@ class LazyAdam(torch.optim.Adam):
         loss = super().step(closure)
         for parameter, gradient in by_rows:
             parameter.grad = gradient
-        return loss  # type: ignore[return-value]
+        return loss
 
     def _step_rows(self, table: nn.Parameter, rows: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
         """Step the rows [n] of a table by their gradient [n, width]."""
@@ -60,8 +60,10 @@ class LazyAdam(torch.optim.Adam):
         fade = math.sqrt(1 - gamma**step)
         means, squares = state["exp_avg"], state["exp_avg_sq"]
         if table.device.type == "cpu" and table.dtype == torch.float32:
-            arrays = [each.numpy() for each in (table.detach(), means, squares, rows, gradient.contiguous())]
-            _rows(*arrays, beta, gamma, rate, fade, group["eps"])
+            _rows(
+                table.detach().numpy(), means.numpy(), squares.numpy(), rows.numpy(), gradient.contiguous().numpy(),
+                beta, gamma, rate, fade, group["eps"],
+            )  # fmt: skip
             return
         mean = means[rows].lerp_(gradient, 1 - beta)
         square = squares[rows].mul_(gamma).addcmul_(gradient, gradient, value=1 - gamma)
