@@ -93,7 +93,8 @@ def _best(
     order = ~np.where(there, order, 0)
     if depth < order.shape[1]:
         first = np.argpartition(order, depth - 1, axis=1)[:, :depth]
-        order, documents, scores = (np.take_along_axis(each, first, 1) for each in (order, documents, scores))
+        documents, scores = np.take_along_axis(documents, first, 1), np.take_along_axis(scores, first, 1)
+        order = np.take_along_axis(order, first, 1)
     ranked = np.argsort(order, axis=1)
     documents, scores = np.take_along_axis(documents, ranked, 1), np.take_along_axis(scores, ranked, 1)
     return RankedLists(documents, np.where(documents >= 0, scores, -np.inf).astype(np.float32))

@@ -37,7 +37,7 @@ def rows_of(
     examples = np.arange(len(mined.queries))
     there = mined.negatives >= 0
     if form == "tuples":
-        kept = examples[there.all(axis=1)]
+        kept = examples[np.asarray(there.all(axis=1))]
         places = np.broadcast_to(np.arange(1 + count), (len(kept), 1 + count))
     elif form == "triplets":
         kept, column = np.nonzero(there)
@@ -48,8 +48,8 @@ def rows_of(
     beside = _beside(mined, collection, names, kept, places)
     documents = np.concatenate([mined.positives[:, None], mined.negatives], axis=1)[kept[:, None], places]
     columns: dict[str, Any] = {"query": collection.queries["text"].gather(mined.queries[kept].astype(np.uint32))}
-    for column, name in enumerate(_names(form, count)):
-        columns[name] = collection.documents["text"].gather(documents[:, column].astype(np.uint32))
+    for at, name in enumerate(_names(form, count)):
+        columns[name] = collection.documents["text"].gather(documents[:, at].astype(np.uint32))
     if form == "labelled_pairs":
         columns["label"] = (places[:, 0] == 0).astype(np.int64)
     texts = pl.DataFrame(columns)

@@ -56,7 +56,7 @@ def mine_on_ray(
     made = ray.remote(ShardMiner).options(
         num_cpus=config["cpu"], num_gpus=config["gpu"], max_restarts=-1, max_task_retries=-1
     )
-    miners = [made.remote(config, storage) for _ in range(min(config["workers"], len(shards)))]
+    miners: list[Any] = [made.remote(config, storage) for _ in range(min(config["workers"], len(shards)))]
     left, busy = list(reversed(shards)), {}
     try:
         for miner in miners:
