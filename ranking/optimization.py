@@ -168,4 +168,4 @@ def gradient_norm(parameters: Iterable[torch.nn.Parameter]) -> Tensor:
 
 def to_host(tensor: Tensor) -> NDArray[np.float32]:
     """What a step reads from its device."""
-    return tensor.cpu().numpy()  # type: ignore[no-any-return]
+    return tensor.cpu().numpy()

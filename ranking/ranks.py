@@ -109,4 +109,4 @@ def _own_scores(
     of_documents = represent(ranker, encoded.documents, distinct)
     rows = torch.from_numpy(places.reshape(wanted.shape)).to(queries.device)
     scores = [_scores(ranker, queries[[row]], of_documents[of_query])[0] for row, of_query in enumerate(rows)]
-    return torch.stack(scores).cpu().numpy()  # type: ignore[no-any-return]
+    return torch.stack(scores).cpu().numpy()

@@ -43,7 +43,7 @@ class WindowedFunction(RetrievalFunction):
         keys = np.where(window.documents < 0, np.inf, rng.random(window.documents.shape))
         drawn = np.argsort(keys, axis=1, kind="stable")[:, :count]
         tier = None if window.tier is None else np.take_along_axis(window.tier, drawn, 1)
-        documents, scores = (np.take_along_axis(each, drawn, 1) for each in (window.documents, window.scores))
+        documents, scores = np.take_along_axis(window.documents, drawn, 1), np.take_along_axis(window.scores, drawn, 1)
         return CandidateBatch(documents, scores, tier=tier)
 
     def _of(self, head: CandidateBatch) -> CandidateBatch:

@@ -167,7 +167,8 @@ class ForkExperiment(Experiment):
         shared = {name: ray.put(part) for name, part in self.parts.items()}
         asked, batches = self.config["resources"], self.options["length"]
         options: dict[str, Any] = {"num_cpus": asked["cpu"], "num_gpus": asked["gpu"], "max_retries": 5}
-        first, then = (ray.remote(**options)(each) for each in (_base_task, _fork_task))
+        first: Any = ray.remote(**options)(_base_task)
+        then: Any = ray.remote(**options)(_fork_task)
         waiting: list[Callable[[], Any]] = []
         for config, forks in jobs:
             named = first.options(name=f"base training {config['seed']}")

@@ -37,13 +37,13 @@ def rows_of(
     examples = np.arange(len(mined.queries))
     there = mined.negatives >= 0
     if form == "tuples":
-        kept = examples[np.asarray(there.all(axis=1))]
+        kept = np.flatnonzero(there.all(axis=1))
         places = np.broadcast_to(np.arange(1 + count), (len(kept), 1 + count))
     elif form == "triplets":
         kept, column = np.nonzero(there)
         places = np.stack([np.zeros(len(kept), np.int64), 1 + column], axis=1)
     else:
-        kept, column = np.nonzero(np.concatenate([there.any(axis=1)[:, None], there], axis=1))
+        kept, column = np.nonzero(np.concatenate([there.any(axis=1, keepdims=True), there], axis=1))
         places = column[:, None]
     beside = _beside(mined, collection, names, kept, places)
     documents = np.concatenate([mined.positives[:, None], mined.negatives], axis=1)[kept[:, None], places]

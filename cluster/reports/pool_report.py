@@ -239,8 +239,8 @@ def _estimates(estimates: pl.DataFrame, pools: Sequence[str]) -> Iterator[Markup
     )
     head = ["budget", "method", "relevant", "true", "bias", "RMSE", "covered", "topics covered"]
     head += ["MAP bias", "MAP RMSE", "MAP covered", "P@10 bias", "P@10 covered", "τ"]
-    names = ("relevant", "relevant_true", "bias", "rmse", "covered", "topics_covered", "map_bias", "map_rmse")
-    names += ("map_covered", "p10_bias", "p10_covered", "tau")
+    names = ["relevant", "relevant_true", "bias", "rmse", "covered", "topics_covered", "map_bias", "map_rmse"]
+    names += ["map_covered", "p10_bias", "p10_covered", "tau"]
     told = estimate_errors(estimates)
     for pool in pools:
         rows = [

@@ -115,7 +115,8 @@ def curve(found: pl.DataFrame) -> Figure | None:
         ticks = [0.002, 0.005, *DIFFERENCES, 0.1]
         ax.set_xticks(ticks, [f"{tick:g}".replace("0.", ".", 1) for tick in ticks])
         ax.set_xticks([], minor=True)
-        counts = [count for count in (2, 5, 10, 20, 50, 100, 200, 500, 1000) if count <= 2 * here["seeds"].max()]
+        most = max(here["seeds"].to_list())
+        counts = [count for count in (2, 5, 10, 20, 50, 100, 200, 500, 1000) if count <= 2 * most]
         ax.set_yticks(counts, list(map(str, counts)))
         ax.set_yticks([], minor=True)
         name_axes(ax, f"difference of {known[0, 'measure']}", "seeds")

@@ -163,7 +163,7 @@ class DecidedRuns(RunSource):
 
     def verdicts(self) -> dict[str, str]:
         """What each method is, beside the best baseline, as of now."""
-        found = {}
+        found: dict[str, str] = {}
         for names in self.families.values():
             values = {name: self._values[name] for name in names}
             baselines = self.baselines & set(names)

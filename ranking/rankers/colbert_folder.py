@@ -64,7 +64,7 @@ class ColbertFolder:
             known = ", ".join(kind for kind, _ in listed)
             raise BadInput(f"reads texts by {known}", root, "a late-interaction ranker is Transformer, Dense")
         transformer = str(Path(root) / listed[0][1]) if listed[0][1] else root
-        given = {
+        given: dict[str, Any] = {
             "query_prefix": declared.get("query_prefix"),
             "document_prefix": declared.get("document_prefix"),
             "query_length": declared.get("query_length"),

@@ -73,6 +73,7 @@ class Decoder(Ranker):
         self.max_document += count_subwords(self.tokenizer, lead.document)
         kind: str = "AutoModelForSequenceClassification" if words is None else "AutoModelForCausalLM"
         options: dict[str, Any] = {"num_labels": 1} if words is None else {}
+        model: Any
         model, self.drawn = read_model(kind, checkpoint, widths["layers"], generator, **options)
         head: Any = getattr(model, "score", None) if words is None else model.get_output_embeddings()
         if not isinstance(head, nn.Linear):
@@ -80,7 +81,7 @@ class Decoder(Ranker):
         self.body = Pretrained(model.base_model, precision, gradient_checkpointing, compiled, budget)
         tied = any(head.weight is each for each in model.base_model.parameters())
         # The whole is kept out of the modules, and with it a head that is the table of tokens: names once each.
-        self._whole = [model, head]
+        self._whole: list[Any] = [model, head]
         self.head = None if tied else head
         self.words = None if words is None else torch.tensor(_numbers(self.tokenizer, words))
         self.has_dropout, self.needs_grad_scaler = self.body.has_dropout, precision == "float16"

@@ -49,6 +49,7 @@ class LateInteraction(Ranker):
     """
 
     presets = PRESETS
+    skipped: Tensor
     pairs = 256
     held = 1 << 12
 
@@ -133,7 +134,8 @@ class LateInteraction(Ranker):
         if weight.shape[1] != config.hidden_size or (dimension is not None and dimension != len(weight)):
             what = f"its projection is {tuple(weight.shape)}, not {(dimension or len(weight), config.hidden_size)}"
             raise BadInput(what, said.transformer, "set ranker.dimension=null, or choose a folder that is whole")
-        layer = linear(*weight.T.shape, generator, bias="bias" in said.projection)
+        outputs, inputs = weight.shape
+        layer = linear(inputs, outputs, generator, bias="bias" in said.projection)
         layer.load_state_dict(dict(said.projection))
         return layer
 

@@ -167,5 +167,5 @@ def _unknown(tokenizer: dict[str, Any]) -> int | None:
     """The number of the unknown token of a `tokenizer.json`; None where it has none."""
     model = tokenizer["model"]
     if isinstance(model.get("vocab"), dict) and model.get("unk_token") is not None:
-        return model["vocab"].get(model["unk_token"])  # type: ignore[no-any-return]
-    return model.get("unk_id")  # type: ignore[no-any-return]
+        return model["vocab"].get(model["unk_token"])
+    return model.get("unk_id")

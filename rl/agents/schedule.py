@@ -65,7 +65,7 @@ class _Tuned(Search):
     def ask(self) -> NDArray[np.float64]:
         if self.generation >= self.explored:
             return np.stack([one for one, _ in self._best()[: self.finalists]])
-        self.asked = [self.study.ask(self.space) for _ in range(self.candidates)]
+        self.asked = [self.study.ask(dict(self.space)) for _ in range(self.candidates)]
         return np.array([[trial.params[name] for name in self.space] for trial in self.asked])
 
     def tell(self, candidates: NDArray[np.float64], returns: NDArray[np.float64]) -> None:

@@ -44,7 +44,7 @@ class InBatch(RetrievalFunction):
         self._alike = np.unique(relevant.rows() * self._size + self.content[relevant.documents])
         self._judged = relevant.rows() * self._size + relevant.documents
 
-    def supply(self, batch_size: int, mined: int) -> int:
+    def supply(self, batch_size: int, mined: int) -> int | None:
         return (batch_size - 1) * (1 + (mined if self.hard else 0))
 
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
