@@ -162,7 +162,6 @@ def test_a_class_that_is_not_there(target: str, capfd: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
-        (["function=[random,bm25]"], "function"),
         (["policy=random", "function=bm25"], "function"),
         (["policy=mixture", "policy.weights=[1,2,3]"], "weights"),
         (["selector=dynamic", "selector.lam=2"], "lam"),
