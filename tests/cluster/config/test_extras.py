@@ -44,4 +44,4 @@ def test_the_extras_are_those_of_the_package() -> None:
         extras = tomllib.load(file)["project"]["optional-dependencies"]
     assert set(EXTRAS.values()) <= set(extras)
     assert {line.partition(">")[0] for line in extras["judge"]} == {m for m, of in EXTRAS.items() if of == "judge"}
-    assert f"pyrite[{','.join(sorted({*EXTRAS.values(), 'hub', 'track'}))}]" in extras["dev"]
+    assert f"pyrite[{','.join(sorted({*EXTRAS.values(), 'hub', 'peft', 'track'}))}]" in extras["dev"]
