@@ -11,7 +11,6 @@ from cluster.config.counts import counts_of
 from cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
 from cluster.config.trust import check_classes
 from ranking.errors import BadInput
-from ranking.objectives.block import TEACHERS
 
 if TYPE_CHECKING:
     from rl.mixture import MixtureAgent
@@ -124,7 +123,11 @@ def check_counts(config: dict[str, Any]) -> None:
     for name, node in config["selectors"].items():
         build(node, f"selector.{name}")
     if objective.needs_teacher and not config.get("teacher"):
-        raise BadInput("there is no teacher to learn from", "objective", TEACHERS)
+        raise BadInput(
+            "there is no teacher to learn from",
+            "objective",
+            "choose teacher=bm25, run_file, ranker, given or embedding",
+        )
 
 
 def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> None:

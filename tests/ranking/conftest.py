@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
+from ranking.rankers.decoder import TEMPLATE
 from ranking.tokenization import Tokenization
-from tests.ranking.checkpoints import write_checkpoint
+from tests.ranking.checkpoints import SIZES, write_checkpoint
+
+DECODERS = {"llama": transformers.LlamaConfig, "mistral": transformers.MistralConfig}
 
 
 @pytest.fixture(scope="session")
@@ -50,3 +56,38 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def decoder_checkpoint(tiny: Collection, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Makes a decoder (kind, with a head, tied) that knows the words of `tiny`, yes and no; the same one once."""
+    texts = [*tiny.documents["text"], *tiny.queries["text"], TEMPLATE.replace("{", "").replace("}", ""), "yes no"]
+    words = sorted({word for text in texts for word in re.findall(r"\w+|[^\w\s]+", text)})
+    made: dict[tuple[str, bool, bool], str] = {}
+
+    def make(kind: str = "llama", headed: bool = False, tied: bool = False) -> str:
+        if (kind, headed, tied) not in made:
+            vocabulary = {word: place for place, word in enumerate(["<s>", "</s>", "<unk>", *words])}
+            inner = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+            inner.pre_tokenizer = pre_tokenizers.Whitespace()
+            inner.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+            tokenizer = transformers.PreTrainedTokenizerFast(
+                tokenizer_object=inner, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>"
+            )
+            config = DECODERS[kind](
+                **(SIZES | {"max_position_embeddings": 64}), num_key_value_heads=2, vocab_size=len(vocabulary),
+                num_labels=1, tie_word_embeddings=tied, bos_token_id=0, eos_token_id=1,
+            )  # fmt: skip
+            with torch.random.fork_rng():
+                torch.manual_seed(7)
+                auto: Any = transformers.AutoModelForCausalLM
+                if headed:
+                    auto = transformers.AutoModelForSequenceClassification
+                model = auto.from_config(config)
+            folder = str(tmp_path_factory.mktemp(kind))
+            model.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            made[kind, headed, tied] = folder
+        return made[kind, headed, tied]
+
+    return make

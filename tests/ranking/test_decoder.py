@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor
 
 from ranking.collections.collection import Collection
@@ -23,7 +21,6 @@ from ranking.rankers.sentence_folder import SentenceFolder
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
 from ranking.tokenization import Tokenization
-from tests.ranking.checkpoints import SIZES
 from tests.ranking.trained import NEGATIVES, generator, gradients, in_training
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -31,42 +28,11 @@ Reader = Callable[[Tokenization | None], EncodedCollection]
 SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12}
 QUERIES = np.arange(4)
 LISTS = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np.int32)
-KINDS = {"llama": transformers.LlamaConfig, "mistral": transformers.MistralConfig}
 
 
 @pytest.fixture(scope="module")
-def checkpoint(tiny: Collection, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
-    """Makes a checkpoint that knows the words of `tiny`, yes and no; the same one once."""
-    texts = [*tiny.documents["text"], *tiny.queries["text"], TEMPLATE.replace("{", "").replace("}", ""), "yes no"]
-    words = sorted({word for text in texts for word in re.findall(r"\w+|[^\w\s]+", text)})
-    made: dict[tuple[str, bool, bool], str] = {}
-
-    def make(kind: str = "llama", headed: bool = False, tied: bool = False) -> str:
-        if (kind, headed, tied) not in made:
-            vocabulary = {word: place for place, word in enumerate(["<s>", "</s>", "<unk>", *words])}
-            inner = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-            inner.pre_tokenizer = pre_tokenizers.Whitespace()
-            inner.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
-            tokenizer = transformers.PreTrainedTokenizerFast(
-                tokenizer_object=inner, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>"
-            )
-            config = KINDS[kind](
-                **(SIZES | {"max_position_embeddings": 64}), num_key_value_heads=2, vocab_size=len(vocabulary),
-                num_labels=1, tie_word_embeddings=tied, bos_token_id=0, eos_token_id=1,
-            )  # fmt: skip
-            with torch.random.fork_rng():
-                torch.manual_seed(7)
-                auto: Any = transformers.AutoModelForCausalLM
-                if headed:
-                    auto = transformers.AutoModelForSequenceClassification
-                model = auto.from_config(config)
-            folder = str(tmp_path_factory.mktemp(kind))
-            model.save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
-            made[kind, headed, tied] = folder
-        return made[kind, headed, tied]
-
-    return make
+def checkpoint(decoder_checkpoint: Callable[..., str]) -> Callable[..., str]:
+    return decoder_checkpoint
 
 
 def ranker(folder: str, **options: Any) -> Decoder:

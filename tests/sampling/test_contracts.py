@@ -31,6 +31,7 @@ from ranking.sources import Sources
 from ranking.training import RankerTraining
 from sampling.guard import Guard, negatives_lists
 from sampling.policies.fixed import Fixed
+from sampling.policies.forked import ForkedPolicy
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.compressed_lists import CompressedLists
@@ -49,7 +50,7 @@ GROUPS: dict[str, tuple[Any, type]] = {
 }
 SMALL: dict[str, dict[str, Any]] = {"window": {"first": 2}}
 """Options that suit twelve documents, where those of a file do not."""
-INSIDE = {CompressedLists}
+INSIDE = {CompressedLists, ForkedPolicy}
 """Made while a run goes on, from no configuration."""
 
 

@@ -67,18 +67,18 @@ def test_every_method_finds_the_same_documents_in_the_end(study: Path) -> None:
 def test_the_summary_has_a_row_a_method_and_budget(study: Path) -> None:
     summary = pl.read_csv(study / "summary.csv")
     assert summary.columns[:5] == ["pool", "method", "judgements", "budget", "found_mean"]
-    assert len(summary) == 6 * summary["judgements"].n_unique()
+    assert len(summary) == 8 * summary["judgements"].n_unique()
     totals = summary.filter(judgements="all")["found_mean"]
     assert totals.n_unique() == 1
     at_once = pl.read_parquet(study / "totals.parquet").group_by("method").agg(pl.col("found").max())
-    assert at_once["found"].to_list() == pytest.approx([totals[0]] * 6)
+    assert at_once["found"].to_list() == pytest.approx([totals[0]] * 8)
 
 
 def test_the_report_says_what_was_compared(study: Path) -> None:
     page = (study / "report.html").read_text()
     for text in ("posterior_fusion", "When to stop", "Runs that took no part", "6 runs of 3 teams", "method=mm"):
         assert text in page
-    assert page.count("<svg") == 5
+    assert page.count("<svg") == 6
 
 
 def test_contrasts_named_beforehand_are_told(study: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_study_that_is_finished_is_not_started_anew(study: Path, of_small_pool
     assert "holds results already" in capsys.readouterr().err
     before = (study / "summary.csv").read_bytes()
     assert command("pool", "--resume", str(study)) == 0
-    assert "(6 of 6 done)" in capsys.readouterr().out
+    assert "(8 of 8 done)" in capsys.readouterr().out
     assert (study / "summary.csv").read_bytes() == before
     assert command("pool", "--resume", str(study), "seeds=3") == 2
     assert "can't change what has begun" in capsys.readouterr().err
@@ -123,7 +123,7 @@ def test_a_killed_study_goes_on_to_the_same_tables_on_other_cores(
 
     asked = [*of_small_pool, METHODS, "seeds=2", "reuse=true", "concurrent=1", this_ray(), f"out={killed}"]
     kill_when(two_are_done, "pool", *asked)
-    assert 2 <= len(list(killed.glob("runs/*.json"))) < 6
+    assert 2 <= len(list(killed.glob("runs/*.json"))) < 8
     assert not (killed / "summary.csv").exists()
     assert command("pool", "--resume", str(killed), "cpu=2") == 0
     assert (killed / "summary.csv").read_bytes() == (study / "summary.csv").read_bytes()

@@ -75,7 +75,7 @@ def test_the_command_beside_a_run_reproduces_it(study: Path, tmp_path: Path) -> 
     assert again["run"] == row["run"]
     for column in ("bm25:AP@10", "random:RR@10", "curve_loss", "curve_validation"):
         assert again[column] == row[column]
-    assert (tmp_path / "one" / "weights" / f"{row['run']}.safetensors").is_file()
+    assert (tmp_path / "one" / "weights" / row["run"] / "model.safetensors").is_file()
 
 
 def test_report_makes_the_same_again(study: Path) -> None:

@@ -33,6 +33,7 @@ LISTS = np.array([[0, 1, 2, -1], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np
 def made(
     request: pytest.FixtureRequest,
     made_up: Callable[..., str],
+    decoder_checkpoint: Callable[..., str],
     read_as: Callable[[Tokenization | None], EncodedCollection],
     tiny_encoded: EncodedCollection,
     tiny_vectors: WordVectors,
@@ -40,8 +41,9 @@ def made(
     """The ranker of a file, drawn by a seed, and the texts as it reads them."""
     content = option("ranker", request.param)
     given = ["ranker.preset=tiny"] if "preset" in content else []
-    if "checkpoint" in content:
-        given += [f"ranker.checkpoint={made_up('bert')}", *OPTIONS.get(request.param, ["ranker.max_document=12"])]
+    if content.get("checkpoint") == "???":
+        folder = decoder_checkpoint(headed=True) if request.param == "decoder" else made_up("bert")
+        given += [f"ranker.checkpoint={folder}", *OPTIONS.get(request.param, ["ranker.max_document=12"])]
     config = compose([f"ranker={request.param}", *given])
     factory = build(config["ranker"], "ranker")
     kind: type[Ranker] = factory.func
