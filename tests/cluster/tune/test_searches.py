@@ -93,7 +93,7 @@ def test_a_study_that_ran_out_of_time_is_stopped_and_goes_on(base: list[str], tm
     asked = ["policy=fixed", "function=bm25,random", "selector=uniform", "seeds=2", "local=true"]
     assert command("study", *base, *asked, "time_budget=0.01", f"out={out}") == 0
     trials = pl.read_parquet(out / "trials.parquet")
-    assert set(trials["status"]) == {"stopped"}
+    assert {"stopped"} <= set(trials["status"]) <= {"done", "stopped"}  # a quick machine may begin one run in time
     assert trials["error"].null_count() == 4
     assert command("study", "--resume", str(out), "time_budget=1h", "local=true") == 0
     study = Study(str(out))
