@@ -7,37 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.encoding import EncodedCollection, Judgements
+from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
+from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 if TYPE_CHECKING:
     from ranking.training import Batch
-
-
-class RelevantPairs:
-    """Looks up quickly which documents are judged relevant for which query.
-
-    Args:
-        judgements: of the collection.
-        size: documents of the collection.
-    """
-
-    def __init__(self, judgements: Judgements, size: int) -> None:
-        relevant = judgements.relevant()
-        self.size = size
-        self.counts = np.diff(relevant.offsets)
-        # A query and a document make one number, ascending as judgements are.
-        self._keys = relevant.rows() * size + relevant.documents
-
-    def among(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Which of the documents [b, m] are judged relevant for their query [b]; a missing one (−1) is not."""
-        if not len(self._keys):
-            return np.zeros(documents.shape, bool)
-        wanted = np.asarray(queries, np.int64)[:, None] * self.size + documents
-        places = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
-        return (self._keys[places] == wanted) & (documents >= 0)
 
 
 class FilteredFunction(RetrievalFunction):

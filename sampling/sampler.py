@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
-from sampling.filtered import FilteredFunction, RelevantPairs, check_selected
+from sampling.filtered import FilteredFunction, check_selected
 from sampling.function_stats import FunctionStats, RunningStats
 from sampling.policies.policy import SamplingPolicy
+from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector
 from sampling.shown import ShownNegatives

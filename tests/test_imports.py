@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -91,3 +93,38 @@ def test_rooms_of_cluster_import_downward() -> None:
 def test_every_folder_of_cluster_is_a_known_room() -> None:
     there = {path.name for path in (ROOT / "cluster").iterdir() if path.is_dir() and any(path.glob("*.py"))}
     assert there <= set(FLOORS), there - set(FLOORS)
+
+
+def modules() -> dict[str, set[str]]:
+    """What each module imports of ours, also inside functions and for type checkers alone."""
+    named = {}
+    for package in MAY_IMPORT:
+        for file in sorted((ROOT / package).rglob("*.py")):
+            named[".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")] = file
+    found = {}
+    for name, file in named.items():
+        taken = set()
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                inner = {f"{node.module}.{alias.name}" for alias in node.names} & named.keys()
+                taken |= inner or {str(node.module)}
+            elif isinstance(node, ast.Import):
+                taken |= {alias.name for alias in node.names}
+        found[name] = taken & named.keys()
+    return found
+
+
+def circle(imports: Mapping[str, set[str]]) -> list[str]:
+    """Modules that import each other in a circle, the first one again at its end; none where there is no circle."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}})
+    imports = modules()
+    assert "sampling.relevant_pairs" in imports["sampling.guard"]
+    assert not circle(imports)

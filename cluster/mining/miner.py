@@ -19,7 +19,8 @@ from ranking.errors import BadInput
 from ranking.frozen import FrozenRanker
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
-from sampling.guard import GuardedDocuments, negatives_lists
+from sampling.guard import negatives_lists
+from sampling.guarded_documents import GuardedDocuments
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.dense import Dense
 from sampling.retrieval.function import RetrievalFunction

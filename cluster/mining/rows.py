@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cluster.mining.miner import Mined
 from ranking.collections.collection import Collection
-from sampling.guard import REASONS, GuardedDocuments
+from sampling.guarded_documents import REASONS, GuardedDocuments
 
 FORMS = ("tuples", "triplets", "labelled_pairs")
 """How rows look; elsewhere these are called n-tuple, triplet and labeled-pair."""

@@ -17,7 +17,7 @@ from ranking.bm25 import Bm25Options
 from ranking.evaluation.origins import Bm25Candidates
 from ranking.ranked_lists import RankedLists
 from ranking.scoring import score_candidates
-from sampling.guard import GuardedDocuments
+from sampling.guarded_documents import GuardedDocuments
 
 
 def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -> NDArray[np.float32]:

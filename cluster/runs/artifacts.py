@@ -47,7 +47,8 @@ from rl.progress import ProgressOptions
 from rl.similarity import similarity_table
 from rl.state import StateOptions
 from rl.trained import TrainedAgent
-from sampling.guard import GuardedDocuments, negatives_lists
+from sampling.guard import negatives_lists
+from sampling.guarded_documents import GuardedDocuments
 from sampling.teacher import teacher_scores
 
 FORMAT = 8

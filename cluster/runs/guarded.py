@@ -13,7 +13,7 @@ from cluster.plan.sweep import Planned
 from cluster.runs.artifacts import Artifacts, Lists
 from cluster.runs.outcome import read_outcome
 from ranking.collections.collection import Collection
-from sampling.guard import REASONS, GuardedDocuments
+from sampling.guarded_documents import REASONS, GuardedDocuments
 
 GUARDED = "guarded"
 MARGINS = ("absolute", "relative", "ceiling")

@@ -29,7 +29,7 @@ class Outcome:
         sampler: a row a fold, stage and function (`StagedTraining.report`).
         traces: a fold's `Sampler.traced`, of its last ranker.
         guarded: what functions that rank while rankers train dropped as probable false negatives, one a fold and
-            function (`sampling.guard.GuardedDocuments`).
+            function (`sampling.guarded_documents.GuardedDocuments`).
         shown: a fold's `sampling.shown.ShownNegatives.arrays`, of its last ranker.
         clusters: how embeddings agree with categories (`ranking.evaluation.clusters`), a list of each figure by fold.
         zero_shot: a row a fold, other collection, origin and measure: the ranker's mean and BM25's.

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from ranking.training import Batch, RankerTraining
-from sampling.filtered import FilteredFunction, RelevantPairs
+from sampling.filtered import FilteredFunction
+from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import RetrievalFunction
 from sampling.retrieval.ranked import Ranked
 

@@ -16,7 +16,8 @@ from ranking.errors import BadInput
 from ranking.index import IndexOptions
 from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
-from sampling.guard import Guard, GuardedDocuments
+from sampling.guard import Guard
+from sampling.guarded_documents import GuardedDocuments
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.retrieval.live_index import LocalIndex, NegativeIndex
 from sampling.retrieval.ranked import draw_positions

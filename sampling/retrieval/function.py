@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from ranking.encoding import EncodedCollection
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
+from sampling.guarded_documents import GuardedDocuments
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
-    from sampling.guard import GuardedDocuments
 
 
 @dataclass(frozen=True)

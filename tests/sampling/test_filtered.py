@@ -12,9 +12,10 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists, stack_lists
 from ranking.training import Batch, RankerTraining
-from sampling.filtered import FilteredFunction, RelevantPairs
+from sampling.filtered import FilteredFunction
 from sampling.policies.fixed import Fixed
 from sampling.policies.mixture import Mixture
+from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.retrieval.random import RandomFunction

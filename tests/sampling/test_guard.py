@@ -10,7 +10,8 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists, stack_lists
 from ranking.sources import Sources
-from sampling.guard import REASONS, Guard, best_positive, negatives_lists
+from sampling.guard import Guard, best_positive, negatives_lists
+from sampling.guarded_documents import REASONS
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.random import RandomFunction
 from sampling.retrieval.ranked import Ranked

@@ -13,8 +13,9 @@ from ranking.checkpoint import from_bytes, to_bytes
 from ranking.objectives.self_involvement import JointSIR, SequentialSIR
 from ranking.ranked_lists import stack_lists
 from ranking.training import RankerTraining
-from sampling.filtered import FilteredFunction, RelevantPairs
+from sampling.filtered import FilteredFunction
 from sampling.policies.fixed import Fixed
+from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.compressed_lists import CompressedLists, compress_lists
 from sampling.sampler import Sampler

@@ -12,7 +12,7 @@ from cluster.plan.sweep import plan, points
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.guarded import write_guarded
 from cluster.runs.outcome import Outcome, read_outcome, write_outcome
-from sampling.guard import REASONS
+from sampling.guarded_documents import REASONS
 from tests.cluster.command_line import command
 
 

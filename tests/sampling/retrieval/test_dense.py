@@ -21,7 +21,8 @@ from ranking.rankers.dense import DenseRanker
 from ranking.sources import Sources
 from ranking.texts import Texts
 from ranking.training import RankerTraining
-from sampling.guard import Guard, GuardedDocuments
+from sampling.guard import Guard
+from sampling.guarded_documents import GuardedDocuments
 from sampling.policies.fixed import Fixed
 from sampling.policies.mixture import Mixture
 from sampling.retrieval.dense import Dense, Refresh

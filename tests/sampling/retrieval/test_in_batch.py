@@ -8,7 +8,8 @@ from scipy.stats import chisquare
 
 from ranking.encoding import EncodedCollection
 from ranking.training import Batch
-from sampling.filtered import FilteredFunction, RelevantPairs
+from sampling.filtered import FilteredFunction
+from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.in_batch import InBatch, same_content
 
 

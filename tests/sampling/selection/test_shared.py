@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ranking.training import RankerTraining
-from sampling.filtered import FilteredFunction, RelevantPairs
+from sampling.filtered import FilteredFunction
+from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.random import RandomFunction
 from sampling.selection.shared import Shared
 

@@ -1,0 +1,32 @@
+"""Looks up which documents are judged relevant for which query."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.encoding import Judgements
+
+
+class RelevantPairs:
+    """Looks up quickly which documents are judged relevant for which query.
+
+    Args:
+        judgements: of the collection.
+        size: documents of the collection.
+    """
+
+    def __init__(self, judgements: Judgements, size: int) -> None:
+        relevant = judgements.relevant()
+        self.size = size
+        self.counts = np.diff(relevant.offsets)
+        # A query and a document make one number, ascending as judgements are.
+        self._keys = relevant.rows() * size + relevant.documents
+
+    def among(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Which of the documents [b, m] are judged relevant for their query [b]; a missing one (−1) is not."""
+        if not len(self._keys):
+            return np.zeros(documents.shape, bool)
+        wanted = np.asarray(queries, np.int64)[:, None] * self.size + documents
+        places = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
+        return (self._keys[places] == wanted) & (documents >= 0)
