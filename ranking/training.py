@@ -247,7 +247,7 @@ class RankerTraining:
         parameters = [each for each in self.ranker.parameters() if each.requires_grad]
         loss = torch.stack(shares).sum() if shares else torch.zeros((), device=self.ranker.device)
         loss, together = self.gradient_sync.join(parameters, loss, torch.cat(scored))
-        return self.record(*self.optimization.finish(loss, together, parameters, self.top))
+        return self._count(*self.optimization.finish(loss, together, parameters, self.top))
 
     def _loss(
         self,
@@ -267,13 +267,8 @@ class RankerTraining:
         with seeded_dropout(self.ranker, generator):
             return self.objective.of_passes(score, block, generator)
 
-    def record(self, step: UpdateResult, finite: bool) -> UpdateResult:
-        """Count an update, whoever computed it: `update` or `ranking.stacked`.
-
-        Args:
-            step: what it showed.
-            finite: whether loss and gradient were finite and the optimizer has used them.
-        """
+    def _count(self, step: UpdateResult, finite: bool) -> UpdateResult:
+        """Count an update; one whose loss or gradient was not finite has diverged."""
         if not finite:
             self.diverged = True
         self.step += 1

@@ -178,55 +178,40 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         An episode ends (`terminated`) where the training does, with the best weights put back as a run does; then the
         info's `summary` says how it went.
         """
-        self.act(action)
-        while self.acting:
-            batch, negatives = self.propose()
-            self.absorb(negatives, self.training.update(batch, negatives))
-        return self.finish()
-
-    # A step in its parts, so that many copies can share each update (`rl.stacked_copies`).
-
-    def act(self, action: Any) -> None:
-        """Begin a decision."""
         self.actions.tell(self.sampler, action)
         self.taken.append(self.actions.recorded(action, self.training.next_batch(), self.tables))
         self.decision += 1
-        self._batches, self._updates = 0, list[UpdateResult]()
-
-    @property
-    def acting(self) -> bool:
-        """Whether the decision asks for another batch."""
-        if self.training.done or (self.decision_every == "epoch" and self._batches and not self.training.position):
-            return False
-        return self.decision_every == "epoch" or self._batches < int(self.decision_every)
-
-    def propose(self) -> tuple[Batch, NDArray[np.int32]]:
-        """The next batch and its negatives."""
-        batch = self.training.next_batch()
-        return batch, self.sampler.negatives(batch, self.training)
-
-    def absorb(self, negatives: NDArray[np.int32], step: UpdateResult) -> None:
-        """What the update showed, and the validation where it ended the epoch: as `RankerTraining.fit` has it."""
-        self.sampler.observe(negatives, step)
-        self.state.note(step, first=self.training.step == 1)
-        self.unmeasured += 1
-        self._batches += 1
-        self._updates.append(step)
-        if self.training.validation_due:
-            self.training.validate()
-
-    def finish(self) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """End the decision: its reward and what there is to see."""
+        updates: list[UpdateResult] = []
+        while self._lasts(len(updates)):
+            updates.append(self._update())
         done = self.training.done
         before, self.values = self.values, self._measured(done)
         assert self.sample is not None
         first_stage, ideal = self.sample.first_stage, self.sample.ideal
-        outcome = Outcome(before, self.values, first_stage, ideal, self._updates, self.gamma, done)
+        outcome = Outcome(before, self.values, first_stage, ideal, updates, self.gamma, done)
         reward = self.reward(outcome)
         info = self._info()
         if done:
             info["summary"] = self._summary()
         return self._observe(), reward, done, False, info
+
+    def _lasts(self, batches: int) -> bool:
+        """Whether a decision that was held for so many batches is held for another one."""
+        if self.training.done or (self.decision_every == "epoch" and batches and not self.training.position):
+            return False
+        return self.decision_every == "epoch" or batches < int(self.decision_every)
+
+    def _update(self) -> UpdateResult:
+        """Train on a batch, and validate where it ended the epoch: as `RankerTraining.fit` has it."""
+        batch = self.training.next_batch()
+        negatives = self.sampler.negatives(batch, self.training)
+        result = self.training.update(batch, negatives)
+        self.sampler.observe(negatives, result)
+        self.state.note(result, first=self.training.step == 1)
+        self.unmeasured += 1
+        if self.training.validation_due:
+            self.training.validate()
+        return result
 
     def _measured(self, done: bool) -> Values:
         """The sample's values: measured now if it is time, or the last ones."""

@@ -19,7 +19,6 @@ from ranking.training import RankerTraining
 from rl.copies import Copies
 from rl.environment import SamplingEnvironment
 from rl.rewards import Reward
-from rl.stacked_copies import StackedCopies
 from rl.state import StateTables
 from sampling.sampler import Sampler
 
@@ -59,7 +58,7 @@ class Environments:
             # Cross-validated collections are learned on their first fold.
             return assemble(config, dict(parts), 0, sequence, actions.policy())
 
-        return StackedCopies(
+        return Copies(
             [
                 SamplingEnvironment(
                     start,

@@ -46,7 +46,7 @@ class Objective(ABC):
     """What a ranker is trained to minimise, given the scores of a positive and its negatives.
 
     Everywhere, column 0 of `scores` [b, 1 + n] is the positive, the others are negatives. `loss` is all that most
-    objectives write, and what updates (alone or stacked), dev losses and curricula ask for.
+    objectives write, and what updates, dev losses and curricula ask for.
 
     One that reads what is made ahead of time, a teacher's scores say, lives in two places as a retrieval function
     does: `rank` does the work that needs text, once for all runs, and `prepare` takes what it gave.

@@ -40,22 +40,6 @@ def weighted_mean(vectors: Tensor, term_weights: Tensor, texts: Texts) -> Tensor
     return total / torch.segment_reduce(weights, "sum", offsets=offsets)[:, None]
 
 
-def padded_mean(vectors: Tensor, term_weights: Tensor, tokens: Tensor) -> Tensor:
-    """`weighted_mean` of padded texts, in operations that `torch.func.vmap` takes.
-
-    Args:
-        vectors: E, [vocabulary, dimension].
-        term_weights: w, [vocabulary].
-        tokens: int64 [texts, words], 0 behind a text's end; no text is empty.
-
-    Returns:
-        [texts, dimension].
-    """
-    weights = F.embedding(tokens, term_weights[:, None])[..., 0]
-    shares = torch.softmax(weights.masked_fill(tokens == 0, -torch.inf), -1)
-    return (shares[:, None] @ F.embedding(tokens, vectors))[:, 0]
-
-
 class _Bag(torch.autograd.Function):
     """`weighted_mean` on a CPU, with d mean / d E_t = share_t and d mean / d w_t = share_t·(E_t − mean)."""
 

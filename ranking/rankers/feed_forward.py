@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from ranking.errors import BadInput
 from ranking.labels import LabelCounts
-from ranking.rankers.bag import padded_mean, weighted_mean
+from ranking.rankers.bag import weighted_mean
 from ranking.rankers.category_input import CategoryInput
 from ranking.rankers.ranker import Ranker, linear, of_inputs
 from ranking.texts import Texts
@@ -114,17 +114,6 @@ class FeedForward(Ranker):
         # Queries and documents share the lower layers: reading them in one go makes one gradient of the
         # vectors, as large as the vocabulary, and not two.
         return self.halves(self.read(queries.followed_by(documents)), len(queries))
-
-    @property
-    def stackable(self) -> bool:
-        return super().stackable and self.categories is None  # padded texts come without labels
-
-    def score_padded(self, queries: Tensor, documents: Tensor) -> Tensor:
-        width = max(queries.shape[-1], documents.shape[-1])  # one, to read them in one go here too
-        tokens = torch.cat([F.pad(texts, (0, width - texts.shape[-1])) for texts in (queries, documents.flatten(0, 1))])
-        read = self.lowered(padded_mean(self.vectors, self.term_weights, tokens))
-        of_queries, of_documents = self.halves(read, len(queries))
-        return self.interact(of_queries[:, None], of_documents.unflatten(0, (len(queries), -1)))
 
     def halves(self, read: Tensor, queries: int) -> tuple[Tensor, Tensor]:
         """The two halves of the first upper layer over so many queries that were read, and then documents."""

@@ -101,17 +101,14 @@ class MatchPyramid(Ranker):
         longest = [max(1, int((texts > 0).sum(-1).max())) for texts in (queries, documents)]
         return self.match(queries[..., : longest[0]], documents[..., : longest[1]])
 
-    def score_padded(self, queries: Tensor, documents: Tensor) -> Tensor:
-        return self.match(queries[:, None, : self.max_query], documents[..., : self.max_document], fixed=True)
-
-    def match(self, queries: Tensor, documents: Tensor, fixed: bool = False) -> Tensor:
-        """Scores of token ids [b, 1, words] with [b, m, words], both padded with 0 (`fixed` as in `pool`)."""
+    def match(self, queries: Tensor, documents: Tensor) -> Tensor:
+        """Scores of token ids [b, 1, words] with [b, m, words], both padded with 0."""
         batch, count = documents.shape[:2]
         cosines = self.cosines(queries, documents).flatten(0, 1)[:, None]
         image = F.relu(self.first(cosines))
         query_lengths = (queries > 0).sum(-1).expand(batch, count).flatten()
-        image = pool(image, query_lengths, self.grid[0], dim=2, fixed=fixed)
-        image = pool(image, (documents > 0).sum(-1).flatten(), self.grid[1], dim=3, fixed=fixed)
+        image = pool(image, query_lengths, self.grid[0], dim=2)
+        image = pool(image, (documents > 0).sum(-1).flatten(), self.grid[1], dim=3)
         image = F.max_pool2d(F.relu(self.second(image)), 2)
         return self.out(F.relu(self.hidden(image.flatten(1)))).view(batch, count)
 
@@ -125,7 +122,7 @@ class MatchPyramid(Ranker):
         return [self.first, self.second, self.hidden, self.out]
 
 
-def pool(image: Tensor, lengths: Tensor, cells: int, dim: int, fixed: bool = False) -> Tensor:
+def pool(image: Tensor, lengths: Tensor, cells: int, dim: int) -> Tensor:
     """Dynamic max pooling of one axis: each row's first `length` positions become `cells`.
 
     Cell c covers positions ⌊c·length/cells⌋ up to ⌈(c+1)·length/cells⌉, so that a text shorter than the
@@ -136,14 +133,12 @@ def pool(image: Tensor, lengths: Tensor, cells: int, dim: int, fixed: bool = Fal
         lengths: [n], the positions of `dim` that hold text.
         cells: how many are left.
         dim: 2 or 3.
-        fixed: gather as much for a cell as any length could need, not as these lengths need: the same result at
-            more work, in a shape that does not depend on them.
     """
     lengths = lengths.clamp(min=1)
     cell = torch.arange(cells, device=image.device)
     start = cell * lengths[:, None] // cells
     end = ((cell + 1) * lengths[:, None] + cells - 1) // cells
-    widest = -(-image.shape[dim] // cells) + 1 if fixed else int((end - start).max())
+    widest = int((end - start).max())
     # Cells narrower than the widest repeat their last position, which leaves the maximum alone.
     positions = torch.minimum(start[..., None] + torch.arange(widest, device=image.device), end[..., None] - 1)
     shape = [len(image), 1, 1, 1]

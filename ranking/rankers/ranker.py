@@ -120,26 +120,6 @@ class Ranker(nn.Module, ABC):
         """What scores a block at a level of compression (`ranking.objectives.self_involvement`), 0 the first."""
         return self
 
-    def score_padded(self, queries: Tensor, documents: Tensor) -> Tensor:
-        """What `forward` gives, from padded token ids: how rankers of one shape score in one go.
-
-        `ranking.stacked` maps it over many rankers' weights (`torch.func.vmap`), so that no shape may depend on
-        what the tensors hold. A ranker without it is stepped by itself.
-
-        Args:
-            queries: int64 [b, words], 0 behind a text's end.
-            documents: int64 [b, m, words], likewise.
-
-        Returns:
-            Shape [b, m].
-        """
-        raise NotImplementedError(f"{type(self).__name__} scores no padded texts")
-
-    @property
-    def stackable(self) -> bool:
-        """Whether `score_padded` says all that `forward` does."""
-        return type(self).score_padded is not Ranker.score_padded
-
     @property
     def device(self) -> torch.device:
         """Where its weights are."""

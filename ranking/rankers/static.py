@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ranking.errors import BadInput
-from ranking.rankers.bag import padded_mean, weighted_mean
+from ranking.rankers.bag import weighted_mean
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.static_folder import StaticFolder, StaticTokens, word_tokenizer
 from ranking.texts import Texts
@@ -120,13 +120,6 @@ class Static(DenseRanker):
     def represent(self, queries: Texts, documents: Texts) -> tuple[Tensor, Tensor]:
         vectors = self.read(queries.followed_by(documents))  # in one go: one gradient of the table, and not two
         return vectors[: len(queries)], vectors[len(queries) :]
-
-    def score_padded(self, queries: Tensor, documents: Tensor) -> Tensor:
-        width = max(queries.shape[-1], documents.shape[-1])
-        tokens = torch.cat([F.pad(texts, (0, width - texts.shape[-1])) for texts in (queries, documents.flatten(0, 1))])
-        read = F.normalize(padded_mean(self.vectors, self.term_weights, tokens), dim=1)
-        of_queries, of_documents = read[: len(queries)], read[len(queries) :]
-        return self.interact(of_queries[:, None], of_documents.unflatten(0, (len(queries), -1)))
 
     def save_pretrained(self, folder: str) -> None:
         """Write it as sentence-transformers reads it: `StaticEmbedding` with the same cosines, and its tokenizer.

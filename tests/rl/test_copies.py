@@ -6,7 +6,9 @@ import numpy as np
 
 from benchmarks.toys import STEPS, EarlyLate
 from ranking.checkpoint import from_bytes, to_bytes
+from ranking.sources import Sources
 from rl.copies import IDLE, Copies
+from tests.rl.trainings import environment_of
 
 
 def copies_of(count: int = 3) -> Copies:
@@ -34,6 +36,25 @@ def test_one_call_is_as_many_calls() -> None:
     assert not terminated.any()
     assert not truncated.any()
     assert together.observation_space.contains(seen)
+
+
+def test_many_copies_of_a_training_are_each_as_one_alone(tiny_sources: Sources) -> None:
+    together = Copies([environment_of(tiny_sources, copy=copy) for copy in range(3)])
+    observed, _ = together.reset()
+    alone = [environment_of(tiny_sources, copy=copy) for copy in range(3)]
+    for copy, environment in enumerate(alone):
+        observation, _ = environment.reset()
+        assert all(np.array_equal(observed[name][copy], observation[name]) for name in observation)
+    for number in range(14):  # beyond the end of the episodes, at nine
+        actions = np.array([number % 2, 1, 0])
+        observed, rewards, ended, _, infos = together.step(actions)
+        for copy, environment in enumerate(alone):
+            observation, reward, done, _, info = environment.step(int(actions[copy]))
+            assert (reward, done) == (rewards[copy], ended[copy])
+            if done:
+                assert infos[copy]["final_info"]["summary"] == info["summary"]
+                observation, info = environment.reset()
+            assert all(np.array_equal(observed[name][copy], observation[name]) for name in observation)
 
 
 def test_an_ended_episode_is_followed_by_the_next_in_the_same_step() -> None:

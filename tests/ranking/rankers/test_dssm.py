@@ -420,13 +420,6 @@ def test_feed_forward_with_categories_is_a_layer_over_both() -> None:
     torch.testing.assert_close(made.read(nothing), plain.read(nothing))
 
 
-def test_feed_forward_with_categories_is_not_stacked() -> None:
-    made = FeedForward(VECTORS, generator(1), preset="tiny", categories=True, labels=COUNTS)
-    assert not made.stackable
-    assert FeedForward(VECTORS, generator(1), preset="tiny").stackable
-    assert not ranker().stackable
-
-
 def test_feed_forward_needs_a_layer_to_read_them() -> None:
     with pytest.raises(BadInput, match=r"ranker\.lower"):
         FeedForward(VECTORS, generator(1), lower=[], categories=True, labels=COUNTS)

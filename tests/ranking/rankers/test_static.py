@@ -35,14 +35,6 @@ def test_a_score_is_the_scaled_cosine_of_weighted_means() -> None:
     np.testing.assert_allclose(scores, [[10 * each for each in cosines]], rtol=1e-6)
 
 
-def test_padded_texts_score_the_same() -> None:
-    ranker = made(further=5)
-    whole = ranker(Texts.of([[2, 3], [4, 4]]), Texts.of([[3], [4, 2], [2], [3, 3]]))
-    queries = torch.tensor([[2, 3], [4, 4]])
-    documents = torch.tensor([[[3, 0], [4, 2]], [[2, 0], [3, 3]]])
-    torch.testing.assert_close(ranker.score_padded(queries, documents), whole)
-
-
 def test_further_dimensions_are_drawn_from_the_generator_and_leave_padding_alone() -> None:
     one, again = made(further=3), made(further=3)
     assert one.dimension == 5
