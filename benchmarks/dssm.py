@@ -29,8 +29,9 @@ from torch.nn import functional as F
 
 from benchmarks.scoring import matmul_rate
 from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts, read_encoded
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
+from cluster.runs.parts import read_encoded
 from ranking.encoding import EncodedCollection, Judgements
 from ranking.evaluation.evaluation import Evaluation
 from ranking.rankers.dssm import Dssm

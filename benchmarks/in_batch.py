@@ -33,8 +33,9 @@ from numpy.typing import NDArray
 from benchmarks.transformers import Cut, default_checkpoint, redirected
 from cluster.config.build import build
 from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts, read_encoded
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
+from cluster.runs.parts import read_encoded
 from ranking.alike import digests
 from ranking.encoding import EncodedCollection
 from ranking.optimization import Optimization

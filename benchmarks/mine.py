@@ -79,8 +79,10 @@ def theirs(chosen: argparse.Namespace, queries: int, out: str) -> dict[str, Any]
 def pairs_of(chosen: argparse.Namespace, queries: int) -> tuple[list[str], list[tuple[str, str]]]:
     """All distinct texts of documents, and the pairs that ours mines for."""
     from cluster.config.compose import compose
+    from cluster.config.texts import texts_config
     from cluster.mining.shards import shards_of
-    from cluster.runs.artifacts import Artifacts, Base, texts_config
+    from cluster.runs.artifacts import Artifacts
+    from cluster.runs.parts import Base
 
     config = compose(options_of(chosen, queries, "unused"), "mine")
     artifacts, run = Artifacts(), texts_config(config)

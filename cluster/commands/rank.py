@@ -18,8 +18,10 @@ from rich.table import Table
 
 from cluster.config.build import build
 from cluster.config.compose import compose
+from cluster.config.texts import texts_config
 from cluster.output.storage import Storage, new_place
-from cluster.runs.artifacts import Artifacts, Base, texts_config
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.parts import Base
 from cluster.runs.trained import read_ranker
 from pooling.judging.topics import read_topics
 from ranking.collections.collection import Collection

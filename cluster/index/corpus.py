@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.config.build import build
-from cluster.runs.artifacts import Artifacts, Base, read_encoded
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.parts import Base, read_encoded
 from cluster.runs.rankers import make_ranker
 from ranking.bm25 import Bm25Options
 from ranking.ranked_lists import RankedLists

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from cluster.config.build import build
 from cluster.config.counts import counts_of
+from cluster.config.texts import texts_config
 from cluster.mining.nearest import Nearest
 from cluster.mining.shards import Shard
-from cluster.runs.artifacts import Artifacts, Base, texts_config
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.parts import Base
 from cluster.runs.trained import read_ranker
 from ranking.batch import pairs_of
 from ranking.errors import BadInput

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from cluster.config.compose import compose
-from cluster.runs.artifacts import Base, Lists
 from cluster.runs.assemble import assemble
+from cluster.runs.parts import Base, Lists
 from pooling.systems.inputs import SystemInputs
 from ranking.bm25 import Bm25Options
 from ranking.evaluation.origins import Bm25Candidates

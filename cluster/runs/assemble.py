@@ -10,8 +10,9 @@ import torch
 
 from cluster.config.build import build
 from cluster.config.counts import counts_of
-from cluster.runs.artifacts import read_encoded, validation_parts
 from cluster.runs.embeddings import check_vectors
+from cluster.runs.part_keys import validation_parts
+from cluster.runs.parts import read_encoded
 from cluster.runs.rankers import make_ranker
 from cluster.runs.state_tables import equip
 from ranking.encoding import EncodedCollection

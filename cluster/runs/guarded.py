@@ -10,8 +10,9 @@ import polars as pl
 from cluster.output.storage import Storage
 from cluster.output.tables import write_table
 from cluster.plan.sweep import Planned
-from cluster.runs.artifacts import Artifacts, Lists
+from cluster.runs.artifacts import Artifacts
 from cluster.runs.outcome import read_outcome
+from cluster.runs.parts import Lists
 from ranking.collections.collection import Collection
 from sampling.guarded_documents import REASONS, GuardedDocuments
 

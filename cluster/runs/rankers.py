@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from cluster.config.build import build
-from cluster.runs.artifacts import Base
+from cluster.runs.parts import Base
 from ranking.rankers.ranker import Ranker
 from ranking.rankers.static import Vocabulary
 

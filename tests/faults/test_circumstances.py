@@ -146,7 +146,7 @@ def test_a_full_disk_of_the_cache(
 def test_an_output_that_cannot_be_written_is_refused_first(
     verb: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for computes in ("cluster.runs.artifacts.open_collection", "cluster.commands.pool.open_pools"):
+    for computes in ("cluster.runs.collections.open_collection", "cluster.commands.pool.open_pools"):
         monkeypatch.setattr(computes, lambda *given: pytest.fail("something was computed before"))
     given = [f"runs={write_runs(tmp_path / 'of') / 'runs'}", "method=rank"] if verb == "pool" else base
     for place in (f"{__file__}/out", "/proc/out"):

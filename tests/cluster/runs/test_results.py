@@ -9,7 +9,8 @@ from cluster.output.provenance import differences
 from cluster.output.storage import Storage
 from cluster.plan.sweep import plan, points
 from cluster.reports.finalize import check_comparison
-from cluster.runs.artifacts import Artifacts, _checkpoints
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.file_contents import checkpoints_of
 from cluster.runs.outcome import Outcome, mean_best, read_outcome
 from cluster.runs.progress import Progress
 from cluster.runs.results import RunState, execute_run, finished
@@ -89,7 +90,7 @@ def test_a_result_is_as_old_as_what_it_was_made_of(base: list[str], tmp_path: Pa
 def test_a_ranker_is_made_of_its_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"one")
     node = {"_target_": "x", "front": {"checkpoint": str(tmp_path)}, "rear": {"checkpoint": "name/at-the-hub"}}
-    before = _checkpoints(node)
+    before = checkpoints_of(node)
     assert len(before) == 1
     (tmp_path / "model.safetensors").write_bytes(b"three")
-    assert _checkpoints(node) != before
+    assert checkpoints_of(node) != before

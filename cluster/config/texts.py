@@ -1,0 +1,22 @@
+"""Composes the configuration of texts that verbs share with runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster.config.compose import compose
+from cluster.config.groups import CHOICES
+
+OF_TEXTS = ("collection", "vectors", "encoding", "strict", "cache")
+"""Options that verbs share with runs, which read a collection without training on it."""
+
+
+def texts_config(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of a run over the texts that another verb's options name: its part `base` is these texts.
+
+    Args:
+        config: composed, with some of `OF_TEXTS`.
+    """
+    whole = compose([])
+    chosen = whole[CHOICES] | {"collection": config[CHOICES]["collection"]}
+    return whole | {key: config[key] for key in OF_TEXTS if key in config} | {CHOICES: chosen}

@@ -1,0 +1,60 @@
+"""Opens the collections of runs, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cluster.config.build import build
+from cluster.runs.file_contents import content_of
+from cluster.runs.zero_shot import collections_of
+from ranking.collections.cache import default_cache, open_collection
+from ranking.collections.collection import Collection
+from ranking.digest import digest
+from ranking.relabel import relabelled
+
+
+@dataclass
+class Collections:
+    """Opens the collections that configurations name, and remembers them.
+
+    Args:
+        note: told what is being read, for people who wait.
+    """
+
+    note: Callable[[str], None] = lambda line: None
+    _opened: dict[str, Collection] = field(default_factory=dict)
+
+    def of(self, config: dict[str, Any]) -> Collection:
+        """The collection of a configuration."""
+        mended = config.get("relabel")  # not of every verb
+        key = digest([config["collection"], config["strict"], content_of(mended)])
+        if key not in self._opened:
+            name = config["choices"]["collection"]
+            self.note(f"reading {name}")
+            reader = build(config["collection"], "collection")
+            collection = open_collection(reader, cache_of(config) / "collections", config["strict"])
+            if collection.skipped:
+                counts = ", ".join(f"{count} × {kind}" for kind, count in collection.skipped.items())
+                self.note(f"skipped in {name}: {counts}")
+            for what, count in collection.facts.items():
+                if what.startswith("queries "):
+                    self.note(f"{what} in {name}: {count}")
+            self._opened[key] = relabelled(collection, mended) if mended else collection
+        return self._opened[key]
+
+    def other(self, config: dict[str, Any], name: str) -> Collection:
+        """One of the collections that are measured on besides the run's own."""
+        reader = collections_of(config["evaluate"])[name]
+        key = digest([str(reader.path), config["strict"]])
+        if key not in self._opened:
+            self.note(f"reading {name}")
+            self._opened[key] = open_collection(reader, cache_of(config) / "collections", config["strict"])
+        return self._opened[key]
+
+
+def cache_of(config: Mapping[str, Any]) -> Path:
+    """The folder of what is made once, for this user or as the configuration has it."""
+    return Path(config["cache"]) if config["cache"] else default_cache()

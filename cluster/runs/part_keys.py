@@ -1,0 +1,131 @@
+"""Keys each part of a run by all that it depends on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from cluster.config.agents import checkpoint_of, learner_of
+from cluster.config.build import build
+from cluster.config.groups import option
+from cluster.output.provenance import code
+from cluster.runs.agent_file import agent_content, documents_of, has_agent, read_agent
+from cluster.runs.collections import Collections
+from cluster.runs.file_contents import checkpoints_of, files_of
+from cluster.runs.zero_shot import collections_of
+from ranking.digest import digest
+from ranking.encoding import SPLITS
+from ranking.objectives.objective import Objective
+from ranking.tokenization import Tokenization
+from rl.progress import ProgressOptions
+from rl.state import StateOptions
+
+FORMAT = 8
+"""Raised whenever a part's content changes for the same configuration."""
+
+
+def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
+    """The name and key of each part of a configuration, cheaply: nothing but the collection is read."""
+    fingerprint = collections.of(config).fingerprint
+    limits = {split: config["limits"][split] for split in SPLITS}
+    options = [config["encoding"], config["vectors"], limits, config["folds"]]
+    content = [FORMAT, fingerprint, *options, *files_of(config["vectors"])]
+    if absent := build(config["vectors"], "vectors").stand_in():
+        content.append(absent[1])  # a study is not resumed with other vectors once these are installed
+    base = digest(content)
+    keys = {"base": base}
+    if tokenization := tokenization_of(config):
+        keys["tokens"] = digest([FORMAT, fingerprint, tokenization.key()])
+    for name, node in config["origin"].items():
+        keys[f"origin:{name}"] = digest([base, "test", node, files_of(node)])
+    for name, origin in validation_parts(config).items():
+        validation = validation_origin(config, origin)
+        keys[name] = digest([base, "dev", validation, files_of(validation)])
+    if ranks_ahead(config["objective"]):
+        keys["objective"] = digest([base, config["objective"], files_of(config["objective"])])
+    guard = config["sampling"]["guard"]
+    for name, node in config["function"].items():
+        keys[f"function:{name}"] = digest([base, node, guard, files_of(node), *files_of(guard.get("ranker") or {})])
+    if teacher := config.get("teacher"):
+        lists = [keys[f"function:{name}"] for name in config["function"]]
+        keys["teacher"] = digest([base, teacher, files_of(teacher), lists])
+    return keys | _observed(config, keys) | _zero_shot(config, collections, keys)
+
+
+def provenance(config: dict[str, Any], collections: Collections) -> dict[str, str]:
+    """All that a run's result is made of besides its configuration: its parts, the ranker's checkpoint, our code.
+
+    Nothing where an agent is still to be learned.
+    """
+    if learner_of(config) or ((agent := checkpoint_of(config)) and not has_agent(agent)):
+        return {}
+    checkpoints = checkpoints_of(config["ranker"])
+    return keys_of(config, collections) | ({"ranker": digest(checkpoints)} if checkpoints else {}) | code()
+
+
+def _zero_shot(config: dict[str, Any], collections: Collections, keys: Mapping[str, str]) -> dict[str, str]:
+    """Keys of the other collections that are measured on, which depend on how the ranker reads."""
+    found, read = {}, keys.get("tokens", keys["base"])
+    for name in collections_of(config.get("evaluate", [])):
+        fingerprint = collections.other(config, name).fingerprint
+        content = [FORMAT, fingerprint, read, config["encoding"], config["origin"], config["limits"]["test"]]
+        found[f"evaluate:{name}"] = digest(content)
+    return found
+
+
+def _observed(config: dict[str, Any], keys: dict[str, str]) -> dict[str, str]:
+    """Keys of what an agent's states look up, where there is one: it learns, or was learned."""
+    found = {}
+    if checkpoint := checkpoint_of(config):
+        found["agent"] = digest(hashlib.sha256(agent_content(checkpoint)).hexdigest())
+    elif "state" not in config:
+        return {}
+    state = state_of(config)
+    if isinstance(state, ProgressOptions):  # it looks up nothing
+        return found
+    found["compressed"] = digest([keys["base"], state.weighting])
+    for name in config["function"]:
+        found[f"similarity:{name}"] = digest([keys[f"function:{name}"], "similarity"])
+    if documents := documents_of(config):
+        found["candidates"] = digest([keys[nearest_part(config)], "candidates", documents])
+    return found
+
+
+def state_of(config: dict[str, Any]) -> StateOptions | ProgressOptions:
+    """How the agent's states are described."""
+    if checkpoint := checkpoint_of(config):
+        return read_agent(checkpoint).state
+    options: StateOptions | ProgressOptions = build(config["state"])
+    return options
+
+
+def validation_parts(config: dict[str, Any]) -> dict[str, str]:
+    """The origins whose candidates validate, by the names of their parts; the first one leads."""
+    given = config["validation"]["origin"]
+    leading, *others = [given] if isinstance(given, str) else given
+    return {"validation": leading} | {f"validation:{origin}": origin for origin in others}
+
+
+def validation_origin(config: dict[str, Any], name: str) -> dict[str, Any]:
+    """The options of an origin that validates, which need not be among those of the test."""
+    found: dict[str, Any] = config["origin"].get(name) or option("origin", name)[name]
+    return found
+
+
+def ranks_ahead(node: dict[str, Any]) -> bool:
+    """Whether an objective has lists made ahead of time (`Objective.rank`)."""
+    return type(build(node)).rank is not Objective.rank
+
+
+def tokenization_of(config: dict[str, Any]) -> Tokenization | None:
+    """How the configured ranker wants its texts; None where it reads our words."""
+    ranker = build(config["ranker"])
+    found: Tokenization | None = ranker.func.tokenization(**ranker.keywords)
+    return found
+
+
+def nearest_part(config: dict[str, Any]) -> str:
+    """The part whose lists an agent picks documents from: those of the one function."""
+    (name,) = config["function"]
+    return f"function:{name}"

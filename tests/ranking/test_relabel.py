@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ranking.collections.collection import Collection
+from ranking.errors import BadInput
+from ranking.relabel import relabelled
+
+
+def test_a_files_grades_take_the_place_of_the_collections(tmp_path: Path, tiny: Collection) -> None:
+    (tmp_path / "qrels").write_text("q1 0 d9 0\nq1 0 d10 1\nq1 0 nothing 1\nnobody 0 d9 1\n")
+    mended = relabelled(tiny, tmp_path / "qrels")
+    grades = {(query, document): grade for query, document, grade in mended.judgements.rows()}
+    before = {(query, document): grade for query, document, grade in tiny.judgements.rows()}
+    assert grades == before | {("q1", "d9"): 0, ("q1", "d10"): 1}
+    assert mended.facts["judgements mended"] == "2"
+    assert mended.fingerprint != tiny.fingerprint
+    assert mended.judgements.schema == tiny.judgements.schema
+
+
+def test_judgements_of_something_else_are_refused(tmp_path: Path, tiny: Collection) -> None:
+    (tmp_path / "qrels").write_text("q1 0 nothing 1\n")
+    with pytest.raises(BadInput, match="is it of tiny"):
+        relabelled(tiny, tmp_path / "qrels")
