@@ -12,6 +12,8 @@ CONSTRAINTS ?= constraints.txt
 EXTRAS ?= $(FAISS),glove,dev
 STUDY_EXTRAS ?= $(FAISS),glove
 BIN := .venv/bin
+# Half of what tests take is waiting for processes that Ray starts: more of them than cores.
+PROCESSES ?= 3
 FAULTS := tests/faults tests/cluster/telemetry tests/cluster/commands tests/cluster/training
 
 # Measured with torch's CPU build on two cores; the build that PyPI has for Linux brings several GB of CUDA besides.
@@ -53,10 +55,10 @@ lint: install
 	$(BIN)/mypy
 
 test: lint
-	RAY_AUTH_MODE=token $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile $(ARGS)
+	RAY_AUTH_MODE=token $(BIN)/python -m pytest --numprocesses=$(PROCESSES) --dist=loadfile $(ARGS)
 
 nightly: lint
-	HYPOTHESIS_PROFILE=nightly RAY_AUTH_MODE=token $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile $(ARGS)
+	HYPOTHESIS_PROFILE=nightly RAY_AUTH_MODE=token $(BIN)/python -m pytest --numprocesses=$(PROCESSES) --dist=loadfile $(ARGS)
 
 faults: install
 	RAY_AUTH_MODE=token $(BIN)/python -m pytest --kills=20 $(FAULTS) $(ARGS)

@@ -16,8 +16,8 @@ RANKER = ["ranker._target_=mine.MeanOfWords", "+ranker.scale=10.0", "objective=s
 
 # %% A study: two functions, two selectors, two seeds each.
 study = pyrite.study(
-    [*DATA, *RANKER, "policy=fixed", "function=random,bm25", "selector=uniform,dynamic", "seeds=2", "dashboard=false"]
-)
+    [*DATA, *RANKER, "policy=fixed", "function=random,bm25", "selector=uniform,dynamic", "seeds=2", "local=true"]
+)  # local=true: in this process; without it, Ray spreads the runs
 print(study.summary.select("ranker", "function", "selector", "runs"))
 print("the page:", study.report)
 

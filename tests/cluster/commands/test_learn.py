@@ -136,7 +136,7 @@ def longer(config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_what_a_lost_runner_held_is_repeated(
-    config: dict[str, Any], longer: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
+    config: dict[str, Any], longer: tuple[TrainedAgent, pl.DataFrame], kills: int, tmp_path: Path
 ) -> None:
     """The learning goes back to its last state, and comes to the same end (tests/faults: so it does without a host)."""
     said: list[str] = []

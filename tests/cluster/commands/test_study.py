@@ -160,18 +160,17 @@ def test_a_failed_run_is_reported_and_the_others_go_on(
 @pytest.mark.parametrize(
     ("search", "methods", "drawn"),
     [
-        ("random", ["resources.cpu=1,2", "function=bm25", "selector=uniform", "seeds=1"], {}),
+        ("random", ["training.batch_size=4,8", "function=bm25", "selector=uniform", "seeds=1"], {}),
         ("optuna", ["function=bm25", "selector=uniform", "seeds=2"], {"function.bm25.k1": "interval(0.5,2)"}),
     ],
 )
 def test_intervals_are_sampled(
-    base: list[str], ray_session: None, tmp_path: Path, search: str, methods: list[str], drawn: dict[str, str]
+    base: list[str], tmp_path: Path, search: str, methods: list[str], drawn: dict[str, str]
 ) -> None:
-    """Of the ranker or of another part, by runs whose resources are their own."""
+    """Of the ranker or of another part."""
     out, drawn = tmp_path / search, {"optimizer.lr": "tag(log,interval(1e-3,1e-1))", **drawn}
     sweep = ["policy=fixed", *methods, *(f"{key}={interval}" for key, interval in drawn.items())]
-    local = f"local={'true' if search == 'optuna' else 'false'}"
-    assert command("study", *base, *sweep, "samples=2", f"search={search}", local, f"out={out}") == 0
+    assert command("study", *base, *sweep, "samples=2", f"search={search}", "local=true", f"out={out}") == 0
     trials = pl.read_parquet(out / "trials.parquet")
     assert len(trials) == 4
     assert set(trials["status"]) == {"done"}

@@ -74,13 +74,12 @@ def wait_for(url: str) -> None:
     raise AssertionError("the head never asked for its token")
 
 
-@pytest.mark.usefixtures("ray_session")
 def test_a_submitted_study_gives_the_same_summary(
     head: str, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     study = ["study", *base, "policy=fixed", "function=bm25", "selector=uniform", "seeds=2"]
-    assert command(*study, "out=here") == 0
+    assert command(*study, "local=true", "out=here") == 0
     wait_for(head)
     there = ["--address", head]
     capsys.readouterr()

@@ -25,9 +25,9 @@ METHOD = ["ranker=feed_forward", "policy=fixed", "function=bm25", "selector=unif
 
 
 @pytest.fixture(scope="module")
-def study(base: list[str], ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def study(base: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("tracked") / "study"
-    assert command("study", *base, *METHOD, "seeds=2", "track=[mlflow,wandb]", f"out={out}") == 0
+    assert command("study", *base, *METHOD, "seeds=2", "track=[mlflow,wandb]", "local=true", f"out={out}") == 0
     return out
 
 

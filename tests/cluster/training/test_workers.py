@@ -99,7 +99,9 @@ def test_a_study_whose_trials_have_two_workers(base: list[str], ray_session: Non
     np.testing.assert_allclose(outcome.losses, alone.losses, atol=1e-4)
 
 
-def test_bad_input_of_a_worker_ends_the_run_at_once(base: list[str], ray_session: None, tmp_path: Path) -> None:
+def test_bad_input_of_a_worker_ends_the_run_at_once(
+    base: list[str], ray_session: None, kills: int, tmp_path: Path
+) -> None:
     config, parts, keys = prepared(base, 2)
     shared = config | {"resources": config["resources"] | {"workers": 2}}
     shared["measures"] = ["AP@never"]
