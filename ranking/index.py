@@ -124,16 +124,19 @@ class VectorIndex:
         Returns:
             int32 documents and float32 products, [q, depth]; −1 and −inf where there are fewer.
         """
+        documents, products = self.topk(queries, depth)
+        return documents, products.astype(np.float32)
+
+    def topk(self, queries: NDArray[np.float32], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """What `search` finds, in float64: two shards' results are merged by it."""
         queries = np.ascontiguousarray(queries, np.float32)
         if self.index is None:
-            documents, products = exact_topk(
+            return exact_topk(
                 queries, self.vectors, depth, self.norm, lambda asked, width: topk_float32(asked, self._searched, width)
             )
-        else:
-            import_faiss()  # for its threads
-            _, rows = self._searched.search(queries, max(1, min(WIDENED * depth, len(self))))
-            documents, products = ordered(rows, inner_products(queries, self.vectors, rows), depth)
-        return documents, products.astype(np.float32)
+        import_faiss()  # for its threads
+        _, rows = self._searched.search(queries, max(1, min(WIDENED * depth, len(self))))
+        return ordered(rows, inner_products(queries, self.vectors, rows), depth)
 
     def scores(self, queries: NDArray[np.float32], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         """Inner products of queries [q, dimension] with documents [q, m]; −inf where the document is −1."""

@@ -21,6 +21,8 @@ from torch import Tensor
 from ranking.errors import BadInput
 from ranking.faiss_index import read_index
 from ranking.index import IndexOptions, VectorIndex
+from ranking.query_lists import QueryLists
+from ranking.shards import Searched
 
 FORMAT = 1
 DOCUMENTS, QUERIES, FAISS, RECORD = "documents.npy", "queries.npy", "faiss.index", "version.json"
@@ -36,18 +38,22 @@ class IndexVersion:
         digest: `weights_digest` of the weights.
         index: the documents.
         queries: float32 [queries, dimension], all queries in their order.
+        lists: of queries that were searched when it was built; what is not in them is searched when it is asked.
     """
 
     version: int
     step: int
     digest: str
-    index: VectorIndex
+    index: Searched
     queries: NDArray[np.float32]
+    lists: QueryLists | None = None
 
     def search(
         self, queries: NDArray[np.integer], depth: int, vectors: NDArray[np.float32] | None = None
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The best documents of queries [q], by their vectors of this version or by `vectors` [q, dimension]."""
+        if vectors is None and self.lists is not None and (found := self.lists.of(queries, depth)) is not None:
+            return found
         return self.index.search(self.queries[queries] if vectors is None else vectors, depth)
 
     def scores(
@@ -184,7 +190,9 @@ def open_version(folder: Path) -> IndexVersion | None:
         if not options.exact and len(documents):
             index = read_index(folder / FAISS, options.factory, options.probes, mapped)
         opened = VectorIndex(documents, options, index, record["norm"])
-        return IndexVersion(record["version"], record["step"], record["digest"], opened, queries)
+        return IndexVersion(
+            record["version"], record["step"], record["digest"], opened, queries, QueryLists.opened(folder)
+        )
     except (OSError, ValueError, KeyError, TypeError, RuntimeError):  # whatever a half file makes its reader raise
         return None
 

@@ -14,6 +14,7 @@ from ranking.embedding import embed
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.index import IndexOptions
+from ranking.query_lists import Listed
 from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
 from sampling.guard import Guard
@@ -42,6 +43,8 @@ class Refresh:
         every: steps between two publications.
         lag: of `lagged`; `every` when None.
         max_staleness: of `async`: steps by which a version may be older than the trainer, who waits otherwise.
+        on_lost_shard: `wait` until a shard that died is back, or `skip`: go on without its documents meanwhile,
+            which no run that is to be repeated may do.
 
     Raises:
         BadInput: where a value is out of its range, or belongs to another mode.
@@ -51,6 +54,7 @@ class Refresh:
     every: int = 200
     lag: int | None = None
     max_staleness: int | None = None
+    on_lost_shard: Literal["wait", "skip"] = "wait"
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -71,6 +75,11 @@ class Refresh:
                 "refresh.max_staleness",
                 "let it be at least refresh.every",
             )
+        if self.on_lost_shard not in ("wait", "skip"):
+            raise BadInput(f"on_lost_shard is {self.on_lost_shard!r}", "refresh.on_lost_shard", "choose wait or skip")
+        if self.on_lost_shard == "skip" and self.mode != "async":
+            what = f"mode {self.mode} promises the same negatives in every run, which skips would break"
+            raise BadInput(what, "refresh.on_lost_shard", "choose wait, or mode=async")
 
     @property
     def delay(self) -> int:
@@ -91,6 +100,10 @@ class Dense(RetrievalFunction):
         queries: whose query vectors are searched with: `version`, the index's own, or `now`, the ranker's.
         refresh: when the index follows the ranker.
         index: how vectors are kept and searched.
+        shards: ranges of documents, each with an index of its own, on an actor of its own where the index lives on
+            Ray. What an exact index finds does not depend on it; FAISS's others find more with more shards.
+        searched: when queries are searched: at each `step` those of its batch, or all training queries once a
+            `version`, in batches, so that a step reads lists.
 
     Raises:
         BadInput: where an option makes no sense.
@@ -102,13 +115,22 @@ class Dense(RetrievalFunction):
         queries: Literal["version", "now"] = "version",
         refresh: Refresh | None = None,
         index: IndexOptions | None = None,
+        shards: int = 1,
+        searched: Literal["step", "version"] = "step",
     ) -> None:
-        if depth < 1:
-            raise BadInput(f"depth is {depth}", "function.dense.depth", "choose a whole number from 1 up")
+        for name, value in (("depth", depth), ("shards", shards)):
+            if value < 1:
+                raise BadInput(f"{name} is {value}", f"function.dense.{name}", "choose a whole number from 1 up")
+        if searched not in ("step", "version"):
+            raise BadInput(f"searched is {searched!r}", "function.dense.searched", "choose step or version")
+        if searched == "version" and queries == "now":
+            what = "lists are made with the version's query vectors, and queries=now searches with others"
+            raise BadInput(what, "function.dense.searched", "choose searched=step, or queries=version")
         if queries not in ("version", "now"):
             raise BadInput(f"queries is {queries!r}", "function.dense.queries", "choose version or now")
         self.depth, self.queries = depth, queries
         self.refresh, self.index = refresh or Refresh(), index or IndexOptions()
+        self.shards, self.searched = shards, searched
         self.guard = Guard()
         self.guarded = 0
         self._dropped: dict[int, GuardedDocuments] = {}  # by query, when it was last asked
@@ -139,8 +161,9 @@ class Dense(RetrievalFunction):
         # Without a service of its own, an index that would be built in the background is built while the trainer
         # waits. A lagged one gives the same negatives either way.
         self.service = self._served or LocalIndex(
-            copy.deepcopy(ranker), training.encoded, self.index, self.refresh.delay
-        )
+            copy.deepcopy(ranker), training.encoded, self.index, self.refresh.delay,
+            shards=self.shards, listed=self.listed(training),
+        )  # fmt: skip
         if self._loaded is not None:
             self.guarded = self._loaded["guarded"]
             record = GuardedDocuments(**self._loaded["dropped"])
@@ -149,6 +172,13 @@ class Dense(RetrievalFunction):
             self._loaded = None
         else:
             self.service.publish(ranker.state_dict(), training.step)
+
+    def listed(self, training: RankerTraining) -> Listed | None:
+        """The queries that are searched once a version, None where each step searches its own."""
+        if self.searched == "step":
+            return None
+        queries = np.unique(training.examples.queries).astype(np.int64)
+        return Listed(queries, self.depth + self._positives(queries).shape[1])
 
     def after_update(self, training: RankerTraining) -> None:
         if self.refresh.mode != "never" and training.step % self.refresh.every == 0 and not training.diverged:

@@ -17,7 +17,6 @@ from ranking.encoding import EncodedCollection
 from ranking.index import IndexOptions, VectorIndex
 from ranking.index_versions import (
     DOCUMENTS,
-    QUERIES,
     IndexVersion,
     finish_version,
     in_precision,
@@ -25,7 +24,9 @@ from ranking.index_versions import (
     weights_digest,
     write_block,
 )
+from ranking.query_lists import Listed, QueryLists
 from ranking.rankers.dense import DenseRanker
+from ranking.shards import Searched, ShardedIndex, shard_ranges
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ class LocalIndex:
         options: of the index.
         lag: steps from publication to service.
         folder: where vectors are mapped from; a temporary one when None. In RAM none is needed.
+        shards: that the documents are shared out to; what an exact index finds does not depend on it.
+        listed: queries that are searched when a version is built.
     """
 
     def __init__(
@@ -110,9 +113,11 @@ class LocalIndex:
         options: IndexOptions,
         lag: int = 0,
         folder: Path | None = None,
+        shards: int = 1,
+        listed: Listed | None = None,
     ) -> None:
         self.ranker, self.encoded, self.options, self.lag = ranker.requires_grad_(False), encoded, options, lag
-        self._folder = folder
+        self._folder, self.shards, self.listed = folder, shards, listed
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._published: list[_Published] = []  # the one that is served, and those that will be
         self._built: IndexVersion | None = None
@@ -168,19 +173,30 @@ class LocalIndex:
     def _build(self, published: _Published) -> IndexVersion:
         self.ranker.load_state_dict(published.weights)
         digest = weights_digest(published.weights)
-        documents, queries = (np.arange(len(texts)) for texts in (self.encoded.documents, self.encoded.queries))
-        if self.options.memory == "mapped":
-            folder = self._place() / "version"
-            building = start_version(folder, len(documents), len(queries), self.ranker.dimension, self.options)
-            for start in block_starts(len(documents)):
-                rows = documents[start : start + BLOCK]
+        index = self._mapped(published, digest) if self.options.memory == "mapped" else self._in_memory()
+        everything = np.arange(len(self.encoded.queries))
+        queries = embed(self.ranker, self.encoded.queries, everything, queries=True)
+        lists = QueryLists.search(index, queries, self.listed) if self.listed else None
+        return IndexVersion(published.version, published.step, digest, index, queries, lists)
+
+    def _in_memory(self) -> Searched:
+        everything = np.arange(len(self.encoded.documents))
+        vectors = in_precision(embed(self.ranker, self.encoded.documents, everything), self.options.precision)
+        return ShardedIndex.build(vectors, self.options, self.shards)
+
+    def _mapped(self, published: _Published, digest: str) -> Searched:
+        """Each shard written to disk and mapped, with a block of vectors in memory at once."""
+        shards = []
+        for number, held in enumerate(shard_ranges(len(self.encoded.documents), self.shards, BLOCK)):
+            folder = self._place() / f"version-{number}"
+            building = start_version(folder, len(held), 0, self.ranker.dimension, self.options)
+            for start in block_starts(len(held)):
+                rows = np.arange(held.start + start, min(held.start + start + BLOCK, held.stop))
                 write_block(building / DOCUMENTS, start, embed(self.ranker, self.encoded.documents, rows))
-            write_block(building / QUERIES, 0, embed(self.ranker, self.encoded.queries, queries, queries=True))
-            return finish_version(building, folder, published.version, published.step, digest, self.options)
-        vectors = in_precision(embed(self.ranker, self.encoded.documents, documents), self.options.precision)
-        index = VectorIndex.build(vectors, self.options)
-        of_queries = embed(self.ranker, self.encoded.queries, queries, queries=True)
-        return IndexVersion(published.version, published.step, digest, index, of_queries)
+            finished = finish_version(building, folder, published.version, published.step, digest, self.options)
+            assert isinstance(finished.index, VectorIndex)
+            shards.append(finished.index)
+        return ShardedIndex(shards)
 
     def _place(self) -> Path:
         if self._folder is None:

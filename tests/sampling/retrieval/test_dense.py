@@ -369,8 +369,30 @@ def test_a_mapped_index_gives_the_same_negatives(bag_training: Callable[..., Ran
     local = LocalIndex(Bag(len(training.encoded.idf)), training.encoded, IndexOptions(memory="mapped"), folder=tmp_path)
     local.publish(training.ranker.state_dict(), 0)
     first = local.search(np.arange(4), 3, 0)
-    assert [path.name for path in tmp_path.iterdir()] == ["version"]
+    assert [path.name for path in tmp_path.iterdir()] == ["version-0"]
     assert (local.scores(np.arange(4), first.documents) == first.scores).all()
+
+
+@pytest.mark.parametrize("memory", ["ram", "mapped"])
+@pytest.mark.parametrize("searched", ["step", "version"])
+def test_shards_and_lists_change_no_negative(
+    bag_training: Callable[..., RankerTraining], monkeypatch: pytest.MonkeyPatch, memory: Any, searched: Any
+) -> None:
+    for module in ("ranking.shards", "ranking.embedding", "sampling.retrieval.live_index"):
+        monkeypatch.setattr(f"{module}.BLOCK", 3)
+    shown = []
+    for shards in (1, 2, 4):
+        training = bag_training()
+        function = Dense(
+            4, refresh=Refresh("sync", 2), index=IndexOptions(memory=memory), shards=shards, searched=searched
+        )
+        shown.append(steps(sampler(function, training), training, 6))
+        assert isinstance(function.service, LocalIndex)
+        version = function.service._built
+        assert version is not None
+        assert (version.lists is None) == (searched == "step")
+        assert len(version.index.shards) == shards  # type: ignore[attr-defined]
+    assert shown[0] == shown[1] == shown[2]
 
 
 def test_published_weights_are_copies(bag_training: Callable[..., RankerTraining]) -> None:
@@ -461,13 +483,15 @@ def test_an_index_that_does_not_suit_the_ranker_is_refused(bag_training: Callabl
     ({"mode": "sync", "lag": 3}, "mode sync has no lag"),
     ({"max_staleness": 300}, "mode lagged has no max_staleness"),
     ({"mode": "async", "max_staleness": 199}, "let it be at least refresh.every"),
+    ({"on_lost_shard": "pray"}, "on_lost_shard is 'pray'"),
+    ({"on_lost_shard": "skip"}, "mode lagged promises the same negatives in every run"),
 ])  # fmt: skip
 def test_a_refresh_that_makes_no_sense_is_refused(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         Refresh(**wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"depth": 0}, {"queries": "then"}])
+@pytest.mark.parametrize("wrong", [{"depth": 0}, {"queries": "then"}, {"shards": 0}, {"searched": "never"}])
 def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match=r"function\.dense"):
         Dense(**wrong)

@@ -1,0 +1,86 @@
+"""Searches many queries once, in batches, so that whoever asks for them later reads lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.shards import Searched
+
+BATCH = 1024
+"""Queries that are searched at once."""
+FILES = ("listed_queries.npy", "listed_documents.npy", "listed_scores.npy")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Whose lists are made when a version is built, and how long they are.
+
+    Args:
+        queries: int64, ascending.
+        depth: of a list.
+    """
+
+    queries: NDArray[np.int64]
+    depth: int
+
+
+@dataclass(frozen=True)
+class QueryLists:
+    """The best documents of some queries by one version of an index.
+
+    Args:
+        queries: int64 [n], ascending.
+        documents: int32 [n, depth], best first.
+        scores: float32 [n, depth].
+    """
+
+    queries: NDArray[np.int64]
+    documents: NDArray[np.int32]
+    scores: NDArray[np.float32]
+
+    @classmethod
+    def search(cls, index: Searched, vectors: NDArray[np.float32], listed: Listed) -> QueryLists:
+        """Of an index.
+
+        Args:
+            index: that is searched.
+            vectors: float32 [queries, dimension] of all queries.
+            listed: those to be searched.
+        """
+        shape = len(listed.queries), listed.depth
+        documents, scores = np.empty(shape, np.int32), np.empty(shape, np.float32)
+        for start in range(0, len(listed.queries), BATCH):
+            rows = slice(start, start + BATCH)
+            documents[rows], scores[rows] = index.search(vectors[listed.queries[rows]], listed.depth)
+        return cls(listed.queries, documents, scores)
+
+    def of(self, queries: NDArray[np.integer], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
+        """The first `depth` documents of queries [q] and their scores; None where not all of that is here."""
+        if depth > self.documents.shape[1] or not len(self.queries):
+            return None
+        places = np.minimum(np.searchsorted(self.queries, queries), len(self.queries) - 1)
+        if (self.queries[places] != queries).any():
+            return None
+        return np.array(self.documents[places, :depth]), np.array(self.scores[places, :depth])
+
+    def save(self, folder: Path) -> None:
+        """Write them into a folder, where `opened` finds them."""
+        arrays: tuple[NDArray[Any], ...] = (self.queries, self.documents, self.scores)
+        for name, array in zip(FILES, arrays, strict=True):
+            np.save(folder / name, array, allow_pickle=False)
+
+    @classmethod
+    def opened(cls, folder: Path) -> QueryLists | None:
+        """Those in a folder, mapped; None where there are none, or half of them."""
+        try:
+            queries, *lists = (np.load(folder / name, mmap_mode="r", allow_pickle=False) for name in FILES)
+        except (OSError, ValueError):
+            return None
+        if any(len(each) != len(queries) for each in lists):
+            return None
+        return cls(queries, *lists)
