@@ -15,13 +15,17 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from cluster.index.build import EncoderOptions, IndexBuild
+from cluster.index.build import IndexBuild
 from cluster.index.corpus import Corpus
+from cluster.index.encoder_pool import EncoderOptions
 from cluster.index.folder import IndexFolder, Publication, digest_of
 from cluster.index.metrics import IndexMetrics
+from cluster.index.sharded_build import ShardedBuild
+from cluster.index.shards import WHOLE, Sharding
 from ranking.embedding import BLOCK
 from ranking.index import IndexOptions
 from ranking.index_versions import IndexVersion
+from ranking.query_lists import Listed
 from sampling.retrieval.live_index import Answer
 
 log = logging.getLogger(__name__)
@@ -34,10 +38,12 @@ class Reply:
     Args:
         answer: None where no version of what was asked for is there yet.
         known: steps of all the weights that the actor has built from or will build from.
+        lost: shards whose documents the answer lacks, or that were waited for.
     """
 
     answer: Answer | None
     known: frozenset[int]
+    lost: frozenset[int] = frozenset()
 
 
 class NegativeIndexActor:
@@ -58,6 +64,8 @@ class NegativeIndexActor:
         every: build each publication, in order; else the newest alone.
         tags: of the metrics.
         block: texts that an encoder takes at once.
+        sharding: actors that the documents are shared out to; with one this actor holds them all.
+        listed: queries that are searched when a version is built.
     """
 
     def __init__(
@@ -69,13 +77,16 @@ class NegativeIndexActor:
         every: bool,
         tags: Mapping[str, str],
         block: int = BLOCK,
+        sharding: Sharding = WHOLE,
+        listed: Listed | None = None,
     ) -> None:
         self.corpus, self.every = corpus, every
         self.folder = IndexFolder(Path(folder))
-        self.build = IndexBuild(corpus, options, encoders, block)
+        made = corpus, options, encoders, block, listed
+        self.build = ShardedBuild(sharding, *made) if sharding.shards > 1 else IndexBuild(*made)
         self.metrics = IndexMetrics(tags)
         self._changed = threading.Condition()
-        self._versions: dict[int, IndexVersion] = self.folder.versions()
+        self._versions: dict[int, IndexVersion] = self.build.opened(self.folder)
         self._pending = {publication.step: publication for publication in self.folder.published()}
         self._building: Publication | None = None
         self._read: dict[str, int] = {}  # the step of the version that each reader has read last
@@ -121,7 +132,7 @@ class NegativeIndexActor:
             for step, index in list(self._versions.items()):
                 if step not in kept or index.digest != kept[step].digest:
                     del self._versions[step]
-                    self.folder.remove(step)
+                    self.build.remove(self.folder, step)
             if self._building is not None and kept.get(self._building.step) != self._building:
                 self.folder.withdraw(self._building)
                 self._building = None  # the build goes on, and what comes out of it is thrown away
@@ -166,7 +177,7 @@ class NegativeIndexActor:
             else:
                 found = index.search(queries, depth, vectors)
             self.metrics.answered(len(queries), index.version, step - index.step)
-            return Reply(Answer(*found, index.version, index.step), self._steps())
+            return Reply(Answer(*found, index.version, index.step), self._steps(), self.build.lost)
 
     @ray.method(concurrency_group="reading")
     def scores(
@@ -191,6 +202,11 @@ class NegativeIndexActor:
                 "building": self._building.step if self._building else None,
                 "pending": sorted(self._pending),
             }
+
+    @ray.method(concurrency_group="publishing")
+    def clear(self) -> None:
+        """Delete what shards keep on other machines: the index comes to its end."""
+        self.build.clear()
 
     @contextmanager
     def _version(
@@ -235,7 +251,7 @@ class NegativeIndexActor:
             self.metrics.built(time.perf_counter() - started)
             with self._changed:
                 if self._building is None:  # nobody wants it any more
-                    self.folder.remove(publication.step)
+                    self.build.remove(self.folder, publication.step)
                     continue
                 self._building = None
                 self._versions[publication.step] = index
@@ -243,7 +259,7 @@ class NegativeIndexActor:
                 self._changed.notify_all()
             self.folder.withdraw(publication)
             for step in forgotten:  # outside the lock: large files take a while to delete, and readers do not wait
-                self.folder.remove(step)
+                self.build.remove(self.folder, step)
 
     def _known(self, publication: Publication) -> bool:
         waiting = [*([self._building] if self._building else []), *self._pending.values()]

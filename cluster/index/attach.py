@@ -15,8 +15,8 @@ from ranking.collections.cache import default_cache
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from cluster.index.build import EncoderOptions
     from cluster.index.client import RemoteIndex
+    from cluster.index.encoder_pool import EncoderOptions
     from ranking.training import RankerTraining
     from sampling.retrieval.dense import Dense
     from sampling.retrieval.function import RetrievalFunction
@@ -37,7 +37,7 @@ def encoder_options(config: Mapping[str, Any]) -> EncoderOptions:
     Raises:
         BadInput: where that makes no sense.
     """
-    from cluster.index.build import EncoderOptions
+    from cluster.index.encoder_pool import EncoderOptions
 
     return EncoderOptions(**config["index"], spread=config["resources"]["placement"] == "spread")
 
@@ -136,7 +136,10 @@ def attach_indexes(
         return LiveIndexes({})
     from cluster.index.client import RemoteIndex, Service
     from cluster.index.corpus import PreparedCorpus
+    from cluster.index.shards import Sharding
+    from ranking.embedding import BLOCK
     from ranking.rankers.dense import DenseRanker
+    from ranking.shards import shard_ranges
 
     if not isinstance(training.ranker, DenseRanker):
         raise BadInput(
@@ -150,9 +153,15 @@ def attach_indexes(
         function: Any = functions[each]
         folder = cache / "indexes" / re.sub(r"[^\w+.-]", "_", f"{name}-{each}")
         _check_size(training, training.ranker.dimension, function, len(live), folder, note)
+        shards = len(shard_ranges(len(training.encoded.documents), function.shards, BLOCK))
+        if shards < function.shards:
+            note(
+                f"{each}: {shards} of {function.shards} shards: the collection is no more blocks of {BLOCK:,} documents"
+            )
         service = Service(
             f"negative-index:{name}:{each}", PreparedCorpus(config), folder, function.index, encoder_options(config),
             {"run": name, "function": each}, apart=config["resources"]["workers"] > 1,
+            sharding=Sharding(shards, function.refresh.on_lost_shard), listed=function.listed(training),
         )  # fmt: skip
         index = RemoteIndex(service, function.refresh, note, partial(getattr, function, "guarded"))
         function.attach_index(index)

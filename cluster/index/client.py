@@ -19,13 +19,15 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
 from cluster.index.actor import NegativeIndexActor, Reply
-from cluster.index.build import EncoderOptions
 from cluster.index.corpus import Corpus
+from cluster.index.encoder_pool import EncoderOptions
 from cluster.index.errors import unwrapped
 from cluster.index.owner import claim, remove_orphans
+from cluster.index.shards import WHOLE, Sharding
 from ranking.checkpoint import to_bytes
 from ranking.embedding import BLOCK
 from ranking.index import IndexOptions
+from ranking.query_lists import Listed
 from sampling.retrieval.dense import Refresh
 from sampling.retrieval.live_index import Answer
 
@@ -68,6 +70,8 @@ class Service:
         block: texts that an encoder takes at once.
         apart: the actors take what is free on the cluster; else their share of the placement group that whoever
             makes them runs in, if there is one.
+        sharding: actors that the documents are shared out to.
+        listed: queries that are searched when a version is built.
     """
 
     name: str
@@ -78,6 +82,8 @@ class Service:
     tags: Mapping[str, str]
     block: int = BLOCK
     apart: bool = False
+    sharding: Sharding = WHOLE
+    listed: Listed | None = None
 
 
 class RemoteIndex:
@@ -115,6 +121,7 @@ class RemoteIndex:
         self._actor: Any = None
         self._sent: list[ray.ObjectRef] = []
         self._lost = False
+        self._lost_shards: frozenset[int] = frozenset()
 
     @property
     def name(self) -> str:
@@ -162,6 +169,7 @@ class RemoteIndex:
             if reply.answer is not None:
                 break
             self._catch_up(reply.known)
+        self._tell_lost(reply.lost)
         self._answered = reply.answer
         return reply.answer
 
@@ -215,6 +223,8 @@ class RemoteIndex:
         """End the actors and remove what they kept, and what is left of those of killed processes."""
         if self._actor is not None:
             with contextlib.suppress(ray.exceptions.RayError):
+                if self.service.sharding.shards > 1:
+                    ray.wait([self._actor.clear.remote()], timeout=LAST_WORDS / 10)
                 ray.kill(self._actor)
             self._actor = None
         for _ in range(LAST_WORDS):  # an encoder may just be putting a version there
@@ -236,6 +246,13 @@ class RemoteIndex:
         newest = self._published[-1].step if self._published else step
         staleness = self.refresh.max_staleness
         return None, None if staleness is None else min(step - staleness, newest)
+
+    def _tell_lost(self, lost: frozenset[int]) -> None:
+        """Say which shards are lost and which are back."""
+        for shard in sorted(lost ^ self._lost_shards):
+            said = "is lost; going on without its documents" if shard in lost else "is back"
+            self.note(f"{self.name}: shard {shard} {said}")
+        self._lost_shards = lost
 
     def _drop_read(self, step: int) -> None:
         """Of lagged publications, forget those that a later one has taken the place of."""
@@ -294,6 +311,8 @@ class RemoteIndex:
                 self.lagged,
                 dict(service.tags),
                 service.block,
+                service.sharding,
+                service.listed,
             )
 
     def _ask(self, method: str, *arguments: Any) -> Any:

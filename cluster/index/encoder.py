@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import ray
 import torch
 from numpy.typing import NDArray
 
@@ -39,9 +40,13 @@ class Encoder:
         """How many texts there are, and how long a vector of these weights is."""
         return Size(len(self.documents), len(self.queries), self._with(weights, digest).dimension)
 
+    def node(self) -> str:
+        """The machine that it runs on."""
+        return str(ray.get_runtime_context().get_node_id())
+
     def encode(
-        self, weights: NDArray[np.uint8], digest: str, start: int, stop: int, queries: bool, path: str
-    ) -> NDArray[np.float32] | None:
+        self, weights: NDArray[np.uint8], digest: str, start: int, stop: int, queries: bool, path: str, row: int
+    ) -> tuple[bool, NDArray[np.float32] | None]:
         """Encode the texts `start` … `stop` − 1 into a version's file of vectors.
 
         Args:
@@ -50,16 +55,18 @@ class Encoder:
             start, stop: rows, a whole block.
             queries: rows of the queries, not of the documents.
             path: the file.
+            row: of the file, for the first of them.
 
         Returns:
-            None; the vectors [rows, dimension] where this machine does not see the file.
+            Whether they stand in the file; the vectors [rows, dimension] where this machine does not see it. Two
+            objects of Ray's store, so that who hears of the first need not fetch the second.
         """
         texts = self.queries if queries else self.documents
         vectors = embed(self._with(weights, digest), texts, np.arange(start, stop), queries)
         if not os.path.exists(path):
-            return vectors
-        write_block(Path(path), start, vectors)
-        return None
+            return False, vectors
+        write_block(Path(path), row, vectors)
+        return True, None
 
     def finish(self, building: Path, folder: Path, version: int, step: int, digest: str, options: IndexOptions) -> bool:
         """`finish_version`; False where this machine does not see what is to be finished."""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.index.build import EncoderOptions
 from cluster.index.client import RemoteIndex, Service
+from cluster.index.encoder_pool import EncoderOptions
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.index import IndexOptions
 from sampling.retrieval.dense import Refresh

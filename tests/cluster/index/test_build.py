@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cluster.index.build import EncoderOptions, IndexBuild
+from cluster.index.build import IndexBuild
+from cluster.index.encoder_pool import EncoderOptions
 from cluster.index.folder import IndexFolder, Publication, digest_of
 from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
@@ -61,8 +62,9 @@ def test_an_encoder_that_does_not_see_the_folder_hands_its_vectors_back(build: I
 
     weights = weights_of(1)
     content = np.frombuffer(to_bytes(weights), np.uint8)
-    order = build.pool.actors[0].encode.remote(content, "one", 10, 14, False, str(tmp_path / "elsewhere"))
-    vectors = ray.get(order)
+    encode = build.pool.actors[0].encode.options(num_returns=2)
+    written, vectors = ray.get(encode.remote(content, "one", 10, 14, False, str(tmp_path / "elsewhere"), 10))
+    assert not written
     documents = CORPUS.texts()[0]
     table = weights["table"].numpy()
     for row, vector in enumerate(vectors):

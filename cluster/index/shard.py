@@ -1,0 +1,103 @@
+"""Keeps and searches the vectors of a range of documents: the shard actor."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import ray
+from numpy.typing import NDArray
+
+from cluster.index.owner import OWNER, claim, remove_orphans
+from ranking.index import IndexOptions, VectorIndex
+from ranking.index_versions import DOCUMENTS, IndexVersion, finish_version, open_version, start_version, write_block
+from ranking.shards import Found
+
+
+class IndexShard:
+    """The versions of one shard, on the disk of the machine that it runs on.
+
+    It takes a folder alone, and every call names its version, so that one that was restarted goes on: what is on its
+    disk is opened when it is asked, and of what is not there the answer is None.
+
+    Args:
+        folder: of its versions, `INDEX/shards/N`.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+        index = self.folder.parent.parent
+        if not (index / OWNER).exists():  # on a machine that the trainer is not on
+            remove_orphans(index.parent)
+            claim(index)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._opened: dict[int, IndexVersion] = {}
+        self._opening = threading.Lock()
+
+    def node(self) -> str:
+        """The machine that it runs on."""
+        return str(ray.get_runtime_context().get_node_id())
+
+    def start(self, step: int, documents: int, dimension: int, options: IndexOptions) -> Path:
+        """Make room for a version.
+
+        Returns:
+            The folder that `write` and `finish` are told.
+        """
+        for leftover in self.folder.glob("*.part"):  # one is built at a time
+            shutil.rmtree(leftover, ignore_errors=True)
+        return start_version(self._place(step), documents, 0, dimension, options)
+
+    def write(self, building: Path, start: int, vectors: NDArray[np.float32]) -> bool:
+        """Take vectors from an encoder on another machine; False where the version is lost that they belong to."""
+        if not building.exists():
+            return False
+        write_block(building / DOCUMENTS, start, vectors)
+        return True
+
+    def finish(self, building: Path, version: int, step: int, digest: str, options: IndexOptions) -> None:
+        """Build FAISS's index where no encoder of this machine has done it; nothing where the version is lost."""
+        if building.exists():
+            finish_version(building, self._place(step), version, step, digest, options)
+
+    def has(self, step: int, digest: str) -> bool:
+        """Whether the version of these weights is there, and whole."""
+        return self._version(step, digest) is not None
+
+    def topk(self, step: int, digest: str, queries: NDArray[np.float32], depth: int) -> Found | None:
+        """The best of its documents, by rows of its own; None where the version is not there."""
+        index = self._version(step, digest)
+        return None if index is None else index.topk(queries, depth)
+
+    def scores(
+        self, step: int, digest: str, queries: NDArray[np.float32], rows: NDArray[np.integer]
+    ) -> NDArray[np.float32] | None:
+        """Inner products with rows of its own; None where the version is not there."""
+        index = self._version(step, digest)
+        return None if index is None else index.scores(queries, rows)
+
+    def remove(self, step: int) -> None:
+        """Delete a version; who is searching it keeps it until the end."""
+        with self._opening:
+            self._opened.pop(step, None)
+        shutil.rmtree(self._place(step), ignore_errors=True)
+
+    def clear(self) -> None:
+        """Delete all that the index keeps on this machine."""
+        shutil.rmtree(self.folder.parent.parent, ignore_errors=True)
+
+    def _version(self, step: int, digest: str) -> VectorIndex | None:
+        with self._opening:
+            version = self._opened.get(step)
+            if version is None or version.digest != digest:
+                version = open_version(self._place(step))
+                if version is None or version.digest != digest:
+                    return None
+                self._opened[step] = version
+        assert isinstance(version.index, VectorIndex)
+        return version.index
+
+    def _place(self, step: int) -> Path:
+        return self.folder / f"{step:09d}"
