@@ -1,4 +1,16 @@
-"""Tells lost processes and machines from errors of the work itself."""
+"""Tells lost processes and machines from errors of the work itself.
+
+Where a process or a machine is lost, whoever waits for it goes back to what was kept last, and what comes out is what
+would have come out anyway:
+
+- a trial: Ray Tune starts it again, elsewhere if need be, from the run's last state (`tune.failures`); one that was
+  killed for memory with more of a machine;
+- a worker of a run with several: Ray Train starts all again from the run's last state (`training.coordinator`);
+- the negative index: its actor is started again over the versions on disk, and readers wait (`index.client`);
+- an agent's worker or ranker host: the whole learning goes back to its last state (`rollouts.failures`);
+- a shard of mined negatives, or a fork: Ray repeats the task;
+- the command itself, or the cluster's head: `--resume` (`commands.experiment.Experiment.read`).
+"""
 
 from __future__ import annotations
 

@@ -238,3 +238,16 @@ def test_what_nobody_defines_is_found() -> None:
     assert not composes("training.acumulate=4")
     assert composes("function.bm25.k1=1.2")
     assert list(blocks("```\n.venv/bin/pyrite study \\\n  seeds=2\n```\n")) == ["study    seeds=2"]
+
+
+def test_the_map_names_one_file_an_answer() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("Seven questions", 1)[1].split("\n\n")[1]
+    rows = [row.strip("| ").split(" | ") for row in table.splitlines()[2:]]
+    assert len(rows) == 7
+    for question, answer in rows:
+        named = re.match(r"`([\w/]+)`", answer)
+        assert question.endswith("?")
+        assert named, answer
+        assert (ROOT / "cluster" / f"{named[1]}.py").is_file(), answer
+        for name in re.findall(r": `([\w.]+)`", answer):
+            assert re.search(rf"(def|class) {name.split('.')[-1]}\b", (ROOT / "cluster" / f"{named[1]}.py").read_text())

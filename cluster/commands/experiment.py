@@ -75,7 +75,11 @@ class Experiment(ABC):
 
     @classmethod
     def read(cls, arguments: Sequence[str], resume: str | None = None) -> Self:
-        """A new experiment from its overrides, or one to continue from its folder.
+        """A new experiment from its overrides, or one to continue from its folder: this is how resume works.
+
+        The experiment is planned again from `config.yaml`. `prepare` then leaves out the runs whose result stands in
+        the folder, made of the same parts and code (`runs.results.finished`); the others go on from their last state
+        (`runs.results.RunState`), or begin.
 
         Raises:
             BadInput: where an override is wrong, or the folder holds another experiment, or none to continue.

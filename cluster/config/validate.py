@@ -1,4 +1,10 @@
-"""Checks options, before anything starts: their types, the classes that they name, and how they go together."""
+"""Checks options, before anything starts: their types, the classes that they name, and how they go together.
+
+`compose` has `check_parts` and `check_shape` look at every configuration: each part at its level and of a class that is
+trusted, each key of the type that `schema` declares. A command has `check_run`, `check_learning` or `check_pooling`
+build what needs no data, where a class refuses its own options, and hold options against each other. What only the
+cluster tells, `plan.resources.check_demand` refuses once it is there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Lists every metric: the one table that code, documentation and tests read."""
+"""Lists every metric: the one table that code, documentation and tests read.
+
+`telemetry.metrics.record` takes a number of one of these names to Ray, which Prometheus scrapes; `telemetry/dashboards`
+has their panels for Grafana. What a run's own figures are, one by one, goes to trackers (`telemetry.tracking`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Runs the runs of a study on Ray Tune."""
+"""Runs the runs of a study on Ray Tune: this is where a study becomes trials.
+
+`plan.study.StudyPlan.runs` has named the runs, and `commands.study` has left out those that are finished. `run_on_tune`
+puts each part that they share into Ray's object store once, as `runs.artifacts` makes it or finds it in the cache, and
+hands Tune a source of runs. Each becomes a trial, whose process runs `trainable`: it takes the collection and the other
+parts from the object store, where it reads them without a copy, and leaves its result in the study's folder.
+"""
 
 from __future__ import annotations
 
