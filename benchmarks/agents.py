@@ -1,4 +1,4 @@
-"""What agents learn where the best policy is known, and how many updates a second they make.
+"""Measures what agents learn where the best policy is known, and how many updates a second they make.
 
     python -m benchmarks.agents [--seeds N] [--agent NAME] [--decisions N] [--speed]
 

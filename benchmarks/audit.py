@@ -1,4 +1,4 @@
-"""How well `pyrite audit` finds relevant documents among negatives: known ones are hidden, and the truth is known.
+"""Measures how well `pyrite audit` finds relevant documents among negatives, where known ones are hidden.
 
     python -m benchmarks.audit FOLDER
 

@@ -1,4 +1,4 @@
-"""What DSSM's steps and searches cost, beside the same from dense bags of trigrams.
+"""Measures what DSSM's steps and searches cost, beside the same from dense bags of trigrams.
 
     python -m benchmarks.dssm FOLDER [--only steps shared search memory]
 

@@ -1,4 +1,4 @@
-"""What the environment costs: state and reward beside the bare training step, workers, hosts, copies.
+"""Measures what the environment costs: state and reward beside the bare training step, workers, hosts, copies.
 
     python -m benchmarks.environment FOLDER [--copies N …] [--workers N …]
 

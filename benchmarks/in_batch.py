@@ -1,4 +1,4 @@
-"""What a step with in-batch negatives costs, and the same work done by sentence-transformers.
+"""Measures what a step with in-batch negatives costs, and the same work done by sentence-transformers.
 
     python -m benchmarks.in_batch FOLDER [--only static bi_encoder cached waiting memory] [--batch N] [--steps N] …
 

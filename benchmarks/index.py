@@ -1,4 +1,4 @@
-"""What the negative index costs the training that it follows, and its readers, while it is built again.
+"""Measures what a negative index costs the training that it follows, and its readers, while it is built again.
 
     python -m benchmarks.index FOLDER [--layers N] [--length N] [--turns N]
 

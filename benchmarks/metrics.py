@@ -1,4 +1,4 @@
-"""What metrics cost the training that they tell of, as a share of a step.
+"""Measures what metrics cost the training that they tell of, as a share of a step.
 
     python -m benchmarks.metrics FOLDER [--turns N]
 

@@ -1,4 +1,4 @@
-"""Encoding a collection and finding each query's top 100, against sentence-transformers' `mine_hard_negatives`.
+"""Measures encoding and finding each query's top 100 against sentence-transformers' `mine_hard_negatives`.
 
     python -m benchmarks.mining FOLDER [--documents N] [--turns N]
 
@@ -11,10 +11,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +18,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from benchmarks.two_sides import TwoSides, peak
 
 SMALLEST = ["{collection} --checkpoint {minilm} --documents 0 --here"]
 DEPTH = 100
@@ -55,14 +53,9 @@ def read(folder: Path, documents: int) -> tuple[list[str], list[str], NDArray[np
     return list(place), list(asked), np.array(list(asked.values()), np.int32)
 
 
-def peak() -> float:
-    """Most memory that this process has held, in MiB; unlike `ru_maxrss`, nothing of who started it."""
-    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
-    return int(line.split()[1]) / 1024
-
-
-def theirs(checkpoint: str, texts: list[str], queries: list[str], positives: NDArray[np.int32]) -> dict[str, Any]:
+def theirs(chosen: argparse.Namespace) -> dict[str, Any]:
     """Lists, seconds and memory of `mine_hard_negatives`."""
+    texts, queries, positives = read(chosen.folder, chosen.documents)
     import faiss
     import torch
     from datasets import Dataset
@@ -71,7 +64,7 @@ def theirs(checkpoint: str, texts: list[str], queries: list[str], positives: NDA
 
     torch.set_num_threads(1)
     faiss.omp_set_num_threads(1)
-    model: Any = SentenceTransformer(checkpoint, device="cpu")
+    model: Any = SentenceTransformer(chosen.checkpoint, device="cpu")
     dataset = Dataset.from_dict({"query": queries, "positive": [texts[each] for each in positives]})
     encoded: dict[str, float] = {}
     encode = model.encode_query  # the last text is read there
@@ -99,8 +92,9 @@ def theirs(checkpoint: str, texts: list[str], queries: list[str], positives: NDA
     return {"documents": documents, "scores": scores} | spent
 
 
-def ours(checkpoint: str, texts: list[str], queries: list[str], positives: NDArray[np.int32]) -> dict[str, Any]:
+def ours(chosen: argparse.Namespace) -> dict[str, Any]:
     """The same of `BiEncoder`, `embed` and `VectorIndex`."""
+    texts, queries, positives = read(chosen.folder, chosen.documents)
     import polars as pl
     import torch
 
@@ -111,7 +105,7 @@ def ours(checkpoint: str, texts: list[str], queries: list[str], positives: NDArr
     from ranking.tokenization import subwords
 
     torch.set_num_threads(1)
-    ranker = BiEncoder(torch.Generator(), checkpoint, max_query=SUBWORDS, max_document=SUBWORDS)
+    ranker = BiEncoder(torch.Generator(), chosen.checkpoint, max_query=SUBWORDS, max_document=SUBWORDS)
     started = time.perf_counter()
     of_texts, of_queries = (subwords(ranker.tokenizer, pl.Series(each), SUBWORDS) for each in (texts, queries))
     vectors = embed(ranker, of_texts, np.arange(len(texts)))
@@ -137,7 +131,7 @@ def multiplications(model: Any, lengths: NDArray[np.int64]) -> int:
     return int(of_token * lengths.sum() + of_pair * (lengths**2).sum())
 
 
-SIDES = {"ours": ours, "theirs": theirs}
+BOTH = TwoSides("benchmarks.mining", {"ours": ours, "theirs": theirs})
 
 
 def apart(left: dict[str, Any], right: dict[str, Any]) -> tuple[float, int, int]:
@@ -154,37 +148,18 @@ def apart(left: dict[str, Any], right: dict[str, Any]) -> tuple[float, int, int]
 
 def medians(results: list[dict[str, Any]]) -> dict[str, float]:
     """Of the figures of several turns."""
-    figures = [name for name, value in results[0].items() if value.ndim == 0]
+    figures = [name for name, value in results[0].items() if isinstance(value, float)]
     return {name: float(np.median([each[name] for each in results])) for name in figures}
 
 
-def result_of(chosen: argparse.Namespace, side: str) -> dict[str, Any]:
-    """What a side finds and spends, in this process."""
-    result = SIDES[side](chosen.checkpoint, *read(chosen.folder, chosen.documents))
-    return {name: np.asarray(value) for name, value in result.items()}
-
-
-def elsewhere(chosen: argparse.Namespace, side: str) -> dict[str, Any]:
-    """The same in a process of its own, on one core."""
-    alone = os.environ | {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1"}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{side}.npz"
-        options = ["--documents", str(chosen.documents), "--side", side, "--result", str(path)]
-        command = [sys.executable, "-m", "benchmarks.mining", str(chosen.folder), *options]
-        command += ["--checkpoint", chosen.checkpoint]
-        done = subprocess.run(command, env=alone, stderr=subprocess.PIPE, text=True)  # progress bars
-        if done.returncode:
-            sys.exit(done.stderr)
-        with np.load(path) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+def lists_of(result: dict[str, Any]) -> dict[str, Any]:
+    """The lists of one turn, as arrays."""
+    return {name: np.asarray(result[name]) for name in ("documents", "scores")}
 
 
 def conduct(chosen: argparse.Namespace) -> None:
     """Both sides in turn, and what comes of it."""
-    found: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
-    for _ in range(chosen.turns):
-        for side, results in found.items():
-            results.append(result_of(chosen, side) if chosen.here else elsewhere(chosen, side))
+    found = BOTH.in_turns(chosen)
     mid = {side: medians(results) for side, results in found.items()}
     mine, other = mid["ours"], mid["theirs"]
     queries = len(found["ours"][0]["documents"])
@@ -198,7 +173,7 @@ def conduct(chosen: argparse.Namespace) -> None:
     reached = mine["work"] / mine["encoding"]
     print(f"  the encoder does {reached / 1e9:.1f} G multiply-adds a second of the texts, without padding, ", end="")
     print(f"{reached / mine['rate']:.0%} of the {mine['rate'] / 1e9:.1f} G of a large matrix product")
-    difference, lone, broken = apart(found["ours"][0], found["theirs"][0])
+    difference, lone, broken = apart(lists_of(found["ours"][0]), lists_of(found["theirs"][0]))
     print(
         f"  scores differ by {difference:.1e} at most; of {2 * queries * DEPTH:,} documents {lone} stand in one ",
         end="",
@@ -207,19 +182,9 @@ def conduct(chosen: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="a BEIR folder, e.g. MedQuAD's")
-    parser.add_argument("--checkpoint", required=True, help="a folder of sentence-transformers")
-    parser.add_argument("--documents", type=int, default=2000, help="the first so many; 0 takes all")
-    parser.add_argument("--turns", type=int, default=1, help="of each side")
-    parser.add_argument("--here", action="store_true", help="both sides in this process, whose memory they share")
-    parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
-    parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
-    chosen = parser.parse_args(arguments)
-    if chosen.side is None:
-        conduct(chosen)
-        return
-    np.savez(chosen.result, **result_of(chosen, chosen.side))
+    known = BOTH.parser(__doc__)
+    known.add_argument("--documents", type=int, default=2000, help="the first so many; 0 takes all")
+    BOTH.conduct(known, arguments, conduct)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How fast negatives are found: BM25's lists for all training queries, and drawing from them.
+"""Measures how fast negatives are found: BM25's lists for all training queries, and drawing from them.
 
     python -m benchmarks.negatives FOLDER
 

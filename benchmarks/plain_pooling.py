@@ -1,4 +1,4 @@
-"""Every order of judging as plain Python: what the compiled loops are held to, and timed against.
+"""Plays every order of judging in plain Python: what compiled loops are held to, and timed against.
 
 Written from the methods' descriptions, as loops over lists in which one sees that they are right. Only a
 method's options are read from it, never its compiled functions. A method that is not written down here is run by its

@@ -1,4 +1,4 @@
-"""How fast pools are judged: all methods over TREC-8, against plain Python, and over ever larger pools.
+"""Measures how fast pools are judged: all methods over TREC-8, against plain Python, and over ever larger pools.
 
     python -m benchmarks.pooling FOLDER [--only reading command measuring study plain growth full] [--seeds N] …
 

@@ -1,4 +1,4 @@
-"""What ways of choosing negatives cost: CPU time of a training step and documents read, side by side.
+"""Measures what ways of choosing negatives cost: CPU time of a training step and documents read, side by side.
 
     python -m benchmarks.recipes FOLDER
 

@@ -1,4 +1,4 @@
-"""How fast all candidates are scored: f_FF at the paper's widths over the dev queries of a collection.
+"""Measures how fast all candidates are scored: f_FF at the paper's widths over the dev queries of a collection.
 
     python -m benchmarks.scoring FOLDER [--threads N] [--preset paper]
 

@@ -1,4 +1,4 @@
-"""How often a sequential comparison errs while one looks after every seed, what it finds, and what it saves.
+"""Measures how often a sequential comparison errs when looked at after every seed, what it finds and saves.
 
     python -m benchmarks.sequential [--studies N] [--real FOLDER]
 

@@ -1,4 +1,4 @@
-"""What a study costs beyond its training: two runs at once, overhead a run, memory of the shared collection.
+"""Measures what a study costs beyond its training: two runs at once, overhead a run, memory of the collection.
 
     python -m benchmarks.study FOLDER [--epochs N]
 

@@ -1,4 +1,4 @@
-"""Small environments with a known optimum, for agents to be tested on."""
+"""Defines small environments with a known optimum, for agents to be tested on."""
 
 from __future__ import annotations
 

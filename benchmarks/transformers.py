@@ -1,4 +1,4 @@
-"""What a step of a transformer ranker costs, and the same work done by sentence-transformers.
+"""Measures what a step of a transformer ranker costs, and the same work done by sentence-transformers.
 
     python -m benchmarks.transformers FOLDER [--only levels trainer mining] [--layers N] [--documents N] …
 

@@ -1,4 +1,4 @@
-"""What Ray Tune costs a study of many short trials: seconds a trial, memory of the driver, bytes on disk.
+"""Measures what Ray Tune costs a study of many short trials: seconds a trial, memory of the driver, bytes on disk.
 
     python -m benchmarks.trials [COUNT …] [--runs] [--profile]
 

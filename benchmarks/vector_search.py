@@ -1,4 +1,4 @@
-"""What searching vectors costs, by kind of index: seconds to build, bytes a vector, queries a second, what is found.
+"""Measures the search of vectors by kind of index: seconds to build, bytes a vector, queries a second, recall.
 
     python -m benchmarks.vector_search [--vectors N] [--dimension D] [--factories NAME …]
 

@@ -60,6 +60,11 @@ class IndexOptions:
         """Whether every search gives the true order."""
         return self.factory == "Flat"
 
+    @property
+    def in_full(self) -> bool:
+        """Whether vectors are kept in memory as a ranker gives them."""
+        return self.memory == "ram" and self.precision == "float32"
+
     def check(self, dimension: int) -> None:
         """Refuse what faiss has no index for.
 

@@ -1,4 +1,9 @@
-"""Ranks a collection, or the candidates of a first stage, by a trained ranker, and writes a TREC run."""
+"""Ranks a collection, or the candidates of a first stage, by a trained ranker, and writes a TREC run.
+
+It has no folder and so no `Experiment`: what it leaves is one file in a form that has no place for a manifest. That is
+written whole at the end, so that two commands can't mix their lines and a file that is there is complete; an interrupt
+leaves nothing, and the command is given again. Draws nothing: the same ranker and collection give the same lines.
+"""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from cluster.config.counts import counts_of
 from cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
 from cluster.config.trust import check_classes
 from ranking.errors import BadInput
+from ranking.teachers import no_teacher
 
 if TYPE_CHECKING:
     from rl.mixture import MixtureAgent
@@ -129,11 +130,7 @@ def check_counts(config: dict[str, Any]) -> None:
     for name, node in config["selectors"].items():
         build(node, f"selector.{name}")
     if objective.needs_teacher and not config.get("teacher"):
-        raise BadInput(
-            "there is no teacher to learn from",
-            "objective",
-            "choose teacher=bm25, run_file, ranker, given or embedding",
-        )
+        raise no_teacher("there is no teacher to learn from", "objective")
 
 
 def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> None:

@@ -19,7 +19,7 @@ from cluster.output.methods import METHOD, column_of, diverged, factors, with_fa
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
 from cluster.plan.sweep import Planned
-from cluster.reports import across, power, result_tables, spread
+from cluster.reports import across, power, result_tables, spread, zero_shot
 from cluster.reports.canvas import png
 from cluster.reports.comparison import named_baseline
 from cluster.reports.convergence import convergence
@@ -154,6 +154,7 @@ def renew(storage: Storage, tables: Mapping[str, pl.DataFrame], config: Mapping[
     summary = summarise(trials, own_baseline(trials, named))
     written = (storage.read(CONFIG) or b"").decode()
     sections = analyses(trials, own, own.get("baseline")).sections
+    sections += zero_shot.section(trials, tables.get("zero_shot"))
     page = render(
         trials, tables["queries"], summary, written, config.get("command", ""), config, tables["steps"],
         tables.get("embeddings"), failure_summary(EventLog.read(storage)), waiting, sections,
@@ -239,11 +240,12 @@ def report(storage: Storage, console: Console, baseline: str | None = None, aske
     lost = failure_summary(EventLog.read(storage))
     named = baseline or own.get("baseline") or own_baseline(trials, config.get("design"))
     told = analyses(trials, own, named)
+    sections = told.sections + zero_shot.section(trials, read_table(storage, "zero_shot"))
     for name, frame in told.frames.items():
         write_table(storage, name, frame)
     command = config.get("command", "")
     page = render(
-        trials, queries, summary, written, command, config, steps, embeddings, lost, sections=told.sections
+        trials, queries, summary, written, command, config, steps, embeddings, lost, sections=sections
     )  # fmt: skip
     for name, content in (page.figures | {f"{name}.png": png(figure) for name, figure in told.figures.items()}).items():
         storage.write(f"figures/{name}", content)

@@ -15,18 +15,11 @@ from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.output.manifest import CONFIG, read_config, verb_of
 from cluster.output.storage import Storage
+from cluster.runs.checkpoint_kind import ranker_overrides
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection, encode_texts
 from ranking.errors import BadInput
 from ranking.rankers.ranker import Ranker
-
-CLASSES = {
-    "bi_encoder": "ranker=bi_encoder",
-    "cross_encoder": "ranker=cross_encoder",
-    "late_interaction": "ranker=late_interaction",
-    "static": "ranker=static",
-}
-"""What checkpoints are taken for."""
 
 
 def described(config: dict[str, Any], parts: dict[str, Any]) -> bytes:
@@ -155,33 +148,12 @@ def _of_weights(name: str, weights: Path, about: Path) -> TrainedRanker:
 
 
 def _of_checkpoint(name: str, place: str, asked: dict[str, Any] | None) -> TrainedRanker:
-    options = (
-        asked if asked is not None else compose([_class_of(place), f"ranker.checkpoint={json.dumps(place)}"])["ranker"]
-    )
+    options = asked
+    if options is None:
+        options = compose([*ranker_overrides(place), f"ranker.checkpoint={json.dumps(place)}"])["ranker"]
     if "checkpoint" in options:
         options = options | {"checkpoint": place}
     return TrainedRanker(name, make(options), options)
-
-
-def _class_of(place: str) -> str:
-    """What a checkpoint is, by its files: as an override."""
-    folder = Path(place).expanduser()
-    if not folder.is_dir():
-        if folder.exists() or "/" not in place or place.count("/") > 1 or place.startswith((".", "/", "~")):
-            raise BadInput("no such run or checkpoint", place, "name a folder of `pyrite train weights=true`")
-        return CLASSES["bi_encoder"]
-    if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
-        raise BadInput("holds neither a run nor a checkpoint", place, "name a folder of `pyrite train weights=true`")
-    if (folder / "modules.json").is_file():
-        kinds = [each["type"].rpartition(".")[2] for each in json.loads((folder / "modules.json").read_text("utf-8"))]
-        if kinds[:1] == ["StaticEmbedding"]:
-            return CLASSES["static"]
-        return CLASSES["late_interaction" if kinds == ["Transformer", "Dense"] else "bi_encoder"]
-    said = json.loads((folder / "config.json").read_text("utf-8"))
-    if said.get("model_type") == "model2vec":
-        return CLASSES["static"]
-    heads = said.get("architectures") or [""]
-    return CLASSES["cross_encoder" if heads[0].endswith("ForSequenceClassification") else "bi_encoder"]
 
 
 def make(options: dict[str, Any], vectors: NDArray[np.float32] | None = None) -> Ranker:

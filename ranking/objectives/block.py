@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
 from ranking.pair_scores import PairScores
-
-TEACHERS = "choose teacher=bm25, run_file, ranker, given or embedding"
+from ranking.teachers import no_teacher
 
 
 @dataclass(frozen=True)
@@ -124,6 +122,6 @@ class Block:
         """
         if "teacher" not in self._found:
             if self.find_teacher_scores is None:
-                raise BadInput("there is no teacher to learn from", "objective", TEACHERS)
+                raise no_teacher("there is no teacher to learn from", "objective")
             self._found["teacher"] = self.find_teacher_scores()
         return self._found["teacher"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -133,7 +134,7 @@ class BiEncoder(DenseRanker):
                     f"{length} subwords are more than its {reach} positions", checkpoint, f"lower ranker.{name}"
                 )
 
-        self.frozen = frozen
+        self.frozen, self.fixed_documents = frozen, frozen == "documents"
         if frozen:
             self.document_tower.requires_grad_(False)
 
@@ -161,33 +162,44 @@ class BiEncoder(DenseRanker):
         return int(config.hidden_size)
 
     def represent_queries(self, queries: Texts) -> Tensor:
-        return self._vectors(self.query_tower, queries, self.max_query)
+        return self._vectors(self.query_tower, [(queries, self.max_query)])
 
     def represent_documents(self, documents: Texts) -> Tensor:
-        return self._vectors(self.document_tower, documents, self.max_document)
+        return self._vectors(self.document_tower, [(documents, self.max_document)])
 
-    def _vectors(self, tower: Pretrained, texts: Texts, length: int) -> Tensor:
-        """Vectors of texts [n, dimension], those of like length read together."""
-        if not len(texts):
+    def represent(self, queries: Texts, documents: Texts) -> tuple[Tensor, Tensor]:
+        if self.document_tower is not self.query_tower:
+            return super().represent(queries, documents)
+        both = self._vectors(self.query_tower, [(queries, self.max_query), (documents, self.max_document)])
+        return both[: len(queries)], both[len(queries) :]
+
+    def _vectors(self, tower: Pretrained, kinds: Sequence[tuple[Texts, int]]) -> Tensor:
+        """Vectors [n, dimension] of texts, each kind cut at its own length; those of like length are read together."""
+        width = max(length for _, length in kinds)
+        parts = [np.pad(texts.padded(length), ((0, 0), (0, width - length))) for texts, length in kinds]
+        padded = torch.from_numpy(np.concatenate(parts))  # packed here, so that no length is asked of a device
+        if not len(padded):
             return torch.zeros(0, self.dimension, device=self.device)
-        padded = torch.from_numpy(texts.padded(length))  # packed here, so that no length is asked of a device
         places = list(buckets((padded > 0).sum(1) + self.packing.specials, tower.budget))
-        parts = []
-        for rows in places:
-            packed = {name: each.to(self.device) for name, each in self.packing.pack(padded[rows]).items()}
-            states = tower(packed).last_hidden_state.float()
-            if self.pooling == "cls":
-                parts.append(states[:, 0])
-            elif self.pooling == "last":
-                last = packed["attention_mask"].sum(1) - 1
-                parts.append(states[torch.arange(len(states), device=states.device), last])
-            else:
-                inside = packed["attention_mask"][..., None]
-                parts.append((states * inside).sum(1) / inside.sum(1))
-        vectors = torch.cat(parts)[torch.argsort(torch.cat(places)).to(self.device)]
+        passes = [
+            {name: each.to(self.device) for name, each in self.packing.pack(padded[rows]).items()} for rows in places
+        ]
+        pooled = [
+            self._pooled(states.float(), packed["attention_mask"])
+            for states, packed in zip(tower.last_states(passes), passes, strict=True)
+        ]
+        vectors = torch.cat(pooled)[torch.argsort(torch.cat(places)).to(self.device)]
         if self.categories:
-            vectors = vectors + self.categories(texts)
+            vectors = vectors + torch.cat([self.categories(texts) for texts, _ in kinds])
         return F.normalize(vectors, dim=1) if self.similarity == "cosine" else vectors
+
+    def _pooled(self, states: Tensor, mask: Tensor) -> Tensor:
+        """One vector a text, of the states [n, tokens, dimension] of its tokens, which the mask shows."""
+        if self.pooling == "cls":
+            return states[:, 0]
+        if self.pooling == "last":
+            return states[torch.arange(len(states), device=states.device), mask.sum(1) - 1]
+        return (states * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
 
     def layers(self) -> list[nn.Module]:
         if self.document_tower is self.query_tower:

@@ -24,6 +24,8 @@ class DenseRanker(Ranker):
     """
 
     scale: float = 1.0
+    fixed_documents: bool = False
+    """Whether the vectors of documents stay as they are while it learns."""
 
     @property
     @abstractmethod

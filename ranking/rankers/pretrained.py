@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -147,9 +147,27 @@ class Pretrained(nn.Module):
         self._call: list[Any] = [torch.compile(model, dynamic=True) if compiled else model]
 
     def forward(self, packed: dict[str, Tensor]) -> Any:
-        kind = packed["input_ids"].device.type
+        kind = packed["attention_mask"].device.type
         with torch.autocast(kind, self.precision, enabled=self.precision != torch.float32):
             return self._call[0](**packed)
+
+    def last_states(self, passes: Sequence[dict[str, Tensor]]) -> Iterator[Tensor]:
+        """The last layer's states of one pass after the other, [texts, tokens, width] each.
+
+        With a gradient the vectors of all their tokens are looked up at once: the table's gradient, as large as the
+        vocabulary, is made once and not in each pass.
+        """
+        table: Any = self.model.get_input_embeddings()  # type: ignore[operator]
+        if len(passes) < 2 or not torch.is_grad_enabled() or not table.weight.requires_grad:
+            for packed in passes:
+                yield self(packed).last_hidden_state
+            return
+        ids = [packed["input_ids"] for packed in passes]
+        vectors = table(torch.cat([each.flatten() for each in ids])).split([each.numel() for each in ids])
+        for packed, looked_up in zip(passes, vectors, strict=True):
+            rest = {name: each for name, each in packed.items() if name != "input_ids"}
+            shape = (*packed["input_ids"].shape, -1)
+            yield self(rest | {"inputs_embeds": looked_up.view(shape)}).last_hidden_state
 
     @property
     def budget(self) -> int:

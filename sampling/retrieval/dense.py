@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from ranking.embedding import embed
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
+from ranking.fixed_vectors import FixedVectors
 from ranking.index import IndexOptions
 from ranking.query_lists import Listed
 from ranking.ranked_lists import RankedLists
@@ -172,6 +174,10 @@ class Dense(RetrievalFunction):
             self._loaded = None
         else:
             self.service.publish(ranker.state_dict(), training.step)
+        if ranker.fixed_documents and self.index.in_full and isinstance(self.service, LocalIndex):
+            # What the index has read needs no second reading in each step.
+            vectors = torch.from_numpy(self.service.document_vectors(training.step))
+            training.remember(FixedVectors(vectors.to(ranker.device)))
 
     def listed(self, training: RankerTraining) -> Listed | None:
         """The queries that are searched once a version, None where each step searches its own."""

@@ -145,6 +145,10 @@ class LocalIndex:
             raise RuntimeError("no version has answered yet")
         return self._built.scores(queries, documents, vectors)
 
+    def document_vectors(self, step: int) -> NDArray[np.float32]:
+        """The vectors [documents, dimension] of the version that answers at `step`, in float32, for a trainer."""
+        return np.asarray(self._version(step).index.vectors, np.float32)
+
     def state_dict(self) -> dict[str, Any]:
         """The weights of the served version and of those that wait."""
         return {"published": [vars(published) for published in self._published], "count": self._count}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranking.errors import BadInput
+from ranking.teachers import no_teacher
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector, pick
 
@@ -37,8 +38,7 @@ class MarginBalanced(Selector):
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         if training.teacher is None:
-            remedy = "choose teacher=bm25, run_file, ranker, given or embedding"
-            raise BadInput("there is no teacher whose margins to balance", "selector=margin_balanced", remedy)
+            raise no_teacher("there is no teacher whose margins to balance", "selector=margin_balanced")
 
     def select(
         self,

@@ -1,0 +1,92 @@
+"""Which ranker a checkpoint is, by its files alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import pyrite
+from cluster.runs.checkpoint_kind import ranker_overrides
+from cluster.runs.trained import read_ranker
+from ranking.errors import BadInput
+from ranking.rankers.decoder import Decoder
+from ranking.trec_files import read_run
+
+MODULE = "sentence_transformers.models."
+
+
+def checkpoint(folder: Path, model_type: str, architecture: str | None, words: tuple[str, ...] = ()) -> str:
+    """A folder that says what it is, with a tokenizer where there are words."""
+    folder.mkdir(exist_ok=True)
+    said = {"model_type": model_type} | ({"architectures": [architecture]} if architecture else {})
+    (folder / "config.json").write_text(json.dumps(said))
+    if words:
+        inner = Tokenizer(
+            models.WordLevel({word: place for place, word in enumerate(["<u>", *words])}, unk_token="<u>")
+        )
+        inner.pre_tokenizer = pre_tokenizers.Whitespace()
+        transformers.PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="<u>").save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "architecture", "wanted"),
+    [
+        ("bert", "BertForSequenceClassification", ["ranker=cross_encoder"]),
+        ("roberta", "RobertaForSequenceClassification", ["ranker=cross_encoder"]),
+        ("bert", "BertModel", ["ranker=bi_encoder"]),
+        ("bert", None, ["ranker=bi_encoder"]),
+        ("llama", "LlamaForSequenceClassification", ["ranker=decoder"]),
+        ("qwen3", "Qwen3Model", ["ranker=bi_encoder", "ranker.pooling=last"]),
+        ("model2vec", None, ["ranker=static"]),
+    ],
+)
+def test_a_config_says_it(model_type: str, architecture: str | None, wanted: list[str], tmp_path: Path) -> None:
+    assert ranker_overrides(checkpoint(tmp_path, model_type, architecture)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("kinds", "wanted"),
+    [
+        (["StaticEmbedding"], "static"),
+        (["Transformer", "Dense"], "late_interaction"),
+        (["Transformer", "Pooling", "Normalize"], "bi_encoder"),
+    ],
+)
+def test_modules_say_it_first(kinds: list[str], wanted: str, tmp_path: Path) -> None:
+    checkpoint(tmp_path, "llama", "LlamaForCausalLM")
+    (tmp_path / "modules.json").write_text(json.dumps([{"type": MODULE + kind} for kind in kinds]))
+    assert ranker_overrides(str(tmp_path)) == [f"ranker={wanted}"]
+
+
+def test_a_language_model_without_yes_and_no_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="neither yes nor no is one token"):
+        ranker_overrides(checkpoint(tmp_path / "mute", "llama", "LlamaForCausalLM", ("maybe",)))
+    with pytest.raises(BadInput, match="neither a run nor a checkpoint"):
+        ranker_overrides(str(tmp_path))
+    with pytest.raises(BadInput, match="no such run"):
+        ranker_overrides("nowhere")
+    assert ranker_overrides("somebody/something") == ["ranker=bi_encoder"]  # at the hub
+
+
+def test_a_language_model_ranks_by_yes_and_no(beir_folder: Path, own_cache: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "llama"
+    checkpoint(folder, "llama", "LlamaForCausalLM", ("yes", "no", "Query", "Document", "Relevant", ":", "gold", "owls"))
+    sizes: dict[str, Any] = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "vocab_size": 9}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        config = transformers.LlamaConfig(**sizes, num_attention_heads=2, num_key_value_heads=2)
+        transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    ranker = read_ranker(str(folder), gpu=False).ranker
+    assert isinstance(ranker, Decoder)
+    assert ranker.words is not None
+    assert ranker.words.tolist() == [1, 2]
+    options = ["collection=beir", f"collection.path={beir_folder}", "measures=[AP@10]", f"out={tmp_path / 'out.run'}"]
+    run = read_run(pyrite.rank(str(folder), options))
+    assert run["score"].n_unique() > 1
