@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 PROBE = "a b"
+PASSES = 16
+"""A further pass costs about as much as this share of the tokens that one holds."""
 
 
 @dataclass(frozen=True)
@@ -90,17 +92,21 @@ class Packing:
 def buckets(lengths: Tensor, budget: int) -> Iterator[Tensor]:
     """Places of sequences of like length, together at most `budget` tokens with their padding.
 
+    A bucket ends before its padding costs more than a pass of its own.
+
     Args:
         lengths: int64 [n], tokens of each sequence.
         budget: tokens a bucket; one sequence may take more.
     """
     order = torch.argsort(lengths, stable=True)
     ascending = lengths[order].tolist()
-    start = 0
+    start = total = 0
     for place, length in enumerate(ascending):
         # The sequence at `place` would be the longest of its bucket: all others are padded to it.
-        if place > start and (place - start + 1) * length > budget:
+        size = (place - start + 1) * length
+        if place > start and (size > budget or size - total - length > budget // PASSES):
             yield order[start:place]
-            start = place
+            start, total = place, 0
+        total += length
     if start < len(ascending):
         yield order[start:]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ranking.packing import Packing, buckets
+from ranking.packing import PASSES, Packing, buckets
 from ranking.tokenization import read_tokenizer, subwords
 from tests.ranking.checkpoints import KINDS
 
@@ -85,5 +85,17 @@ def test_buckets_partition_and_keep_to_the_budget(lengths: list[int], budget: in
     assert longest == sorted(longest)
     for part, length in zip(parts, longest, strict=True):
         assert len(part) == 1 or len(part) * length <= budget
+
+    def padding(part: list[int]) -> int:
+        return len(part) * max(lengths[place] for place in part) - sum(lengths[place] for place in part)
+
+    for part in parts:
+        assert padding(part) <= budget // PASSES
     for part, following in pairwise(parts):  # no bucket is left early
-        assert (len(part) + 1) * lengths[following[0]] > budget
+        further = [*part, following[0]]
+        assert len(further) * lengths[following[0]] > budget or padding(further) > budget // PASSES
+
+
+def test_texts_of_unlike_length_are_not_read_together() -> None:
+    parts = [part.tolist() for part in buckets(torch.tensor([20, 4, 21, 4, 4]), 320)]
+    assert parts == [[1, 3, 4], [0, 2]]  # together the short ones would have 48 tokens of padding, 20 pay a pass
