@@ -1,4 +1,4 @@
-"""Parts of one's own for the examples: a ranker and a sampling policy, each one class."""
+"""Defines parts of one's own for the examples: a ranker and a sampling policy, each one class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training loop of one's own in plain PyTorch, which Pyrite serves with hard negatives and tells its scores.
+"""Trains in a loop of one's own, in plain PyTorch, with hard negatives that Pyrite chooses by the model's own scores.
 
 The model is a table of word vectors; `selector=dynamic` asks it which candidates it finds hard, batch by batch.
 """

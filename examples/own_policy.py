@@ -1,4 +1,4 @@
-"""A policy of one's own: easy negatives first, then hard ones, against a coin for each batch.
+"""Compares a policy of one's own: easy negatives first, then hard ones, against a coin for each batch.
 
 `mine.py` holds the class. It decides for each batch which retrieval function supplies the negatives.
 """

@@ -1,4 +1,4 @@
-"""A pool of one's own runs: in which order to judge it, and how good is the ranking after a few judgements?
+"""Simulates judging a pool of one's own runs: in which order, and how good is the ranking after a few judgements?
 
 Give folders of your own in PYRITE_EXAMPLE="runs=FOLDER qrels=FILE"; without it, runs are made up here.
 """

@@ -1,4 +1,4 @@
-"""A study of one's own ranker: which negatives train it best, and how much depends on the seed?
+"""Studies one's own ranker: which negatives train it best, and how much depends on the seed?
 
 Run it as a script or cell by cell. `mine.py` holds the class; a ranker is one class with four methods.
 """

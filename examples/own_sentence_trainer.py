@@ -1,4 +1,4 @@
-"""sentence-transformers' own trainer, fed with negatives that Pyrite chooses while it trains.
+"""Feeds sentence-transformers' own trainer with negatives that Pyrite chooses while it trains.
 
 Any `SentenceTransformer` will do; this one is a table of word vectors, so that the example takes seconds.
 """

@@ -169,9 +169,9 @@ def _judge(add: Add, groups: Groups) -> None:
         "judge",
         "Serve a page on which people judge a pool, in the order that a method says.",
         "options, as Hydra overrides:\n"
-        "  runs=FOLDER documents=beir documents.path=FOLDER topics=FILE qrels=FILE depth=N method=NAME out=FOLDER\n"
+        "  runs=FOLDER collection=beir collection.path=FOLDER topics=FILE qrels=FILE depth=N method=NAME out=FOLDER\n"
         "  'grades=[0,1,2]' budget=N double=N 'assessors=[ada,grace]' port=N   (all: `pyrite options --for judge`)\n\n"
-        "examples:\n  pyrite judge runs=runs documents=beir documents.path=collection topics=topics.txt out=judging\n"
+        "examples:\n  pyrite judge runs=runs collection=beir collection.path=FOLDER topics=topics.txt out=judging\n"
         "  pyrite judge out=judging                        go on\n"
         "  pyrite judge --export qrels.txt out=judging     what is judged so far",
     )

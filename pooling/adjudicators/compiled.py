@@ -1,4 +1,4 @@
-"""Loops compiled for one method each, and kept on disk.
+"""Compiles loops for one method each, and keeps them on disk.
 
 A method is a few lines that a loop calls for every arm or judgement: they must be compiled into the loop to be fast.
 Numba keeps compiled functions on disk by the file and the name of the function, and neither sees what other functions
