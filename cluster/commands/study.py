@@ -14,26 +14,28 @@ from cluster.commands.experiment import Experiment, Work
 from cluster.config.agents import checkpoint_of, learner_of
 from cluster.config.build import as_node
 from cluster.config.compose import compose
-from cluster.config.groups import CHOICES
+from cluster.config.groups import CHOICES, group_options
 from cluster.config.schema import SHAPES
 from cluster.config.trust import check_classes
 from cluster.config.validate import check_run, check_shape
 from cluster.index.attach import live_functions
+from cluster.output.event_log import EventLog
 from cluster.output.manifest import CONFIG, read_config
+from cluster.output.provenance import content_digest
 from cluster.output.storage import Storage, new_place
 from cluster.plan.point import root_of
 from cluster.plan.size import run_seconds
 from cluster.plan.study import StudyPlan
-from cluster.plan.sweep import Planned, given_seeds, identity
+from cluster.plan.sweep import Planned, Point, given_seeds, identity
 from cluster.reports.decisions import is_baseline, rule_of
 from cluster.reports.finalize import check_comparison, renew, report, tables_of, write_tables
 from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.guarded import write_guarded
 from cluster.runs.model_card import write_cards
-from cluster.runs.results import finished
+from cluster.runs.results import finished, forget_state
 from cluster.runs.shown import write_shown
-from cluster.telemetry.tracking.tracking import Tracking, as_overrides
+from cluster.telemetry.tracking.tracking import Tracking, as_override_of, as_overrides
 from cluster.tune.time_budget import TimeBudget, seconds_of
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
@@ -41,6 +43,7 @@ from ranking.errors import BadInput
 if TYPE_CHECKING:
     from cluster.tune.decided_runs import DecidedRuns
     from cluster.tune.optuna_runs import OptunaRuns
+    from cluster.tune.search_scheduler import SearchScheduler
 
 
 class StudyExperiment(Experiment):
@@ -78,6 +81,7 @@ class StudyExperiment(Experiment):
         options, design = _options(mine)
         if options["seeds"] is not None and given_seeds(arguments):
             raise BadInput("seed= and seeds= say two things", remedy="give one of them")
+        _refuse_taken_names(arguments)
         if options["time_budget"] is not None:
             seconds_of(options["time_budget"])
         options["out"] = options["out"] or new_place("study")
@@ -94,7 +98,7 @@ class StudyExperiment(Experiment):
         except (KeyError, TypeError, BadInput):
             where = f"{storage}/{CONFIG}"
             raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
-        check_classes(options.get("callbacks", []))
+        check_classes([options.get(key) for key in ("trial_scheduler", "stoppers", "callbacks")])
         return cls(StudyPlan(options, runs, design, storage))
 
     def prepare(self, console: Console) -> Work:
@@ -107,6 +111,7 @@ class StudyExperiment(Experiment):
         self.artifacts = artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
         planned, adaptive = plan.runs()
         samples = plan.options["samples"]
+        self.scheduler = self._scheduler(planned, [*planned, *adaptive])
         self.proposals: OptunaRuns | DecidedRuns
         if plan.options.get("stop") == "decided":
             named = partial(is_baseline, plan.options["baseline"] or plan.design.get("baseline"))
@@ -115,7 +120,9 @@ class StudyExperiment(Experiment):
             )
         else:
             asked = (plan.options.get("sampler", "tpe"), plan.options.get("parallel", 1))
-            self.proposals = OptunaRuns(adaptive, samples, plan.seeds, plan.storage, artifacts.provenance, *asked)
+            self.proposals = OptunaRuns(
+                adaptive, samples, plan.seeds, plan.storage, artifacts.provenance, *asked, self.scheduler
+            )
         proposals = self.proposals
         examples = proposals.examples()
         _look_for_data(plan.options.get("data"), [*planned, *examples])
@@ -132,6 +139,10 @@ class StudyExperiment(Experiment):
         self.collections = {each.name: artifacts.collection(each.config) for each in known}
         check_comparison(plan.options["baseline"], plan.options.get("factors"), known, self.collections)
         done, different = finished(plan.storage, self.runs, artifacts.provenance)
+        if self.scheduler:
+            for name in done:
+                self.scheduler.ended(name)
+            done |= {each.name for each in self.runs} & set(self.scheduler.stopped)
         for what, count in different.items():
             console.print(f"{count} results were made from another {what}, and are made again", markup=False)
         total, self.ready = len(self.runs) + proposals.total, len(done) + proposals.finished
@@ -164,6 +175,36 @@ class StudyExperiment(Experiment):
             total += times * seconds
         return total
 
+    def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> SearchScheduler | None:
+        """What stops runs of the search, where that is asked for.
+
+        Args:
+            known: runs that are known before it starts.
+            planned: those, and methods whose runs are proposed.
+
+        Raises:
+            BadInput: where no run is of a search.
+        """
+        from cluster.tune.search_scheduler import SearchScheduler, of_log, schedulers_of, stoppers_of
+
+        options, artifacts = self.plan.options, self.artifacts
+        asked = [key for key in ("trial_scheduler", "stoppers") if options.get(key)]
+        if not asked:
+            return None
+        if not any(each.drawn if isinstance(each, Planned) else each.intervals for each in planned):
+            what = f"{asked[0]} would stop runs that are compared by their seeds, for what they reach"
+            raise BadInput(what, remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'")
+        stopped, reached = of_log(EventLog.read(self.plan.storage))
+        scheduler = SearchScheduler(
+            schedulers_of(options.get("trial_scheduler")),
+            stoppers_of(options.get("stoppers", [])),
+            stopped,
+            reached,
+            lambda config: content_digest(artifacts.provenance(config)),
+        )
+        scheduler.enter(known)
+        return scheduler
+
     def _needs(self) -> str | None:
         """What the runs that wait ask of Ray."""
         if self.missing:
@@ -181,9 +222,10 @@ class StudyExperiment(Experiment):
         return None
 
     def manifest(self) -> dict[str, Any]:
-        plan, distinct = self.plan, {each.fingerprint: each for each in self.collections.values()}
+        plan, chosen = self.plan, as_override_of("trial_scheduler", self.plan.options.get("trial_scheduler"))
+        distinct = {each.fingerprint: each for each in self.collections.values()}
         return {
-            "command": plan.command(_options([])[0], as_overrides(plan.options.get("track", {}))),
+            "command": plan.command(_options([])[0], [*chosen, *as_overrides(plan.options.get("track", {}))]),
             "study": plan.options,
             "overrides": plan.arguments,
             "design": plan.design,
@@ -209,8 +251,9 @@ class StudyExperiment(Experiment):
         else:
             from cluster.tune.trainable import run_on_tune as run
         self._errors = run(
-            plan, self.waiting, self.proposals, self.ready, self.artifacts, self._budget, console, tracking
-        )
+            plan, self.waiting, self.proposals, self.ready, self.artifacts, self._budget, console, tracking,
+            self.scheduler,
+        )  # fmt: skip
 
     def renew(self) -> None:
         runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
@@ -228,8 +271,12 @@ class StudyExperiment(Experiment):
         # A search over few whole numbers may come back to one: it is the same run, and counts once.
         runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
         collections = {each.name: self.artifacts.collection(each.config) for each in runs}
-        stopped = self._budget is not None and self._budget.over
-        failed = write_tables(self.plan.storage, runs, collections, self._errors, stopped)
+        out_of_time = self._budget is not None and self._budget.over
+        stopped = self.scheduler.stopped if self.scheduler else {}
+        failed = write_tables(self.plan.storage, runs, collections, self._errors, out_of_time, stopped)
+        for planned in runs:
+            if planned.name in stopped:
+                forget_state(self.plan.storage, planned.name, self.artifacts.provenance(planned.config))
         write_guarded(self.plan.storage, runs, self.artifacts)
         write_cards(self.plan.storage, runs, collections)
         write_shown(self.plan.storage, runs, self.artifacts)
@@ -240,10 +287,27 @@ class StudyExperiment(Experiment):
 def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The options of a study, and the experiment that they name."""
     options = compose(overrides, "study")
-    options["callbacks"] = [as_node(each) for each in options["callbacks"]]
-    check_classes(options["callbacks"])
+    for key in ("callbacks", "stoppers"):
+        options[key] = [as_node(each) for each in options[key]]
+        check_classes(options[key])
     name, design = options.pop(CHOICES)["experiment"], options.pop("experiment")
     return {"experiment": name, **options}, design
+
+
+def _refuse_taken_names(arguments: Sequence[str]) -> None:
+    """`scheduler` is the learning rate's here; who means that of Ray Tune's trials is told its name.
+
+    Raises:
+        BadInput: where it names a scheduler of trials.
+    """
+    for text in arguments:
+        key, _, value = text.partition("=")
+        if key == "scheduler" and value in (*group_options()["trial_scheduler"], "none", "pb2"):
+            remedy = "write trial_scheduler=asha, median or hyperband, or leave it out"
+            raise BadInput(f"{text}: scheduler is that of the learning rate", remedy=remedy)
+        if key == "trial_scheduler" and value in ("pb2", "pbt"):
+            what = f"{text} changes a run's settings while it trains, and a run is named by its settings"
+            raise BadInput(what, remedy="choose asha, median or hyperband")
 
 
 def _look_for_data(folder: str | None, runs: Iterable[Planned]) -> None:

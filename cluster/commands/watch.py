@@ -52,7 +52,7 @@ class Replay:
         if what in ("began", "resumed"):
             self.end = None
             table.total, table.done = int(event.get("runs", 1)), int(event.get("done", 0))
-            table.before, table.failed = table.done, 0
+            table.before, table.failed, table.stopped = table.done, 0, 0
             table.running.clear()
             spent = time.time() - datetime.fromisoformat(event["time"]).timestamp()
             table.started = time.monotonic() - max(spent, 0.0)
@@ -66,7 +66,9 @@ class Replay:
             table.retried += 1
         elif what == "run failed":
             table.fail(run)
-        elif what in ("run ended", "run stopped"):
+        elif what == "run stopped":
+            table.stop(run)
+        elif what == "run ended":
             table.end(run, event.get("best") or 0.0)
         elif what in ENDS:
             self.end = what

@@ -207,6 +207,8 @@ class Study(Shape):
     sampler: Literal["tpe", "gp", "cmaes"] = "tpe"
     parallel: Count = 1
     time_budget: str | int | float | None = None
+    trial_scheduler: Part | None = None
+    stoppers: list[str | Part] = []
     callbacks: list[str | Part] = []
     stop: Literal["decided"] | None = None
     equal_within: Annotated[int | float, Field(gt=0, lt=1)] = 0.01

@@ -105,6 +105,12 @@ def diverged(trials: pl.DataFrame) -> pl.DataFrame:
     return trials.filter("diverged", status="done") if "diverged" in trials.columns else trials.clear()
 
 
+def stopped_runs(trials: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The runs that did not begin before a study's time was over, and those that the scheduler of a search stopped."""
+    stopped = trials.filter(status="stopped")
+    return stopped.filter(pl.col("epochs") == 0), stopped.filter(pl.col("epochs") > 0)
+
+
 def first_stage_of(candidates: str) -> str:
     """What an origin's candidates were ranked by before the ranker: BM25, or the run of a run file."""
     return "the run" if candidates.startswith(RUN_FILE) else "BM25"

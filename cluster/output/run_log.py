@@ -15,7 +15,7 @@ class RunLog:
     Events, each with the name of the `run`: `run started`; `run reached` a step, with its `numbers`; `run lost`, with
     the `reason`, when it is tried again, or `run failed` when it is not, each with the step that it had `reached`;
     `run went on`, with the first step after a loss or after an interrupt of the whole command, which `repeats` so many
-    steps since its last kept state; `run ended`.
+    steps since its last kept state; `run ended`, or `run stopped` by the scheduler of a search.
 
     Args:
         events: of the output folder.
@@ -55,6 +55,13 @@ class RunLog:
         """It is not tried again."""
         self._tell("run failed", name, reason=reason, reached=self._reached.pop(name, 0))
 
+    def stopped(self, name: str, reached: int, best: float, made_of: str) -> None:
+        """The scheduler of a search has stopped it."""
+        self._lost.pop(name, None)
+        self._reached.pop(name, None)
+        spent = time.monotonic() - self._started.pop(name, time.monotonic())
+        self._tell("run stopped", name, reached=reached, best=best, made_of=made_of, seconds=round(spent, 3))
+
     def ended(self, name: str, best: float | None) -> None:
         """It has its result; one that was lost behind its last step repeats nothing."""
         self._lost.pop(name, None)
@@ -71,6 +78,6 @@ def _unfinished(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     for event in events:
         if event["event"] == "run reached":
             reached[event["run"]] = int(event["step"])
-        elif event["event"] == "run ended":
+        elif event["event"] in ("run ended", "run stopped"):
             reached.pop(event["run"], None)
     return reached

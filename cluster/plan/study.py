@@ -37,6 +37,14 @@ class StudyPlan:
             if decided
             else self.options["seeds"] or self.scaled.get("seeds") or self.design["seeds"]
         )
+        scheduled = self.options.get("trial_scheduler") or self.options.get("stoppers")
+        if scheduled and not decided:
+            count = self.options["seeds"] or 1
+            if max(count, len(given_seeds(self.arguments))) > 1:
+                what = "a setting's seeds are compared, and are not stopped for what they reach"
+                raise BadInput(
+                    what, "trial_scheduler", "search with seeds=1, and give the best setting many seeds then"
+                )
         return given_seeds(self.arguments) or list(range(count))
 
     def points(self) -> list[Point]:
@@ -81,6 +89,10 @@ class StudyPlan:
         if self.options["clip"] is not None and self.options["clip"] <= self.options["equal_within"]:
             what = f"clip is {self.options['clip']:g} and equal_within {self.options['equal_within']:g}"
             raise BadInput(what, "clip", "give some times equal_within: no larger difference is seen")
+        for key in ("trial_scheduler", "stoppers"):
+            if self.options.get(key):
+                what = f"stop=decided compares seeds, which {key} would stop for what they reach"
+                raise BadInput(what, remedy="leave one of both out")
         found = self.points()
         for point in found:
             if point.intervals or any(key_of(text).endswith(".agent") for text in point.overrides):
@@ -93,7 +105,10 @@ class StudyPlan:
 
         Args:
             defaults: of the options.
-            trackers: the overrides that choose them.
+            trackers: the overrides that choose them, and a scheduler.
         """
-        own = [f"{key}={value}" for key, value in self.options.items() if value != defaults.get(key) and key != "track"]
+        apart = ("track", "trial_scheduler")
+        own = [
+            f"{key}={value}" for key, value in self.options.items() if value != defaults.get(key) and key not in apart
+        ]
         return shlex.join(["pyrite", "study", *self.arguments, *own, *trackers])

@@ -7,6 +7,7 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ class Trial:
     label: str
     node: dict[str, Any]
     options: dict[str, Any]
-    made_of: dict[str, str] = field(default_factory=code)
+    made_of: dict[str, str] = field(default_factory=partial(code, "ranking", "pooling", "cluster/pools"))
 
 
 def plan_trial(pool: NamedPool, variant: Variant, config: dict[str, Any]) -> Trial:

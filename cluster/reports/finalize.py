@@ -15,7 +15,7 @@ from rich.table import Table
 from cluster.output.event_log import EventLog
 from cluster.output.failure_summary import failure_summary, show
 from cluster.output.manifest import CONFIG, read_config
-from cluster.output.methods import METHOD, column_of, diverged, factors, with_factors, with_methods
+from cluster.output.methods import METHOD, column_of, diverged, factors, stopped_runs, with_factors, with_methods
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
 from cluster.plan.sweep import Planned
@@ -30,6 +30,7 @@ from cluster.reports.summary import summarise
 from cluster.runs import traces
 from cluster.runs.embeddings import embeddings_table
 from cluster.runs.outcome import read_outcome
+from cluster.runs.stop import Stop
 from cluster.runs.zero_shot import zero_shot_rows
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
@@ -76,14 +77,15 @@ def write_tables(
     runs: Sequence[Planned],
     collections: dict[str, Collection],
     errors: dict[str, str],
-    stopped: bool = False,
+    out_of_time: bool = False,
+    stopped: Mapping[str, Stop] | None = None,
 ) -> int:
     """Write the tables of a study; arguments as of `tables_of`.
 
     Returns:
         How many runs have failed.
     """
-    tables = tables_of(storage, runs, collections, errors, stopped)
+    tables = tables_of(storage, runs, collections, errors, out_of_time, stopped)
     for name, table in tables.items():
         write_table(storage, name, table)
     return int((tables["trials"]["status"] == "failed").sum())
@@ -94,7 +96,8 @@ def tables_of(
     runs: Sequence[Planned],
     collections: dict[str, Collection],
     errors: Mapping[str, str],
-    stopped: bool = False,
+    out_of_time: bool = False,
+    stopped: Mapping[str, Stop] | None = None,
 ) -> dict[str, pl.DataFrame]:
     """Make the tables trials, queries, samplers, steps and, where there are any, embeddings.
 
@@ -103,7 +106,8 @@ def tables_of(
         runs: all of them, each once.
         collections: by the runs' names.
         errors: of failed runs, by name.
-        stopped: whether the study's time was over before all runs had begun: they are neither failed nor done.
+        out_of_time: whether the study's time was over before all runs had begun: they are neither failed nor done.
+        stopped: runs that the scheduler of a search has stopped, which are neither as well.
     """
     rows, queries, samplers, steps = [], [], [], []
     vectors, others = {}, []
@@ -113,8 +117,10 @@ def tables_of(
             outcome = None  # what stands there is of before, and made from something else
         error = None if outcome else errors.get(planned.name, "did not run")
         row = result_tables.trial_row(planned, collection, outcome, error)
-        if stopped and outcome is None and planned.name not in errors:
+        stop = (stopped or {}).get(planned.name)
+        if outcome is None and planned.name not in errors and (out_of_time or stop):
             row |= {"status": "stopped", "error": None}
+            row |= {"epochs": stop.at, "curve_validation": list(stop.curve)} if stop else {}
         rows.append(row)
         if outcome:
             queries.append(result_tables.query_rows(planned, collection, outcome))
@@ -256,9 +262,11 @@ def report(storage: Storage, console: Console, baseline: str | None = None, aske
     failed = trials.filter(pl.col("status") == "failed")
     for name, error in failed.select("run", "error").rows():
         console.print(f"[red]failed[/] {escape(f'{name}: {error}')}")
-    stopped = int((trials["status"] == "stopped").sum())
-    if stopped:
-        console.print(f"[yellow]stopped[/] before {stopped} runs began: go on with --resume, and another time_budget=")
+    waiting, behind = (len(each) for each in stopped_runs(trials))
+    if waiting:
+        console.print(f"[yellow]stopped[/] before {waiting} runs began: go on with --resume, and another time_budget=")
+    if behind:
+        console.print(f"[yellow]stopped[/] {behind} runs of the search that were behind: all figures are of the others")
     for name, epochs in diverged(trials).select("run", "epochs").rows():
         console.print(
             f"[yellow]diverged[/] {escape(name)} in epoch {epochs}: measured with its best weights from before"

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 from matplotlib.figure import Figure
 
-from cluster.output.methods import EMBEDDINGS, diverged, evaluations, with_methods
+from cluster.output.methods import EMBEDDINGS, diverged, evaluations, stopped_runs, with_methods
 from cluster.reports.canvas import png
 from cluster.reports.convergence import agents, convergence
 from cluster.reports.embedding_map import embedding_map, where_queries_lie
@@ -104,7 +104,7 @@ def render(
 def _what_was_run(trials: pl.DataFrame, waiting: int) -> dict[str, str]:
     done = trials.filter(pl.col("status") == "done")
     failed, lost = int((trials["status"] == "failed").sum()), len(diverged(trials))
-    stopped = len(trials) - len(done) - failed
+    stopped, behind = (len(each) for each in stopped_runs(trials))
     known = trials.select("collection", "fingerprint").drop_nulls().unique().sort("collection", "fingerprint")
     methods, rankers = (with_methods(trials)[name].unique().sort() for name in ("method", "ranker"))
     origins = dict.fromkeys(origin for origin, _ in evaluations(trials))
@@ -116,6 +116,7 @@ def _what_was_run(trials: pl.DataFrame, waiting: int) -> dict[str, str]:
         + (f", {failed} failed" if failed else "")
         + (f", {lost} diverged" if lost else "")
         + (f", {stopped} stopped before they began" if stopped else "")
+        + (f", {behind} of a search stopped: no figure has them, nor compares methods fairly" if behind else "")
         + (f", {waiting} to come: the study still runs" if waiting else ""),
         "training": f"{minutes / 60:.1f} hours" if minutes >= 60 else f"{minutes:.1f} minutes",
         "evaluated on": " and ".join(o for o in origins if o != EMBEDDINGS) + " candidates",

@@ -61,7 +61,11 @@ def provenance(config: dict[str, Any], collections: Collections) -> dict[str, st
     if learner_of(config) or ((agent := checkpoint_of(config)) and not has_agent(agent)):
         return {}
     checkpoints = checkpoints_of(config["ranker"])
-    return keys_of(config, collections) | ({"ranker": digest(checkpoints)} if checkpoints else {}) | code()
+    folders = ["ranking", "sampling", "cluster/runs", "cluster/training"]
+    folders += ["cluster/index"] if any("refresh" in node for node in config["function"].values()) else []
+    folders += ["rl"] if checkpoint_of(config) or "state" in config else []
+    own = {"ranker": digest(checkpoints)} if checkpoints else {}
+    return keys_of(config, collections) | own | code(*folders)
 
 
 def _zero_shot(config: dict[str, Any], collections: Collections, keys: Mapping[str, str]) -> dict[str, str]:

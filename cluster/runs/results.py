@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from cluster.output.provenance import differences
+from cluster.output.provenance import content_digest, differences
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
 from cluster.runs.execute import run
@@ -14,7 +14,6 @@ from cluster.runs.outcome import Outcome, read_outcome, unpacked, write_outcome
 from cluster.runs.progress import Progress
 from cluster.runs.trained import described
 from cluster.telemetry.training_metrics import run_tags
-from ranking.digest import digest
 
 
 class RunState:
@@ -27,7 +26,7 @@ class RunState:
     """
 
     def __init__(self, storage: Storage, name: str, made_of: Mapping[str, str]) -> None:
-        self.storage, self.file = storage, f"states/{name}-{digest(dict(made_of))[:6]}.safetensors"
+        self.storage, self.file = storage, f"states/{name}-{content_digest(made_of)}.safetensors"
 
     def load(self) -> bytes | None:
         """The last state; None at the start, and where a power cut has left half of one."""
@@ -37,6 +36,13 @@ class RunState:
     def save(self, state: bytes) -> None:
         """Keep the state whole."""
         self.storage.write(self.file, state)
+
+
+def forget_state(storage: Storage, name: str, made_of: Mapping[str, str]) -> None:
+    """Delete the state of a run that will not go on."""
+    state = RunState(storage, name, made_of)
+    if state.file.rpartition("/")[2] in storage.names("states"):
+        storage.delete(state.file)
 
 
 def execute_run(

@@ -1,4 +1,4 @@
-"""Retries trials whose process or machine is lost; one that is killed for memory gets more of a machine.
+"""Retries trials whose process or machine is lost, and stops those of a search; one killed for memory gets more.
 
 What a run raises itself is caught in its own process (`cluster.tune.attempts`): what Tune sees failing is a loss.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import ray
@@ -15,11 +16,12 @@ from ray.exceptions import RayActorError, RayTaskError
 from ray.tune import PlacementGroupFactory
 from ray.tune.execution import tune_controller
 from ray.tune.experiment import Trial
-from ray.tune.schedulers import FIFOScheduler
+from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
 from cluster.lost_process import MAX_FAILURES_WITHOUT_PROGRESS, is_loss, killed_for_memory
 from cluster.output.event_log import reason
-from cluster.tune.progress import reached_by
+from cluster.tune.progress import STEP, reached_by
+from cluster.tune.search_scheduler import SearchScheduler
 
 _log = logging.getLogger(__name__)
 REMEDY = "give it more memory, or make it smaller: training.batch_size, ranker.preset, scale"
@@ -59,16 +61,72 @@ class RetryableTrial(Trial):
 
 
 class FaultTolerantScheduler(FIFOScheduler):
-    """Runs trials in Tune's own order, as `RetryableTrial`."""
+    """Runs trials in Tune's own order, as `RetryableTrial`, and stops those of a search that its scheduler stops.
+
+    Args:
+        search: the scheduler of a search.
+    """
+
+    def __init__(self, search: SearchScheduler | None = None) -> None:
+        super().__init__()
+        self.search = search
+        self._trials: dict[str, Trial] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}  # Tune pickles its scheduler to restore an experiment; a study that is resumed is planned again
 
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Tune makes its trials itself; here each of them comes by before it starts."""
         trial.__class__ = RetryableTrial
+        if self.search is not None:
+            self._trials[trial.config["run"]["name"]] = trial
+
+    def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
+        """Where the search has not decided yet, the trial waits, and keeps its process."""
+        if self.search is None or STEP not in result:
+            return str(TrialScheduler.CONTINUE)
+        name = trial.config["run"]["name"]
+        answers = self.search.reached(name, reached_by(result), result["validation"])
+        own = answers.pop(name, None)
+        self._carry_out(tune_controller, answers)
+        if own is None:
+            return str(TrialScheduler.NOOP)
+        return str(TrialScheduler.CONTINUE if own else TrialScheduler.STOP)
+
+    def on_trial_complete(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> None:
+        """Others may have waited for it."""
+        self._over(tune_controller, trial)
+
+    def on_trial_remove(self, tune_controller: Any, trial: Trial) -> None:
+        """It ends before it has begun."""
+        self._over(tune_controller, trial)
 
     def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
         """Called between the loss of a trial and its place in the queue, where what it takes may change."""
         if trial.larger is not None and trial.status != Trial.RUNNING:
             trial.update_resources(trial.larger)
+        if self.search is None:
+            return
+        if trial.status == Trial.RUNNING:  # it is not tried again
+            self._over(tune_controller, trial)
+            return
+        # It may need the place of one that waits for it.
+        self.search.let_go(trial.config["run"]["name"])
+        for name in self.search.waiting_behind(trial.config["run"]["name"]):
+            self.search.let_go(name)
+            tune_controller.pause_trial(self._trials[name], should_checkpoint=False)
+
+    def _over(self, tune_controller: Any, trial: Trial) -> None:
+        if self.search is not None:
+            self._carry_out(tune_controller, self.search.ended(trial.config["run"]["name"]))
+
+    def _carry_out(self, tune_controller: Any, answers: Mapping[str, bool]) -> None:
+        """Let trials that have waited go on, or stop them."""
+        controller = getattr(tune_controller, "_tune_controller", tune_controller)
+        for name, goes_on in answers.items():
+            if self._trials[name].status == Trial.RUNNING:
+                decision = TrialScheduler.CONTINUE if goes_on else TrialScheduler.STOP
+                controller._execute_action(self._trials[name], decision)
 
 
 def more_of_a_machine(asked: PlacementGroupFactory) -> PlacementGroupFactory | None:

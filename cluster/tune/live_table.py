@@ -44,7 +44,7 @@ class LiveTable:
     def __init__(self, console: Console, total: int, done: int, measure: str, unit: str = "epoch") -> None:
         self.unit = unit
         self.console, self.total, self.done, self.measure = console, total, done, measure
-        self.before, self.failed, self.retried = done, 0, 0
+        self.before, self.failed, self.stopped, self.retried = done, 0, 0, 0
         self.started = time.monotonic()
         self.running: dict[str, Watched] = {}
         self.finished: dict[str, float] = {}
@@ -95,15 +95,22 @@ class LiveTable:
         ran = self.done - self.before
         left = f", about {duration(spent / ran * (self.total - self.done))} left" if ran else ""
         trouble = f", {self.failed} failed" if self.failed else ""
+        stopped = f", {self.stopped} stopped" if self.stopped else ""
         again = f", {self.retried} tried again" if self.retried else ""
-        return f"{duration(spent)}{left}{trouble}{again}"
+        return f"{duration(spent)}{left}{trouble}{stopped}{again}"
 
     @property
     def states(self) -> dict[str, int]:
         """How many runs are in which state."""
-        running, ended = len(self.running), self.done - self.failed
+        running, ended = len(self.running), self.done - self.failed - self.stopped
         waiting = max(self.total - self.done - running, 0)
-        return {"waiting": waiting, "running": running, "done": ended, "failed": self.failed}
+        return {
+            "waiting": waiting,
+            "running": running,
+            "done": ended,
+            "failed": self.failed,
+            "stopped": self.stopped,
+        }
 
     def start(self, name: str) -> None:
         """A run starts, for the first time or again."""
@@ -119,6 +126,12 @@ class LiveTable:
         """A run has its result."""
         self.running.pop(name, None)
         self.finished[name] = best
+        self.done += 1
+
+    def stop(self, name: str) -> None:
+        """The scheduler of a search has stopped a run."""
+        self.running.pop(name, None)
+        self.stopped += 1
         self.done += 1
 
     def fail(self, name: str) -> None:

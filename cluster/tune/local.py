@@ -14,8 +14,10 @@ from cluster.telemetry.tracking.tracking import Tracking
 from cluster.telemetry.training_metrics import study_of
 from cluster.tune.attempts import attempt
 from cluster.tune.live_table import LiveTable
+from cluster.tune.progress import STEP, reached_by
 from cluster.tune.run_source import RunSource
 from cluster.tune.run_watch import RunWatch
+from cluster.tune.search_scheduler import SearchScheduler
 
 Report = Callable[[dict[str, Any]], None]
 """Takes what a run reports (`cluster.tune.progress`)."""
@@ -23,6 +25,10 @@ Report = Callable[[dict[str, Any]], None]
 
 class _Ended(BaseException):
     """The command has ended while a run was going on in a thread of its own."""
+
+
+class _Stopped(BaseException):
+    """The scheduler of a search has stopped the run."""
 
 
 def run_locally(
@@ -33,6 +39,7 @@ def run_locally(
     table: LiveTable,
     tracking: Tracking | None = None,
     at_once: int = 1,
+    scheduler: SearchScheduler | None = None,
 ) -> dict[str, str]:
     """Run runs until each has ended: what `cluster.tune.runner.run_trials` does, without Ray.
 
@@ -45,6 +52,7 @@ def run_locally(
         tracking: of the study, with its log; None: neither.
         at_once: threads. With 1 runs go one by one in this very thread, as what is no good for several wants it: torch
             keeps its settings a process, and Python's own loops take turns anyway.
+        scheduler: of a search, with `at_once` 1.
 
     Returns:
         The error of each run that failed for good, by its name.
@@ -52,7 +60,8 @@ def run_locally(
     Raises:
         Unwritable: where the output can't be written: nothing further could be kept.
     """
-    watch, lock, ended = RunWatch(table, study_of(storage.place), tracking), threading.RLock(), threading.Event()
+    watch = RunWatch(table, study_of(storage.place), tracking, scheduler=scheduler)
+    lock, ended = threading.RLock(), threading.Event()
 
     def execute(run: dict[str, Any]) -> None:
         last: dict[str, Any] = {}
@@ -64,13 +73,20 @@ def run_locally(
             last = result
             with lock:
                 watch.told(run["name"], result)
+            if scheduler is not None and STEP in result:
+                goes_on = scheduler.reached(run["name"], reached_by(result), result["validation"])
+                if not goes_on.get(run["name"], True):
+                    raise _Stopped
 
         with lock:
             watch.started(run)
         with suppress(_Ended):
-            attempt(lambda: body(run, report), retries, report, own_process=False)
+            with suppress(_Stopped):
+                attempt(lambda: body(run, report), retries, report, own_process=False)
             with lock:
                 watch.ended(run["name"], last)
+        if scheduler is not None:
+            scheduler.ended(run["name"])
 
     numbers = itertools.count()
     if at_once == 1:

@@ -17,6 +17,7 @@ from cluster.tune.live_table import LiveTable
 from cluster.tune.local import Report, run_locally
 from cluster.tune.optuna_runs import OptunaRuns
 from cluster.tune.run_source import RunSource
+from cluster.tune.search_scheduler import SearchScheduler
 from cluster.tune.study_run import described, study_run
 from cluster.tune.time_budget import TimeBudget
 
@@ -33,6 +34,7 @@ def run_here(
     budget: TimeBudget,
     console: Console,
     tracking: Tracking | None = None,
+    scheduler: SearchScheduler | None = None,
 ) -> dict[str, str]:
     """Run what is not finished, one run after another; arguments and results as of `trainable.run_on_tune`."""
     parts: dict[str, Any] = {}
@@ -57,7 +59,8 @@ def run_here(
     with LiveTable(console, total, ready, measure) as table:
         proposals.on_total = lambda count: setattr(table, "total", ready + len(waiting) + count - before)
         for source in sources:
+            given = budget.limit(source, scheduler)
             errors |= run_locally(
-                execute, budget.limit(source), study.storage, study.options["retries"], table, tracking
+                execute, given, study.storage, study.options["retries"], table, tracking, scheduler=scheduler
             )
     return errors

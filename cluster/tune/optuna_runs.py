@@ -14,6 +14,7 @@ from cluster.output.storage import Storage
 from cluster.plan.sweep import Interval, Planned, Point, plan
 from cluster.runs.outcome import mean_best, read_outcome
 from cluster.tune.run_source import FINISHED, RunSource
+from cluster.tune.search_scheduler import SearchScheduler
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
@@ -66,6 +67,7 @@ class OptunaRuns(RunSource):
         made_of: what a result must be made of (`Artifacts.provenance`).
         sampler: a name of SAMPLERS.
         parallel: proposals of a method that are made at once, before any of their results is known.
+        scheduler: may stop runs, which count by their best until then.
     """
 
     def __init__(
@@ -77,12 +79,13 @@ class OptunaRuns(RunSource):
         made_of: Callable[[dict[str, Any]], Mapping[str, str]],
         sampler: str = "tpe",
         parallel: int = 1,
+        scheduler: SearchScheduler | None = None,
     ) -> None:
         self.points, self.samples, self.seeds, self.storage = points, samples, seeds, storage
         self.made_of = made_of
         self.describe: Callable[[Planned], dict[str, Any]] = lambda planned: {"name": planned.name}
         self.on_total: Callable[[int], None] = lambda total: None  # told by nobody: it is known before
-        self.parallel = parallel
+        self.parallel, self.scheduler = parallel, scheduler
         self._studies = [
             optuna.create_study(direction="maximize", sampler=SAMPLERS[sampler](number, parallel))
             for number in range(len(points))
@@ -117,15 +120,22 @@ class OptunaRuns(RunSource):
                 self._open[method].append((trial, {planned.name: None for planned in runs}))
                 asked += runs
             self.proposed += asked
+            if self.scheduler is not None:
+                self.scheduler.enter(asked)
             for planned in asked:
                 best = self._best(planned)
                 if best is None:
                     self._queue.append((method, planned))
                 else:
                     self.finished += 1
+                    if self.scheduler is not None:
+                        self.scheduler.ended(planned.name)
                     self._tell(method, planned.name, best)
 
     def _best(self, planned: Planned) -> float | None:
+        stopped = self.scheduler.stopped.get(planned.name) if self.scheduler else None
+        if stopped is not None:
+            return stopped.best
         outcome = read_outcome(self.storage, planned.name)
         same = outcome is not None and not differences(outcome.made_of, self.made_of(planned.config))
         return mean_best(outcome) if outcome is not None and same else None

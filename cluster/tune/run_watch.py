@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from cluster.output.provenance import content_digest
 from cluster.output.run_log import RunLog
 from cluster.output.storage import Unwritable
 from cluster.output.throttle import Throttle
@@ -14,6 +15,7 @@ from cluster.telemetry.tracking.tracker import Run
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.tune.live_table import LiveTable
 from cluster.tune.progress import AGAIN, FAILED, STEP, UNWRITABLE, reached_by
+from cluster.tune.search_scheduler import SearchScheduler
 
 _log = logging.getLogger(__name__)
 
@@ -26,10 +28,19 @@ class RunWatch:
         study: its name in the metrics.
         tracking: of the study, with its log; None: neither.
         every: seconds between two looks at how many runs are in which state.
+        scheduler: of a search, which may have stopped a run that ends.
     """
 
-    def __init__(self, table: LiveTable, study: str, tracking: Tracking | None = None, every: float = EVERY) -> None:
+    def __init__(
+        self,
+        table: LiveTable,
+        study: str,
+        tracking: Tracking | None = None,
+        every: float = EVERY,
+        scheduler: SearchScheduler | None = None,
+    ) -> None:
         self.table, self.tracking, self.tags = table, tracking, {"study": study}
+        self.scheduler, self._made_of = scheduler, dict[str, Mapping[str, str]]()
         self.log = RunLog(tracking.events, table.unit) if tracking else None
         self.errors: dict[str, str] = {}
         self.unwritable: Unwritable | None = None
@@ -38,6 +49,7 @@ class RunWatch:
     def started(self, run: Mapping[str, Any]) -> None:
         """A run starts, for the first time or again."""
         self.table.start(run["name"])
+        self._made_of[run["name"]] = run.get("made_of", {})
         if self.log:
             self.log.started(run["name"])
         if self.tracking:
@@ -80,6 +92,14 @@ class RunWatch:
                 self.unwritable = Unwritable(*last[UNWRITABLE])
             self.failed(name, last[FAILED])
             return
+        stop = self.scheduler.stopped.get(name) if self.scheduler else None
+        if stop is not None:
+            self.table.stop(name)
+            if self.log:
+                self.log.stopped(name, stop.at, stop.best, content_digest(self._made_of[name]))
+            if self.tracking:
+                self.tracking.end(name, "stopped", {"best": stop.best})
+            return
         self.table.end(name, last.get("best", 0.0))
         if self.log:
             self.log.ended(name, last.get("best"))
@@ -93,7 +113,7 @@ class RunWatch:
             self.tell_states()
 
     def tell_states(self) -> None:
-        """Tell the metrics how many runs wait, run, are done and have failed."""
+        """Tell the metrics how many runs wait, run, are done, have failed and were stopped."""
         for state, count in self.table.states.items():
             record("pyrite_study_trials", count, {**self.tags, "state": state})
         record("pyrite_study_retries_total", self.table.retried - self._retried, self.tags)

@@ -25,6 +25,7 @@ from cluster.tune.failures import FaultTolerantScheduler
 from cluster.tune.live_table import LiveTable
 from cluster.tune.run_source import RunSource
 from cluster.tune.run_watch import RunWatch
+from cluster.tune.search_scheduler import SearchScheduler
 from ranking.errors import BadInput
 
 _NUMBERS = itertools.count()
@@ -86,6 +87,7 @@ def run_trials(
     table: LiveTable,
     tracking: Tracking | None = None,
     capacity: Capacity = lambda there: None,
+    scheduler: SearchScheduler | None = None,
 ) -> dict[str, str]:
     """Run trials until each has ended.
 
@@ -97,6 +99,7 @@ def run_trials(
         table: told what happens, and counted by in the metrics.
         tracking: of the study, with its log; None: neither.
         capacity: for how many trials the cluster has room, where `concurrent` does not say.
+        scheduler: of a search.
 
     Returns:
         The error of each trial that failed for good, by its name.
@@ -114,7 +117,7 @@ def run_trials(
     os.environ["TUNE_PRINT_ALL_TRIAL_ERRORS"] = "0"  # the callback and `RetryableTrial` log them
     # Its own state, which we never go on from: where that can't be written, neither can ours, and that is said.
     logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
-    told = RunWatch(table, study_of(storage.place), tracking)
+    told = RunWatch(table, study_of(storage.place), tracking, scheduler=scheduler)
     callbacks: list[Callback] = [TrialCallback(told), *own_callbacks(options.get("callbacks", []))]
     limiter = ConcurrencyLimiter(TuneSearch(source), options["concurrent"] or sys.maxsize)
     if not options["concurrent"]:
@@ -124,7 +127,7 @@ def run_trials(
         trainable,
         tune_config=TuneConfig(
             search_alg=limiter,
-            scheduler=FaultTolerantScheduler(),
+            scheduler=FaultTolerantScheduler(scheduler),
             num_samples=-1,  # until the search has finished
             reuse_actors=True,
             trial_name_creator=lambda trial: trial.config["run"]["name"],

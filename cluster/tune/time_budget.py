@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cluster.tune.run_source import FINISHED, RunSource
+from cluster.tune.search_scheduler import SearchScheduler
 from ranking.errors import BadInput
 
 UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
@@ -43,9 +44,10 @@ class TimeBudget:
         self.over = False
         """Whether a run was kept back."""
 
-    def limit(self, source: RunSource) -> RunSource:
-        """The same source, until the time is over."""
-        return source if self._until is None else _Limited(source, self)
+    def limit(self, source: RunSource, scheduler: SearchScheduler | None = None) -> RunSource:
+        """The same source, until the time is over, or a stopper has ended the search."""
+        limited = self._until is not None or (scheduler is not None and scheduler.stoppers)
+        return _Limited(source, self, scheduler) if limited else source
 
     def left(self) -> bool:
         """Whether a run may still begin."""
@@ -53,11 +55,11 @@ class TimeBudget:
 
 
 class _Limited(RunSource):
-    def __init__(self, source: RunSource, budget: TimeBudget) -> None:
-        self.source, self.budget = source, budget
+    def __init__(self, source: RunSource, budget: TimeBudget, scheduler: SearchScheduler | None) -> None:
+        self.source, self.budget, self.scheduler = source, budget, scheduler
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
-        if self.budget.left():
+        if self.budget.left() and not (self.scheduler and self.scheduler.finished):
             return self.source.suggest(trial_id)
         self.budget.over = True
         return FINISHED

@@ -32,6 +32,7 @@ from cluster.tune.live_table import LiveTable
 from cluster.tune.optuna_runs import OptunaRuns
 from cluster.tune.run_source import RunSource
 from cluster.tune.runner import run_trials, trial_body
+from cluster.tune.search_scheduler import SearchScheduler
 from cluster.tune.study_run import described, study_run
 from cluster.tune.time_budget import TimeBudget
 
@@ -68,6 +69,7 @@ def run_on_tune(
     budget: TimeBudget,
     console: Console,
     tracking: Tracking | None = None,
+    scheduler: SearchScheduler | None = None,
 ) -> dict[str, str]:
     """Run what is not finished.
 
@@ -80,6 +82,7 @@ def run_on_tune(
         budget: how long runs may begin.
         console: shows the live table.
         tracking: of the study.
+        scheduler: of a search.
 
     Returns:
         The error of each run that failed for good, by its name.
@@ -117,7 +120,8 @@ def run_on_tune(
             body = trial_body(
                 "StudyRun", trainable, _resources, study.options["retries"], shared=shared, storage=study.storage
             )
-            errors |= run_trials(body, budget.limit(source), study.storage, study.options, table, tracking, capacity)
+            given = budget.limit(source, scheduler)
+            errors |= run_trials(body, given, study.storage, study.options, table, tracking, capacity, scheduler)
     return errors
 
 

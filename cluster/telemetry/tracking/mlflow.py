@@ -18,7 +18,7 @@ from ranking.digest import digest
 FOLDER, STORE = "mlflow", "mlflow.db"
 KEY = "pyrite.key"
 """Tag by which a run is found again: a digest of the output folder and the run's name."""
-_STATUS = {"done": "FINISHED", "failed": "FAILED", "interrupted": "KILLED"}
+_STATUS = {"done": "FINISHED", "failed": "FAILED", "interrupted": "KILLED", "stopped": "FINISHED"}
 
 
 class MLflow(Tracker):

@@ -11,7 +11,7 @@ from typing import Literal
 from cluster.output.storage import Storage
 from ranking.errors import BadInput
 
-Status = Literal["done", "failed", "interrupted"]
+Status = Literal["done", "failed", "interrupted", "stopped"]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from cluster.config.build import build
-from cluster.config.groups import option
+from cluster.config.groups import group_options, option
 from cluster.output.event_log import EventLog, reason
 from cluster.output.storage import Storage
 from cluster.telemetry.tracking.tracker import Run, Status, Tracker
@@ -40,6 +40,16 @@ def as_overrides(nodes: Mapping[str, Any]) -> list[str]:
         defaults = option("track", name)[name]
         chosen += [f"track.{name}.{key}={value}" for key, value in nodes[name].items() if value != defaults.get(key)]
     return chosen
+
+
+def as_override_of(group: str, node: Mapping[str, Any] | None) -> list[str]:
+    """The overrides that choose a part of a group without a name; none where it is None."""
+    if node is None:
+        return []
+    files = {name: option(group, name) for name in group_options()[group]}
+    name = next((name for name, each in files.items() if each["_target_"] == node["_target_"]), next(iter(files)))
+    changed = {key: value for key, value in node.items() if files[name].get(key) != value}
+    return [f"{group}={name}", *(f"{'' if key in files[name] else '+'}{group}.{key}={changed[key]}" for key in changed)]
 
 
 @contextmanager

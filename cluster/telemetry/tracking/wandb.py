@@ -74,7 +74,7 @@ class WandB(Tracker):
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:
         run = self._runs.pop(name)
         run.summary.update({**numbers, "status": status})
-        run.finish(exit_code=0 if status == "done" else 1)
+        run.finish(exit_code=0 if status in ("done", "stopped") else 1)
 
     def close(self) -> None:
         import wandb
