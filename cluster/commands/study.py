@@ -77,11 +77,11 @@ class StudyExperiment(Experiment):
 
     @classmethod
     def new(cls, arguments: list[str]) -> StudyExperiment:
+        _refuse_taken_names(arguments)
         mine = [text for text in arguments if root_of(text) in SHAPES["study"].model_fields]
         options, design = _options(mine)
         if options["seeds"] is not None and given_seeds(arguments):
             raise BadInput("seed= and seeds= say two things", remedy="give one of them")
-        _refuse_taken_names(arguments)
         if options["time_budget"] is not None:
             seconds_of(options["time_budget"])
         options["out"] = options["out"] or new_place("study")

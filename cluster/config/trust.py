@@ -10,7 +10,7 @@ from typing import Any
 
 from ranking.errors import BadInput
 
-TRUSTED = ("cluster", "ranking", "sampling", "rl", "pooling", "torch.optim")
+TRUSTED = ("cluster", "ranking", "sampling", "rl", "pooling", "torch.optim", "ray.tune.schedulers")
 VARIABLE = "PYRITE_TRUST"
 """Environment variable with packages or modules of the user's, by commas, whose classes may be resumed with."""
 

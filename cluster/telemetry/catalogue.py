@@ -47,7 +47,7 @@ CATALOGUE = {
     metric.name: metric
     for metric in (
         Metric("pyrite_study_trials", "gauge", "trials", (*_STUDY, "state"), "trials of a study by state: "
-               "waiting, running, done or failed"),
+               "waiting, running, done, failed or stopped"),
         Metric("pyrite_study_retries_total", "counter", "retries", _STUDY, "trials that were lost and tried again"),
         Metric("pyrite_training_steps_total", "counter", "steps", _TRAINING, "optimizer steps of rankers"),
         Metric("pyrite_training_pairs_total", "counter", "pairs", _TRAINING, "pairs of a query and one of its "

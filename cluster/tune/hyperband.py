@@ -12,12 +12,27 @@ class SeededHyperBand(AsyncHyperBandScheduler):
     """Ray Tune's asynchronous HyperBand (Li et al. 2018, 2020), whose brackets are not drawn by a global generator.
 
     Args:
+        time_attr: what counts as time.
+        grace_period: of it, that every run may have in the first bracket.
+        reduction_factor: one run of so many goes on beyond a rung, and rungs are so many times apart.
+        brackets: from the one that stops earliest on.
+        max_t: at which all runs stop.
         seed: of which run is in which bracket.
-        options: those of Ray Tune's: `grace_period`, `reduction_factor`, `brackets`, `max_t`, `time_attr`.
     """
 
-    def __init__(self, seed: int = 0, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(
+        self,
+        time_attr: str = "epoch",
+        grace_period: int = 1,
+        reduction_factor: float = 4,
+        brackets: int = 3,
+        max_t: int = 1_000_000,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            time_attr=time_attr, grace_period=grace_period, reduction_factor=reduction_factor, brackets=brackets,
+            max_t=max_t,
+        )  # fmt: skip
         self._rng = np.random.default_rng(seed)
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:

@@ -172,7 +172,9 @@ class SearchScheduler:
         if said not in ("CONTINUE", "STOP"):
             what = f"{type(scheduler).__name__} says {said} to a run, which can be stopped or go on, no more"
             raise BadInput(what, "trial_scheduler", "choose asha, median or hyperband")
-        if (any(ends) or said == "STOP") and not run.over:
+        # With its last epoch a run, or a fold of it, is at its end: all that is left is what it was trained for.
+        at_its_end = epoch % run.config["training"]["max_epochs"] == 0
+        if (any(ends) or said == "STOP") and not run.over and not at_its_end:
             run.over, run.unseen = True, []
             self.stopped[run.trial_id] = Stop(epoch, tuple(value for _, value in run.seen))
 
@@ -221,8 +223,8 @@ def of_log(events: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Stop], dict[s
     reached: dict[str, list[tuple[int, float]]] = {}
     for event in events:
         if event["event"] == "run stopped":
-            told = tuple(value for step, value in reached.get(event["run"], ()) if step <= event["reached"])
-            stopped[event["run"]] = Stop(int(event["reached"]), told or (float(event["best"]),), event["made_of"])
+            curve = tuple(value for step, value in reached.get(event["run"], ()) if step <= event["reached"])
+            stopped[event["run"]] = Stop(int(event["reached"]), curve or (float(event["best"]),), event["made_of"])
         elif event["event"] == "run reached" and METRIC in event.get("numbers", {}):
             told, value = reached.setdefault(event["run"], []), event["numbers"][METRIC]
             if not told or int(event["step"]) > told[-1][0]:

@@ -44,7 +44,7 @@ def test_the_table_of_a_log_is_the_one_of_the_study(running: EventLog) -> None:
     assert replay.take(EventLog.read(running.storage))
     assert not replay.take(EventLog.read(running.storage))  # nothing new
     table = replay.table
-    assert table.states == {"waiting": 1, "running": 1, "done": 1, "failed": 0}
+    assert table.states == {"waiting": 1, "running": 1, "done": 1, "failed": 0, "stopped": 0}
     assert (table.retried, table.finished, table.running["b"].epoch) == (1, {"a": 0.25}, 2)
     table.console.print(table.render())
     assert ".1250" in text.getvalue()

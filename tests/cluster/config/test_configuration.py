@@ -56,7 +56,7 @@ def test_every_option_explains_itself_and_composes(path: Path) -> None:
     asked = [key for key, value in inner.items() if value == "???"]
     dotted = f"{group}.{name}" if named else group
     chosen = f"{group}=[{name}]" if group in LISTED else f"{group}={name}"
-    primary = next((name for name in ("pool", "learn") if group in groups_of(name)), "config")
+    primary = next((name for name in ("pool", "learn", "study") if group in groups_of(name)), "config")
     config = compose([chosen, *(f"{dotted}.{key}={ASKED[key]}" for key in asked)], primary)
     assert config[CHOICES][group] == name if group not in LISTED else name in config[group]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.output.provenance import differences
+from cluster.output.provenance import code, content_digest, differences
 from cluster.output.storage import Storage
 from cluster.plan.sweep import plan, points
 from cluster.reports.finalize import check_comparison
@@ -85,6 +85,19 @@ def test_a_result_is_as_old_as_what_it_was_made_of(base: list[str], tmp_path: Pa
     assert differences({"base": "a", "commit": "1"}, {"base": "a", "commit": "2"}) == ["commit"]
     assert differences({"base": "a", "commit": "1"}, {"base": "a"}) == []  # an installed package knows none
     assert differences({"base": "a", "agent": "b"}, {"base": "c"}) == ["base", "agent"]
+
+
+def test_a_result_outlives_a_commit_that_leaves_its_code_as_it_is() -> None:
+    now = code("sampling", "cluster/runs")
+    assert set(now) - {"version", "commit"} == {"code of sampling", "code of cluster/runs"}
+    assert now["code of sampling"] == code("sampling")["code of sampling"] != code("ranking")["code of ranking"]
+    later = {**now, "commit": "later"}
+    assert differences(now, later) == []
+    assert content_digest(now) == content_digest(later)
+    assert differences(now, {**later, "code of sampling": "another"}) == ["code of sampling"]
+    assert content_digest(now) != content_digest({**later, "code of sampling": "another"})
+    assert differences({"commit": "of version 0.2"}, later) == ["commit"]  # which did not say more
+    assert content_digest({"commit": "a"}) != content_digest({"commit": "b"})
 
 
 def test_a_ranker_is_made_of_its_checkpoint(tmp_path: Path) -> None:

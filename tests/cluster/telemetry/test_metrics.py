@@ -193,7 +193,8 @@ def test_a_study_tells_its_trials_by_state(ray_session: None, told: Told, tmp_pa
         )
     states = [(tags, value) for name, value, tags in told if name == "pyrite_study_trials"]
     assert all(tags["study"] == "states" for tags, _ in states)
-    assert {tags["state"]: value for tags, value in states} == {"waiting": 0, "running": 0, "done": 2, "failed": 0}
+    found = {tags["state"]: value for tags, value in states}
+    assert found == {"waiting": 0, "running": 0, "done": 2, "failed": 0, "stopped": 0}
     table = LiveTable(Console(file=io.StringIO()), total=5, done=1, measure="AP")
     table.retried = 2
     metrics = TrialCallback(RunWatch(table, "s", every=1e9))

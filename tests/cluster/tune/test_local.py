@@ -40,7 +40,7 @@ def test_each_run_ends_once_whatever_the_threads(at_once: int, tmp_path: Path) -
     assert tries == {"a": 1, "b": 2, "c": 1, "d": 2}
     assert set(errors) == {"c", "d"}
     assert "every time" in errors["d"]
-    assert shown.states == {"waiting": 0, "running": 0, "done": 2, "failed": 2}
+    assert shown.states == {"waiting": 0, "running": 0, "done": 2, "failed": 2, "stopped": 0}
     assert shown.finished == {"a": 0.7, "b": 0.7}
     assert shown.retried == 2
 

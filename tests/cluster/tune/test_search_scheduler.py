@@ -11,15 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.commands.study import StudyExperiment
 from cluster.config.groups import option
 from cluster.output.event_log import EventLog
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
+from cluster.telemetry.tracking.tracking import as_override_of
 from cluster.tune.search_scheduler import SearchScheduler, of_log, schedulers_of, stoppers_of
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
 
 RUNS, EPOCHS = 12, 6
+CONFIG = {"seed": 0, "training": {"max_epochs": EPOCHS}}
 OPTIONS: dict[str, dict[str, Any]] = {
     "asha": {"grace_period": 1, "reduction_factor": 2},
     "median": {"min_samples_required": 2},
@@ -28,7 +31,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def planned(count: int = RUNS, drawn: tuple[str, ...] = ("lr",)) -> list[Planned]:
-    return [Planned(f"run{n}", (f"lr={n}", "seed=0"), (), {"seed": 0}, drawn) for n in range(count)]
+    return [Planned(f"run{n}", (f"lr={n}", "seed=0"), (), CONFIG, drawn) for n in range(count)]
 
 
 def scheduler(name: str, **told: Any) -> SearchScheduler:
@@ -96,8 +99,8 @@ def test_a_run_that_is_ahead_waits_for_those_before_it() -> None:
 
 def test_methods_are_never_stopped_for_another() -> None:
     search = SearchScheduler(schedulers_of(option("trial_scheduler", "asha")))
-    own = [Planned(f"a{n}", ("policy=a", f"lr={n}"), (), {"seed": 0}, ("lr",)) for n in range(2)]
-    search.enter([*own, Planned("b", ("policy=b", "lr=1"), (), {"seed": 0}, ("lr",)), *planned(1, ())])
+    own = [Planned(f"a{n}", ("policy=a", f"lr={n}"), (), CONFIG, ("lr",)) for n in range(2)]
+    search.enter([*own, Planned("b", ("policy=b", "lr=1"), (), CONFIG, ("lr",)), *planned(1, ())])
     assert search.reached("a0", 1, 0.9) == {"a0": True}
     assert search.reached("b", 1, 0.1) == {"b": True}
     assert search.reached("run0", 1, 0.0) == {"run0": True}  # nothing was drawn for it
@@ -216,3 +219,13 @@ def test_what_makes_no_sense_is_refused(
     asked = ["policy=fixed", "function=bm25", "selector=uniform", f"out={tmp_path / 'out'}"]
     assert command("study", *base, *asked, *options) == 2
     assert says in capsys.readouterr().err
+
+
+def test_a_scheduler_of_ones_own(tmp_path: Path) -> None:
+    asked = ["trial_scheduler=asha", "trial_scheduler._target_=ray.tune.schedulers.FIFOScheduler"]
+    experiment = StudyExperiment.new([*asked, "optimizer.lr=interval(1e-4,1e-2)", f"out={tmp_path}"])
+    assert experiment.plan.options["trial_scheduler"] == {"_target_": "ray.tune.schedulers.FIFOScheduler"}
+    assert schedulers_of(experiment.plan.options["trial_scheduler"]) is not None
+    assert experiment.plan.seeds == [0]
+    (name, own) = as_override_of("trial_scheduler", {**option("trial_scheduler", "median"), "grace_period": 3})
+    assert (name, own) == ("trial_scheduler=median", "trial_scheduler.grace_period=3")
