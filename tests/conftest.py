@@ -63,7 +63,7 @@ JUDGEMENTS = [
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=0, help="losses a command in tests/faults")
-    parser.addoption("--sample", action="store_true", help="the one loss of tests/faults that is drawn by the date")
+    parser.addoption("--sample", action="store_true", help="of tests/faults, what each command loses on this date")
 
 
 @pytest.hookimpl(wrapper=True)
