@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy.stats import ttest_1samp, ttest_ind, ttest_rel
 
-from cluster.reports.pool_summary import WHOLE, contrasts, efforts, over_seeds, summarise
+from cluster.reports.pool_summary import WHOLE, contrasts, efforts, estimate_errors, over_seeds, summarise
 
 
 def budget_rows(found: dict[str, list[list[int]]], budget: int = 10) -> pl.DataFrame:
@@ -135,3 +135,20 @@ def test_means_over_seeds_leave_names_out() -> None:
     assert efforts(table.select("pool", "method", "seed", area=pl.lit(0.5))).to_dicts() == [
         {"pool": "p", "method": "m", "area": 0.5}
     ]
+
+
+def test_how_far_estimates_are_off() -> None:
+    """Of two seeds: 3 above and 1 below the truth; the first's interval ends before it."""
+    estimates = pl.DataFrame(
+        {"pool": "p", "method": "m", "seed": [0, 1], "budget": 5}
+        | {"relevant": [13.0, 9.0], "relevant_low": [11.0, 8.0], "relevant_high": [15.0, 10.0]}
+        | {"relevant_true": [10.0, 10.0], "tau": [0.5, float("nan")]}
+    )
+    [row] = estimate_errors(estimates).to_dicts()
+    assert row["bias"] == 1
+    assert row["rmse"] == pytest.approx(5**0.5)
+    assert row["covered"] == 0.5  # an interval that ends at the truth holds it
+    assert (row["relevant"], row["tau"]) == (11, 0.5)
+    assert "seed" not in row
+    longer = estimates.with_columns(budget=pl.Series([5, 7]))
+    assert estimate_errors(longer)["bias"].to_list() == [3, -1]
