@@ -1,0 +1,32 @@
+"""Runs a verb of the command line from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+
+from cluster.commands.cli import kind_of
+from cluster.commands.experiment import conduct
+from cluster.config.extras import missing_extra
+
+
+def run(verb: str, overrides: Iterable[str], resume: str | None, console: Console | None) -> tuple[str, int]:
+    """Run an experiment.
+
+    Args:
+        verb: study, train, learn, mine or pool.
+        overrides: of the verb.
+        resume: a folder to go on with.
+        console: where progress and table are shown; None shows nothing.
+
+    Returns:
+        Its folder, and how many runs have failed.
+    """
+    try:
+        experiment = kind_of(verb).read(list(overrides), resume)
+        failed = conduct(experiment, console or Console(quiet=True))
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) or error from None
+    assert experiment.storage is not None
+    return experiment.storage.place, failed
