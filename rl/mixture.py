@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,6 +32,8 @@ class MixtureActions:
             all queries, and each other one so many negatives to its share of the queries.
         window: what it decides of lists: `none`, `to` (the last rank that is seen) or `from_to`.
         least: the smallest last rank.
+        costs: by function, what the return of a training loses where all negatives that are shared out come from it, in
+            the measure's own units: what refreshing an index is worth to whoever pays for it.
 
     Raises:
         BadInput: where an option is out of its range.
@@ -40,6 +42,7 @@ class MixtureActions:
     each: int | None = None
     window: str = "to"
     least: int = 4
+    costs: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, value in (("each", self.each), ("least", self.least)):
@@ -47,6 +50,18 @@ class MixtureActions:
                 raise BadInput(f"{name} is {value}", f"actions.mixture.{name}", "choose a whole number from 1 up")
         if self.window not in WINDOWS:
             raise BadInput(f"no window {self.window!r}", "actions.mixture.window", f"choose {', '.join(WINDOWS)}")
+        for name, value in self.costs.items():
+            if not 0 <= value < np.inf:
+                raise BadInput(f"the cost of {name} is {value}", "actions.mixture.costs", "give a number from 0 up")
+
+    def charged(self, functions: Sequence[str], shares: NDArray[np.float64]) -> float:
+        """What the return of a training is charged for its shares of the functions.
+
+        Args:
+            functions: their names.
+            shares: of each decision [decisions, functions].
+        """
+        return float(sum(self.costs.get(name, 0.0) * shares[:, at].mean() for at, name in enumerate(functions)))
 
     def ranks(self, hardness: NDArray[np.float64], depth: int) -> tuple[int, int] | None:
         """The window at which one stands between the hardest (0) and the widest (1), ranks counted by their logarithm.
@@ -189,12 +204,17 @@ class MixturePolicy(SamplingPolicy):
 
     Args:
         agent: what decides.
+
+    Attributes:
+        decisions: of each its step, shares and window.
+        states: what each decision saw.
     """
 
     def __init__(self, agent: MixtureAgent) -> None:
         self.agent, self.rule = agent, agent.decide()
         self.shares: NDArray[np.float64] = np.zeros(0)
         self.decisions: list[list[float]] = []
+        self.states: list[list[float]] = []
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         self.places = [list(functions).index(name) for name in self.agent.functions]
@@ -205,9 +225,11 @@ class MixturePolicy(SamplingPolicy):
     def decide(self, training: RankerTraining) -> None:
         """Choose shares and window for the next batches."""
         last = float(1 - self.shares[0]) if len(self.shares) else None
-        self.shares, hardness = self.rule(self.progress.observe(training, last))
+        state = self.progress.observe(training, last)
+        self.shares, hardness = self.rule(state)
         self.window = self.agent.actions.ranks(hardness, self.depth)
         self.decisions.append([float(training.step), *map(float, self.shares), *map(float, self.window or ())])
+        self.states.append(list(map(float, state)))
 
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         return self.assign(batch, 1, training, rng)[:, 0]
@@ -241,10 +263,11 @@ class MixturePolicy(SamplingPolicy):
             "shares": self.shares,
             "window": list(self.window or ()),
             "decisions": self.decisions,
+            "states": self.states,
             "progress": self.progress.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.shares, self.decisions = state["shares"], list(state["decisions"])
+        self.shares, self.decisions, self.states = state["shares"], list(state["decisions"]), list(state["states"])
         self.window = (state["window"][0], state["window"][1]) if state["window"] else None
         self.progress.load_state_dict(state["progress"])

@@ -61,6 +61,7 @@ class StudyExperiment(Experiment):
         "dashboard",
         "baseline",
         "factors",
+        "contrasts",
         "track",
         "local",
         "renew_every",

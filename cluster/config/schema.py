@@ -126,6 +126,7 @@ class Actions(Shape):
     documents: Annotated[int, Field(ge=2)] | None
     imitate: Part | None
     mixture: Part | None
+    every: Count
 
 
 class Learning(Run):
@@ -192,6 +193,7 @@ class Experiment(Shape):
     overrides: list[str] = []
     methods: Annotated[list[list[str]], Field(min_length=1)]
     baseline: str | None = None
+    contrasts: list[str] = []
     scales: dict[str, Scaled] = {}
     published: Published | None = None
 
@@ -218,6 +220,7 @@ class Study(Shape):
     track: dict[str, Part] = {}
     baseline: str | None
     factors: list[str] | None = None
+    contrasts: list[str] | None = None
     out: Annotated[str, Field(min_length=1)] | None
     retries: Annotated[int, Field(ge=0)]
     concurrent: Count | None

@@ -73,8 +73,8 @@ def train_candidate(
 
     Returns:
         A mapping with the keys generation, candidate, seed, parameters, best (by origin of the validation, of the
-        best checkpoint), return (their mean), curve, decisions (step, shares, window), and of the training epochs,
-        steps, diverged.
+        best checkpoint), return (their mean, less what its functions cost), curve, decisions (step, shares, window),
+        states (what each saw), and of the training epochs, steps, diverged.
     """
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
     policy = MixturePolicy(training.agent)
@@ -82,15 +82,18 @@ def train_candidate(
     made.fit(sampler)
     curves = {origin or "validation": list(values) for origin, values in made.stopping.values.items()}
     best = {origin: max((value for value in curve if value == value), default=0.0) for origin, curve in curves.items()}
+    functions = training.agent.functions
+    shares = np.array([each[1 : 1 + len(functions)] for each in policy.decisions]).reshape(-1, len(functions))
     result = {
         "generation": training.generation,
         "candidate": training.candidate,
         "seed": training.seed,
         "parameters": training.agent.parameters,
         "best": best,
-        "return": float(np.mean(list(best.values()))),
+        "return": float(np.mean(list(best.values()))) - training.agent.actions.charged(functions, shares),
         "curve": curves,
         "decisions": policy.decisions,
+        "states": policy.states,
         "epochs": made.epoch,
         "steps": made.step,
         "diverged": made.diverged,
