@@ -136,7 +136,7 @@ def _run(chosen: argparse.Namespace) -> int:
             of_pools.report(storage, console, _baseline(chosen.overrides))
         else:
             told = compose(chosen.overrides, "study")
-            report(storage, console, told["baseline"], told["factors"])
+            report(storage, console, told["baseline"], told["factors"], told["contrasts"])
         return 0
     if getattr(chosen, "power", None):
         from cluster.output.storage import Storage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +27,7 @@ from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.fork import BASE, base_states, continue_fork, with_functions
 from cluster.runs.outcome import unpacked
+from cluster.runs.results import RunState
 from cluster.telemetry.tracking.tracking import Tracking
 from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
@@ -110,6 +111,7 @@ class ForkExperiment(Experiment):
         collection = artifacts.collection(self.config)
         self.facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
         self.parts = artifacts.parts(self.config)
+        self.kept = self._kept(artifacts)
         forks = self.forks()
         self.left = [fork for fork in forks if unpacked(self.place.read(fork.file)) is None]
         done = len(forks) - len(self.left)
@@ -117,6 +119,14 @@ class ForkExperiment(Experiment):
         console.print(escape(said), soft_wrap=True)
         size = sum(artifacts.bytes_of(self.config).values())
         return Work(bool(self.left), size, size, {"forks": len(forks)})
+
+    def _kept(self, artifacts: Artifacts) -> dict[int, dict[int, bytes]]:
+        """States that the run has kept (`keep_at`), by seed and batch, where code and data are still what they were."""
+        saved = read_config_of("train", Storage(self.options["run"]))
+        config = compose(list(map(str, saved["overrides"])))
+        state = RunState(Storage(self.options["run"]), saved["run"], artifacts.provenance(config))
+        found = {step: state.kept_at(step) for step in config["keep_at"]}
+        return {config["seed"]: {step: content for step, content in found.items() if content is not None}}
 
     def forks(self) -> list[Fork]:
         """All that are asked for."""
@@ -153,7 +163,9 @@ class ForkExperiment(Experiment):
 
     def _here(self, jobs: Sequence[tuple[dict[str, Any], list[Fork]]]) -> Iterator[str]:
         for config, forks in jobs:
-            states, later = base_states(config, self.parts, self.own, self.at, self.options["length"])
+            states, later = base_states(
+                config, self.parts, self.own, self.at, self.options["length"], self.kept.get(config["seed"], {})
+            )
             for fork in forks:
                 if fork.at in states:
                     yield self._one(config, self.parts, fork, states[fork.at], later.get(fork.at))
@@ -172,7 +184,8 @@ class ForkExperiment(Experiment):
         waiting: list[Callable[[], Any]] = []
         for config, forks in jobs:
             named = first.options(name=f"base training {config['seed']}")
-            states, later = ray.get(named.remote(config, shared, self.own, self.at, batches))
+            before = self.kept.get(config["seed"], {})
+            states, later = ray.get(named.remote(config, shared, self.own, self.at, batches, before))
             kept = {at: ray.put(state) for at, state in states.items()}
             for fork in forks:
                 if fork.at in kept:
@@ -232,12 +245,17 @@ def run_fork(
 
 
 def _base_task(
-    config: dict[str, Any], shared: Any, own: Sequence[str], at: Sequence[int], batches: int
+    config: dict[str, Any],
+    shared: Any,
+    own: Sequence[str],
+    at: Sequence[int],
+    batches: int,
+    kept: Mapping[int, bytes],
 ) -> tuple[dict[int, bytes], dict[int, Any]]:
     import ray
 
     parts = dict(zip(shared, ray.get(list(shared.values())), strict=True))
-    return base_states(config, parts, own, at, batches)
+    return base_states(config, parts, own, at, batches, kept)
 
 
 def _fork_task(

@@ -116,6 +116,7 @@ class Run(Shape):
     strict: bool
     cache: str | None
     save_every: Annotated[float, Field(ge=0)]
+    keep_at: list[Count]
     weights: bool
     embeddings: bool
 

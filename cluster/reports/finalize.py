@@ -19,7 +19,7 @@ from cluster.output.methods import METHOD, column_of, diverged, factors, stopped
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
 from cluster.plan.sweep import Planned
-from cluster.reports import across, power, result_tables, spread, zero_shot
+from cluster.reports import across, contrasts, power, result_tables, spread, zero_shot
 from cluster.reports.canvas import png
 from cluster.reports.comparison import named_baseline
 from cluster.reports.convergence import convergence
@@ -213,7 +213,13 @@ def analyses(trials: pl.DataFrame, options: Mapping[str, Any], baseline: str | N
     return Analyses(kept, {name: figure for name, figure in drawn.items() if figure is not None}, sections)
 
 
-def report(storage: Storage, console: Console, baseline: str | None = None, asked: Sequence[str] | None = None) -> None:
+def report(
+    storage: Storage,
+    console: Console,
+    baseline: str | None = None,
+    asked: Sequence[str] | None = None,
+    against: Sequence[str] | None = None,
+) -> None:
     """Make summary, figures and report.html from a study's tables, and print the table.
 
     Args:
@@ -221,9 +227,11 @@ def report(storage: Storage, console: Console, baseline: str | None = None, aske
         console: shows the table.
         baseline: a method to test the others against besides the best one; None takes the study's.
         asked: the swept keys by which its methods differ; None takes the study's.
+        against: its contrasts (`cluster.reports.contrasts`); None takes the study's.
 
     Raises:
-        BadInput: where the folder holds no finished study, the baseline is none of its methods, or a key not swept.
+        BadInput: where the folder holds no finished study, the baseline or a contrast is none of its methods, or a key
+            not swept.
     """
     from cluster.reports.study_report import render
     from cluster.reports.terminal_table import table
@@ -249,14 +257,18 @@ def report(storage: Storage, console: Console, baseline: str | None = None, aske
     sections = told.sections + zero_shot.section(trials, read_table(storage, "zero_shot"))
     for name, frame in told.frames.items():
         write_table(storage, name, frame)
+    tested = _contrasts(trials, queries, config, against)
+    if tested is not None:
+        write_table(storage, "contrasts", tested)
+        sections.insert(0, contrasts.section(tested))
     command = config.get("command", "")
-    page = render(
-        trials, queries, summary, written, command, config, steps, embeddings, lost, sections=sections
-    )  # fmt: skip
+    page = render(trials, queries, summary, written, command, config, steps, embeddings, lost, sections=sections)
     for name, content in (page.figures | {f"{name}.png": png(figure) for name, figure in told.figures.items()}).items():
         storage.write(f"figures/{name}", content)
     storage.write("report.html", page.html.encode())
     console.print(table(summary))
+    if tested is not None:
+        console.print(contrasts.printed(tested))
     if "decisions" in told.frames:
         _show_decisions(told.frames["decisions"], rule_of(own), console)
     failed = trials.filter(pl.col("status") == "failed")
@@ -274,6 +286,23 @@ def report(storage: Storage, console: Console, baseline: str | None = None, aske
     show(lost, console)
     where = storage.shown("report.html")
     console.print(f"report: {escape(where)}", soft_wrap=True)
+
+
+def _contrasts(
+    trials: pl.DataFrame, queries: pl.DataFrame, config: Mapping[str, Any], asked: Sequence[str] | None
+) -> pl.DataFrame | None:
+    """The contrasts that are asked for, or else the study's, or else its experiment's; None where there are none.
+
+    The experiment's stand for its own methods, of which the user may have left some out.
+    """
+    named = config.get("study", {}).get("contrasts") if asked is None else asked
+    if named:
+        return contrasts.contrasts(trials, queries, named)
+    of_experiment = (config.get("design") or {}).get("contrasts")
+    try:
+        return contrasts.contrasts(trials, queries, of_experiment) if of_experiment else None
+    except BadInput:
+        return None
 
 
 def _show_decisions(found: pl.DataFrame, rule: Rule, console: Console) -> None:

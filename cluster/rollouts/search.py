@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,15 @@ from cluster.output.episodes import LEARNED, table
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
 from cluster.rollouts.trainer import EPISODES, Progress, Tell
-from cluster.runs.agent_file import FILE
+from cluster.runs.agent_file import FILE, read_agent
 from cluster.runs.assemble import assemble
 from cluster.runs.outcome import unpacked
 from cluster.telemetry.learning_metrics import LearningMetrics
 from cluster.telemetry.training_metrics import study_of
 from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
+from rl.agents.evolution import Evolution
+from rl.agents.fitted import LoggedTraining
 from rl.agents.search import PolicySearch
 from rl.mixture import RULES, WINDOWS, MixtureAgent, MixturePolicy
 
@@ -172,7 +174,11 @@ def search_agent(
     generations = generations_of(config, agent)
     empty = _agent(config, agent.rule, np.zeros(0), {})
     size = RULES[agent.rule].size(len(empty.functions), WINDOWS[empty.actions.window], list(empty.state.features))
-    search = agent.start(size, generations, config["seed"])
+    if isinstance(agent, Evolution) and agent.warm_start is not None:
+        logged = logged_trainings(agent.warm_start, empty)
+        search = agent.start(size, generations, config["seed"], logged, len(empty.functions) - 1)
+    else:
+        search = agent.start(size, generations, config["seed"])
     rows: list[dict[str, Any]] = []
     metrics = LearningMetrics(study_of(storage.place))
     wanted = generations * agent.candidates * agent.seeds
@@ -255,6 +261,41 @@ def _row(functions: Sequence[str], result: Mapping[str, Any]) -> dict[str, Any]:
         "actions": [],
         **{f"share:{name}": float(share) for name, share in shares.items()},
     }
+
+
+def logged_trainings(place: str, like: MixtureAgent) -> list[LoggedTraining]:
+    """The trainings of an earlier learning; of each its return less the mean of those that had its seeds.
+
+    Args:
+        place: folder or URI of the learning.
+        like: what is learned now.
+
+    Raises:
+        BadInput: where it learned something else.
+    """
+    agent, storage = read_agent(place), Storage(place)
+    differing = [
+        name
+        for name in ("functions", "actions", "state")
+        if not isinstance(agent, MixtureAgent) or getattr(agent, name) != getattr(like, name)
+    ]
+    if differing or not isinstance(agent, MixtureAgent):
+        raise BadInput(f"was learned with other {', '.join(differing)}", place, "name a learning with the same")
+    results = [unpacked(storage.read(f"{FOLDER}/{name}")) for name in sorted(storage.names(FOLDER))]
+    rows, returns = list[tuple[Any, Any, Any]](), dict[tuple[int, int], list[float]]()
+    for result in results:
+        if result is None:
+            continue
+        rule, states = replace(agent, parameters=result["parameters"]).decide(), np.array(result["states"])
+        decided = [rule(state) for state in states]
+        actions = np.array([np.concatenate([shares[1:], hardness]) for shares, hardness in decided])
+        shared = result["generation"], result["seed"]
+        returns.setdefault(shared, []).append(result["return"])
+        rows.append((states, actions, (shared, result["return"])))
+    return [
+        LoggedTraining(states, actions, worth - float(np.mean(returns[shared])))
+        for states, actions, (shared, worth) in rows
+    ]
 
 
 def last_decisions(storage: Storage) -> list[list[list[float]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -29,6 +29,14 @@ class StateStore(Protocol):
 
     def save(self, state: bytes) -> None:
         """Keep the state whole."""
+
+
+@runtime_checkable
+class ForkStore(Protocol):
+    """Where a run that is alone in its process keeps states for forks besides."""
+
+    def keep_at(self, step: int, state: bytes) -> None:
+        """Keep what training and sampler were before a batch."""
 
 
 Attach = Callable[[RankerTraining, Sampler], AbstractContextManager[object]]
@@ -77,6 +85,11 @@ def run(
                 if store and clock.due(save_every):
                     _keep(store, outcome, staged.state_dict(), clock.seconds)
 
+            def keep_for_forks(training: RankerTraining, staged: StagedTraining = staged, fold: int = fold) -> None:
+                first = fold == staged.stage == 0  # as a fork has it
+                if first and training.step in config["keep_at"] and isinstance(store, ForkStore):
+                    store.keep_at(training.step, to_bytes([training.state_dict(), staged.sampler.state_dict()]))
+
             def after_epoch(
                 training: RankerTraining, fold: int = fold, staged: StagedTraining = staged, keep: Any = keep
             ) -> None:
@@ -84,6 +97,7 @@ def run(
                 epochs, limit = staged.epochs + training.epoch, training.max_epochs * len(staged.stages)
                 epochs += bool(training.position)  # it was validated within the epoch
                 on_epoch(Progress(fold, len(splits), epochs, limit, *last))
+                keep_for_forks(training)
                 keep()
 
             def after_step(
@@ -95,6 +109,7 @@ def run(
             ) -> None:
                 if clock.time_to_tell():
                     on_batch(between(fold, len(splits), staged, clock))
+                keep_for_forks(training)
                 # Several workers keep states between epochs alone, where none of them is a step ahead.
                 if config["resources"]["workers"] == 1:
                     keep()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,12 @@ def _forked(
 
 
 def base_states(
-    config: dict[str, Any], parts: Mapping[str, Any], own: Sequence[str], at: Sequence[int], batches: int
+    config: dict[str, Any],
+    parts: Mapping[str, Any],
+    own: Sequence[str],
+    at: Sequence[int],
+    batches: int,
+    kept: Mapping[int, bytes] = MappingProxyType({}),
 ) -> tuple[dict[int, bytes], dict[int, Any]]:
     """Train a run as it is, as far as forks need it.
 
@@ -65,6 +71,7 @@ def base_states(
         own: functions of the run itself.
         at: batches before each fork.
         batches: that an action lasts.
+        kept: states of training and sampler that the run has kept, by batch (`keep_at`): it goes on from them.
 
     Returns:
         By batch: the states of training and sampler, and the state of the sampler's generator `batches` later. A batch
@@ -75,16 +82,28 @@ def base_states(
     later: dict[int, Any] = {}
     ends = {each + batches for each in at}
     while not training.done and training.step <= max(ends):
-        while not training.validation_due:
-            if training.step in at:
-                states[training.step] = to_bytes([training.state_dict(), sampler.state_dict()])
-            if training.step in ends:
-                later[training.step - batches] = sampler.rng.bit_generator.state
-            batch = training.next_batch()
-            negatives = sampler.negatives(batch, training)
-            sampler.observe(negatives, training.update(batch, negatives, sampler.source_scores))
-        training.validate()
+        begin = _nearest(kept, training.step, [each for each in (*at, *ends) if each >= training.step])
+        if begin is not None:
+            of_training, of_sampler = from_bytes(kept[begin])
+            training.load_state_dict(of_training)
+            sampler.load_state_dict(of_sampler)
+            continue
+        if training.validation_due:
+            training.validate()
+            continue
+        if training.step in at:
+            states[training.step] = to_bytes([training.state_dict(), sampler.state_dict()])
+        if training.step in ends:
+            later[training.step - batches] = sampler.rng.bit_generator.state
+        batch = training.next_batch()
+        negatives = sampler.negatives(batch, training)
+        sampler.observe(negatives, training.update(batch, negatives, sampler.source_scores))
     return states, later
+
+
+def _nearest(kept: Mapping[int, bytes], step: int, wanted: Sequence[int]) -> int | None:
+    """The latest kept batch behind this one and not behind the next that is wanted; None where there is none."""
+    return max((each for each in kept if wanted and step < each <= min(wanted)), default=None)
 
 
 def continue_fork(

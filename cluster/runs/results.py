@@ -37,6 +37,18 @@ class RunState:
         """Keep the state whole."""
         self.storage.write(self.file, state)
 
+    def keep_at(self, step: int, state: bytes) -> None:
+        """Keep what training and sampler were before a batch."""
+        self.storage.write(self._file_at(step), state)
+
+    def kept_at(self, step: int) -> bytes | None:
+        """What `keep_at` kept; None where it did not, or where that is damaged."""
+        state = self.storage.read(self._file_at(step))
+        return None if unpacked(state) is None else state
+
+    def _file_at(self, step: int) -> str:
+        return f"{self.file.removesuffix('.safetensors')}-at-{step}.safetensors"
+
 
 def forget_state(storage: Storage, name: str, made_of: Mapping[str, str]) -> None:
     """Delete the state of a run that will not go on."""

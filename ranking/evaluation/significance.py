@@ -121,6 +121,33 @@ def bootstrap_interval(
     return float(interval.low), float(interval.high)
 
 
+def bootstrap_over_both(
+    differences: npt.NDArray[np.float64],
+    generator: np.random.Generator,
+    confidence: float = 0.95,
+    resamples: int = 4999,
+) -> tuple[float, float]:
+    """The percentile interval of a mean over runs and queries, both of which are drawn anew with replacement.
+
+    A difference that is to hold of other seeds and of other queries has the spread of both.
+
+    Args:
+        differences: [runs, queries], paired.
+        generator: of the draws.
+
+    Returns:
+        (low, high); NaN for fewer than two runs or queries.
+    """
+    runs, queries = differences.shape
+    if min(runs, queries) < 2:
+        return NAN, NAN
+    drawn_runs = generator.multinomial(runs, np.full(runs, 1 / runs), resamples) / runs
+    drawn_queries = generator.multinomial(queries, np.full(queries, 1 / queries), resamples) / queries
+    means = np.einsum("br,rq,bq->b", drawn_runs, differences, drawn_queries, optimize=True)
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
+
+
 def _constant(sample: Sample, scale: float | None = None) -> bool:
     # Not by the variance: that of (.1, .1, .1) is rounding error, not 0.
     values = np.asarray(sample, np.float64)

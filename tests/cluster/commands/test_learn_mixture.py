@@ -12,11 +12,18 @@ import pytest
 
 from cluster.output.storage import Storage
 from cluster.rollouts.request import compose_learning
-from cluster.rollouts.search import CandidateTraining, in_this_process, search_agent, train_candidate
+from cluster.rollouts.search import (
+    CandidateTraining,
+    in_this_process,
+    logged_trainings,
+    search_agent,
+    train_candidate,
+)
 from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
 from ranking.errors import BadInput
+from rl.agents.fitted import FittedQ
 from rl.mixture import MixtureAgent, MixturePolicy
 
 SMALL = [
@@ -136,3 +143,60 @@ def test_the_command_searches_in_ray_tasks(
     search_agent(config, in_this_process(config, Artifacts().parts(config), here), here)
     there = read_agent(str(out))
     assert np.array_equal(there.parameters, read_agent(here.place).parameters)  # type: ignore[union-attr]
+
+
+def test_a_study_learns_a_mixture_itself(
+    ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from cluster.commands.cli import main
+
+    own = [text for text in SMALL if text.split("=")[0].split(".")[0] not in ("actions", "agent", "state", "episodes")]
+    own = [text for text in own if not text.startswith("decision_every")]
+    mixes = "'actions=mixture','actions.mixture.each=1','decision_every=3','agent.candidates=4','state.probes=4'"
+    learn = f"['agent=evolution','episodes=8',{mixes}],['agent=bandit','episodes=4',{mixes}]"
+    contrasts = "contrasts=['agent=evolution','agent=bandit']"
+    out = tmp_path / "study"
+    with pytest.raises(SystemExit) as ended:
+        main([
+            "study", "collection=beir", f"collection.path={beir_folder}", *own, "policy=learned", f"policy.learn={learn}",
+            "seeds=2", contrasts, f"out={out}",
+        ])  # fmt: skip
+    assert ended.value.code == 0
+    agents = [read_agent(str(each)) for each in sorted((out / "agents").iterdir())]
+    assert sorted(agent.facts["agent"] for agent in agents) == ["Evolution", "ThompsonSearch"]
+    assert pl.read_parquet(out / "trials.parquet")["status"].to_list() == ["done"] * 4
+    tested = pl.read_parquet(out / "contrasts.parquet")
+    assert tested["seeds"].to_list() == [2, 2]  # over BM25's candidates and random ones
+    assert "against" in capsys.readouterr().out
+
+
+def test_evolution_begins_at_what_an_earlier_learning_favours(
+    beir_folder: Path, own_cache: Path, tmp_path: Path
+) -> None:
+    before = learning(beir_folder, "agent=bandit", "agent.levels=3", "agent.windows=2")
+    parts, first = Artifacts().parts(before), Storage(str(tmp_path / "first"))
+    search_agent(before, in_this_process(before, parts, first), first)
+    config = learning(beir_folder, "agent=evolution", "agent.sigma=0.001", f"agent.warm_start={first.place}")
+    logged = logged_trainings(first.place, read_agent(first.place))  # type: ignore[arg-type]
+    assert len(logged) == 8
+    assert sum(each.worth for each in logged) == pytest.approx(0)
+    second = Storage(str(tmp_path / "second"))
+    search_agent(config, in_this_process(config, parts, second), second)
+    begin = FittedQ(logged, 1).linear_rule(1)
+    assert read_agent(second.place).parameters == pytest.approx(begin, abs=0.02)  # type: ignore[union-attr]
+    other = learning(beir_folder, "agent=evolution", "actions.mixture.least=2", f"agent.warm_start={first.place}")
+    with pytest.raises(BadInput, match="other actions"):
+        search_agent(other, in_this_process(other, parts, second), Storage(str(tmp_path / "third")))
+
+
+def test_what_functions_cost_is_charged(beir_folder: Path, own_cache: Path, tmp_path: Path) -> None:
+    free = learning(beir_folder, "agent=bandit", "episodes=4")
+    dear = learning(beir_folder, "agent=bandit", "episodes=4", "actions.mixture.costs={bm25: 0.1}")
+    parts = Artifacts().parts(free)
+    rows = []
+    for name, config in (("free", free), ("dear", dear)):
+        storage = Storage(str(tmp_path / name))
+        rows.append(search_agent(config, in_this_process(config, parts, storage), storage))
+    assert rows[1]["return"].to_list() == pytest.approx(list(rows[0]["return"] - 0.1 * rows[0]["share:bm25"]))
+    with pytest.raises(BadInput, match="costs"):
+        learning(beir_folder, "agent=bandit", "actions.mixture.costs={bm25: -1}")

@@ -13,10 +13,13 @@ import pytest
 import torch
 
 from cluster.config.compose import compose
+from cluster.output.storage import Storage
 from cluster.reports.fork_values import gates, values
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
+from cluster.runs.execute import run
 from cluster.runs.fork import BASE, base_states, continue_fork, with_functions
+from cluster.runs.results import RunState
 from ranking.errors import BadInput
 from sampling.policies.forked import ForkAction
 from tests.made_up import write_beir
@@ -57,6 +60,22 @@ def test_a_fork_that_changes_nothing_differs_by_zero_bits(beir_folder: Path, own
         assert all(torch.equal(one, other) for one, other in zip(*weights, strict=True))
     other, _ = continue_fork(config, parts, own, states[3], later[3], ForkAction("bm25", (1, 2)), 3, 2, 0)
     assert other["curve"] != training.validations
+
+
+def test_a_fork_goes_on_from_what_its_run_has_kept(beir_folder: Path, own_cache: Path, tmp_path: Path) -> None:
+    config, parts, own = run_of(beir_folder, "policy=schedule", "keep_at=[2,3,5,8]")
+    kept = RunState(Storage(str(tmp_path)), "run", {})
+    alone = {**config, "function": {name: config["function"][name] for name in own}}
+    run(alone, parts, store=kept)
+    states = {step: kept.kept_at(step) for step in (2, 3, 5, 8)}
+    assert all(states.values())
+    found = {step: state for step, state in states.items() if state is not None}
+    whole = base_states(config, parts, own, [3, 7], 2)
+    assert base_states(config, parts, own, [3, 7], 2, found) == whole
+    assert kept.kept_at(4) is None
+    # It is the kept state that it goes on from: with that of another training it is another one.
+    other = base_states(config | {"seed": 1}, parts, own, [3], 2)[0]
+    assert base_states(config, parts, own, [3, 7], 2, other) != whole
 
 
 def test_replicates_draw_anew_and_alike_for_all_actions(beir_folder: Path, own_cache: Path) -> None:
