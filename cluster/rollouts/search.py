@@ -22,12 +22,16 @@ from cluster.telemetry.learning_metrics import LearningMetrics
 from cluster.telemetry.training_metrics import study_of
 from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
+from ranking.training import RankerTraining
 from rl.agents.evolution import Evolution
 from rl.agents.fitted import LoggedTraining
 from rl.agents.search import PolicySearch
 from rl.mixture import RULES, WINDOWS, MixtureAgent, MixturePolicy
+from sampling.sampler import Sampler
 
 FOLDER = "trainings"
+STATES = "states"
+"""Where trainings that are compared in parts are kept until the next part is done."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +39,19 @@ class CandidateTraining:
     """One ranker that one candidate trains.
 
     Args:
-        generation, candidate, seed: which one: generations count from 0, and a generation shares its seeds.
+        generation, candidate, seed: which one: generations count from 0, and a generation shares its seeds. Where
+            trainings are compared in parts, each part counts as a generation.
         agent: the candidate.
+        until: the share of its budget at which it is told.
+        parent: the candidate of the generation before from whose state it goes on; None begins afresh.
     """
 
     generation: int
     candidate: int
     seed: int
     agent: MixtureAgent
+    until: float = 1.0
+    parent: int | None = None
 
     @property
     def file(self) -> str:
@@ -54,8 +63,8 @@ class CandidateTraining:
         return np.random.SeedSequence(seed, spawn_key=(3, self.generation, self.seed))
 
 
-def _file(generation: int, candidate: int, seed: int) -> str:
-    return f"{FOLDER}/{generation:03d}-{candidate:02d}-{seed}.safetensors"
+def _file(generation: int, candidate: int, seed: int, folder: str = FOLDER) -> str:
+    return f"{folder}/{generation:03d}-{candidate:02d}-{seed}.safetensors"
 
 
 Evaluate = Callable[[Sequence[CandidateTraining]], Iterator[dict[str, Any]]]
@@ -81,9 +90,18 @@ def train_candidate(
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
     policy = MixturePolicy(training.agent)
     made, sampler = assemble(config, dict(parts), 0, training.sequence(config["seed"]), policy)
-    made.fit(sampler)
+    if training.parent is not None:
+        _go_on(made, sampler, training, storage)
+    reached = None
+    if training.until < 1:
+        reached = _fit_until(made, sampler, training.until)
+        state = to_bytes([made.state_dict(), sampler.state_dict()])
+        storage.write(_file(training.generation, training.candidate, training.seed, STATES), state)
+    else:
+        made.fit(sampler)
     curves = {origin or "validation": list(values) for origin, values in made.stopping.values.items()}
     best = {origin: max((value for value in curve if value == value), default=0.0) for origin, curve in curves.items()}
+    value = float(np.mean(list(best.values()))) if reached is None else reached
     functions = training.agent.functions
     shares = np.array([each[1 : 1 + len(functions)] for each in policy.decisions]).reshape(-1, len(functions))
     result = {
@@ -92,7 +110,7 @@ def train_candidate(
         "seed": training.seed,
         "parameters": training.agent.parameters,
         "best": best,
-        "return": float(np.mean(list(best.values()))) - training.agent.actions.charged(functions, shares),
+        "return": value - training.agent.actions.charged(functions, shares),
         "curve": curves,
         "decisions": policy.decisions,
         "states": policy.states,
@@ -102,6 +120,35 @@ def train_candidate(
     }
     storage.write(training.file, to_bytes(result))
     return result
+
+
+def _go_on(made: RankerTraining, sampler: Sampler, training: CandidateTraining, storage: Storage) -> None:
+    """Take the state that the part before left.
+
+    Raises:
+        BadInput: where it is gone.
+    """
+    assert training.parent is not None
+    file = _file(training.generation - 1, training.parent, training.seed, STATES)
+    state = unpacked(storage.read(file))
+    if state is None:
+        raise BadInput("is gone, or damaged", f"{storage.place}/{file}", "learn again in another folder")
+    made.load_state_dict(state[0])
+    sampler.load_state_dict(state[1])
+
+
+def _fit_until(made: RankerTraining, sampler: Sampler, share: float) -> float:
+    """Train up to a share of the budget; the mean of what the ranker reaches there, by each origin of validation."""
+    end = round(share * made.steps_per_epoch * made.max_epochs)
+    while not made.done and made.step < end:
+        if made.validation_due:
+            made.validate()
+            continue
+        batch = made.next_batch()
+        negatives = sampler.negatives(batch, made)
+        sampler.observe(negatives, made.update(batch, negatives, sampler.source_scores))
+    measured = [next(iter(each(made.ranker).values())).mean() for each in made.evaluations.values()]
+    return 0.0 if made.diverged else float(np.mean(measured))
 
 
 def in_this_process(config: dict[str, Any], parts: Mapping[str, Any], storage: Storage) -> Evaluate:
@@ -181,11 +228,18 @@ def search_agent(
         search = agent.start(size, generations, config["seed"])
     rows: list[dict[str, Any]] = []
     metrics = LearningMetrics(study_of(storage.place))
-    wanted = generations * agent.candidates * agent.seeds
+    wanted = generations // agent.parts * agent.candidates * agent.seeds
     for generation in range(generations):
         candidates = search.ask()
         trainings = [
-            CandidateTraining(generation, number, seed, _agent(config, agent.rule, parameters, {}))
+            CandidateTraining(
+                generation,
+                number,
+                seed,
+                _agent(config, agent.rule, parameters, {}),
+                search.until,
+                search.parent(number),
+            )
             for number, parameters in enumerate(candidates)
             for seed in range(agent.seeds)
         ]
@@ -193,14 +247,18 @@ def search_agent(
         left = [each for each in trainings if each.file not in known]
         for result in evaluate(left):
             known[_file(result["generation"], result["candidate"], result["seed"])] = result
-            ended = [*rows, *(_row(empty.functions, each) for each in known.values())]
-            tell(Progress(ended, len(ended), wanted))
+            if search.until == 1:
+                ended = [*rows, *(_row(empty.functions, each) for each in known.values())]
+                tell(Progress(ended, len(ended), wanted))
         results = [known[each.file] for each in trainings]
         returns = np.array([result["return"] for result in results]).reshape(len(candidates), agent.seeds)
+        if search.until == 1:  # else it is a part of a training
+            rows += [_row(empty.functions, result) for result in results]
+            metrics.record(rows, generation + 1 == generations)
+            tell(Progress(rows, len(rows), wanted))
         search.tell(candidates, returns.mean(axis=1))
-        rows += [_row(empty.functions, result) for result in results]
-        metrics.record(rows, generation + 1 == generations)
-        tell(Progress(rows, len(rows), wanted))
+        for each in trainings if generation else ():
+            storage.delete(_file(generation - 1, each.candidate, each.seed, STATES))
     found = {"trainings": len(rows), "generations": generations, "agent": type(agent).__name__}
     storage.write(FILE, _agent(config, agent.rule, search.result(), {**(facts or {}), **found}).to_bytes())
     episodes = table(rows)
@@ -209,12 +267,12 @@ def search_agent(
 
 
 def generations_of(config: dict[str, Any], agent: PolicySearch) -> int:
-    """How many generations the budget of trainings allows.
+    """How many generations the budget of trainings allows, each part of one counted.
 
     Raises:
         BadInput: where it is none.
     """
-    generations: int = config["episodes"] // (agent.candidates * agent.seeds)
+    generations: int = config["episodes"] // (agent.candidates * agent.seeds) * agent.parts
     if not generations:
         what = f"{config['episodes']} trainings are less than a generation of {agent.candidates} × {agent.seeds}"
         raise BadInput(what, "episodes", "give more, or fewer agent.candidates")

@@ -37,16 +37,23 @@ def learning(beir_folder: Path, *more: str) -> dict[str, Any]:
     return compose_learning(["collection=beir", f"collection.path={beir_folder}", *SMALL, *more])
 
 
-@pytest.mark.parametrize("agent", ["evolution", "schedule"])
+@pytest.mark.parametrize("agent", ["evolution", "schedule", "population"])
 def test_a_search_goes_on_where_it_was_and_its_agent_is_used(
     beir_folder: Path, own_cache: Path, tmp_path: Path, agent: str
 ) -> None:
-    more = ["agent.rounds=1", "agent.finalists=2", "agent.sampler=tpe"] if agent == "schedule" else []
+    options = {
+        "schedule": ["agent.rounds=1", "agent.finalists=2", "agent.sampler=tpe"],
+        "population": ["agent.parts=3", "episodes=4"],
+    }
+    more = options.get(agent, [])
     config = learning(beir_folder, f"agent={agent}", "validation.origin=[bm25,random]", *more)
     parts, whole = Artifacts().parts(config), Storage(str(tmp_path / "whole"))
     told: list[int] = []
     episodes = search_agent(config, in_this_process(config, parts, whole), whole, lambda at: told.append(at.episodes))
-    assert told[-1] == (6 if agent == "schedule" else 8)
+    trainings = {"schedule": 6, "population": 4 * 3}.get(agent, 8)  # or parts of them
+    assert told[-1] == (4 if agent == "population" else trainings)
+    assert len(whole.names("trainings")) == trainings
+    assert not whole.names("states")
     assert (episodes["return"] > 0).all()
     assert np.allclose(episodes["share:in_batch"] + episodes["share:bm25"], 1)
 
@@ -71,7 +78,7 @@ def test_a_search_goes_on_where_it_was_and_its_agent_is_used(
         yield from in_this_process(config, parts, half)(trainings)
 
     search_agent(config, counted, half)
-    assert len(again) == told[-1] - 3
+    assert len(again) == trainings - 3
     assert np.array_equal(read_agent(half.place).parameters, read_agent(whole.place).parameters)  # type: ignore[union-attr]
     assert half.read("episodes.parquet") == whole.read("episodes.parquet")
 
@@ -158,7 +165,8 @@ def test_a_study_learns_a_mixture_itself(
     out = tmp_path / "study"
     with pytest.raises(SystemExit) as ended:
         main([
-            "study", "collection=beir", f"collection.path={beir_folder}", *own, "policy=learned", f"policy.learn={learn}",
+            "study", "collection=beir", f"collection.path={beir_folder}", *own, "policy=learned",
+            f"policy.learn={learn}",
             "seeds=2", contrasts, f"out={out}",
         ])  # fmt: skip
     assert ended.value.code == 0
