@@ -79,7 +79,8 @@ def test_a_bandit_plays_good_arms_more_often_and_keeps_the_best() -> None:
 
 def test_a_population_goes_on_from_those_ahead_with_what_gains_most() -> None:
     search = PopulationSearch(candidates=8, parts=3).start(1, 9, 0)
-    for generation in range(3):
+    before = np.zeros((8, 3))
+    for _ in range(3):
         level = np.zeros(8)
         for part in range(3):
             assert search.until == pytest.approx((part + 1) / 3)
