@@ -50,9 +50,9 @@ class MixtureActions:
                 raise BadInput(f"{name} is {value}", f"actions.mixture.{name}", "choose a whole number from 1 up")
         if self.window not in WINDOWS:
             raise BadInput(f"no window {self.window!r}", "actions.mixture.window", f"choose {', '.join(WINDOWS)}")
-        for name, value in self.costs.items():
-            if not 0 <= value < np.inf:
-                raise BadInput(f"the cost of {name} is {value}", "actions.mixture.costs", "give a number from 0 up")
+        for name, cost in self.costs.items():
+            if not 0 <= cost < np.inf:
+                raise BadInput(f"the cost of {name} is {cost}", "actions.mixture.costs", "give a number from 0 up")
 
     def charged(self, functions: Sequence[str], shares: NDArray[np.float64]) -> float:
         """What the return of a training is charged for its shares of the functions.

@@ -45,7 +45,8 @@ def contrasts(trials: pl.DataFrame, queries: pl.DataFrame, asked: Sequence[str],
     Raises:
         BadInput: where words name no method.
     """
-    done = with_methods(trials.filter(pl.col("status") == "done"))
+    named = with_methods(trials).select("run", "method")
+    done = trials.filter(pl.col("status") == "done").join(named, on="run")
     if len(asked) < 2:
         raise BadInput("a contrast takes two methods", "contrasts", "give words of each")
     chosen = [_named(done, words) for words in asked]
@@ -83,7 +84,7 @@ def _named(done: pl.DataFrame, asked: str) -> pl.DataFrame:
 def _by_seed(runs: pl.DataFrame, queries: pl.DataFrame, origin: str, measure: str) -> dict[int, NDArray[np.float64]]:
     """Values of the queries, in one order, by seed."""
     own = runs.select("run", "seed").join(queries.filter(origin=origin), on="run").sort("seed", "query")
-    return {int(seed): part[measure].to_numpy() for (seed,), part in own.partition_by("seed", as_dict=True).items()}  # type: ignore[call-overload]
+    return {int(seed): part[measure].to_numpy() for (seed,), part in own.partition_by("seed", as_dict=True).items()}
 
 
 def _contrast(

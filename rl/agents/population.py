@@ -81,9 +81,6 @@ class _Population(Search):
         return self.parents[candidate] if self.part else None
 
     def ask(self) -> Floats:
-        if self.part == self.options.parts:
-            self.part = 0
-            self._begin()
         return self.lines.reshape(len(self.lines), -1).copy()
 
     def tell(self, candidates: Floats, returns: Floats) -> None:
@@ -99,6 +96,10 @@ class _Population(Search):
         self.part += 1
         if self.part < self.options.parts:
             self._exploit()
+        else:
+            self.best = self.lines[int(self.scores.argmax())].ravel().copy()
+            self.part = 0
+            self._begin()
 
     def _exploit(self) -> None:
         """Let the last go on from the first, each on another action."""
@@ -141,4 +142,4 @@ class _Population(Search):
         return np.array(found)
 
     def result(self) -> Floats:
-        return self.lines[int(self.scores.argmax())].ravel().copy()
+        return self.best
