@@ -167,7 +167,7 @@ def test_a_study_learns_a_mixture_itself(
         main([
             "study", "collection=beir", f"collection.path={beir_folder}", *own, "policy=learned",
             f"policy.learn={learn}",
-            "seeds=2", contrasts, f"out={out}",
+            "selector=uniform", "seeds=2", contrasts, f"out={out}",
         ])  # fmt: skip
     assert ended.value.code == 0
     agents = [read_agent(str(each)) for each in sorted((out / "agents").iterdir())]

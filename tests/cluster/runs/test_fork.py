@@ -70,12 +70,19 @@ def test_a_fork_goes_on_from_what_its_run_has_kept(beir_folder: Path, own_cache:
     states = {step: kept.kept_at(step) for step in (2, 3, 5, 8)}
     assert all(states.values())
     found = {step: state for step, state in states.items() if state is not None}
-    whole = base_states(config, parts, own, [3, 7], 2)
-    assert base_states(config, parts, own, [3, 7], 2, found) == whole
     assert kept.kept_at(4) is None
+
+    def curves(config: dict[str, Any], kept: dict[int, bytes]) -> list[list[float]]:
+        states, later = base_states(config, parts, own, [3, 7], 2, kept)
+        ends = [continue_fork(config, parts, own, states[at], later[at], None, at, 2, 0) for at in (3, 7)]
+        poisoned, _ = continue_fork(config, parts, own, states[7], later[7], ForkAction("bm25", (1, 2)), 7, 2, 0)
+        return [*(result["curve"] for result, _ in ends), poisoned["curve"]]
+
+    whole = curves(config, {})
+    assert curves(config, found) == whole
     # It is the kept state that it goes on from: with that of another training it is another one.
     other = base_states(config | {"seed": 1}, parts, own, [3], 2)[0]
-    assert base_states(config, parts, own, [3, 7], 2, other) != whole
+    assert curves(config, other) != whole
 
 
 def test_replicates_draw_anew_and_alike_for_all_actions(beir_folder: Path, own_cache: Path) -> None:
