@@ -182,8 +182,8 @@ def encode_texts(frame: pl.DataFrame, vocabulary: list[str], limit: int) -> Text
 def encode_judgements(collection: Collection, relevant_from: int) -> Judgements:
     """Judgements by index, with the grades that they have."""
     queries = pl.DataFrame({"query": collection.queries["id"]}).with_row_index("q")
-    documents = pl.DataFrame({"document": collection.documents["id"]}).with_row_index("d")
-    frame = collection.judgements.join(queries, on="query").join(documents, on="document").sort(["q", "d"])
+    rows = collection.document_rows(collection.judgements["document"]).alias("d")
+    frame = collection.judgements.with_columns(rows).drop_nulls("d").join(queries, on="query").sort(["q", "d"])
     counts = np.bincount(frame["q"].to_numpy(), minlength=len(queries))
     return Judgements(
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
@@ -223,7 +223,6 @@ class Encoder:
         """The encoded collection, and the word of each token id."""
         vocabulary, idf = build_vocabulary(collection, self.min_count, self.max_document, self.max_words)
         split = collection.queries["split"].replace_strict(list(SPLITS), [0, 1, 2], default=-1, return_dtype=pl.Int8)
-        key = collection.documents["id"].rank("ordinal").to_numpy().astype(np.int32)
         of_documents, of_queries = encode_labels(collection)
         encoded = EncodedCollection(
             documents=replace(encode_texts(collection.documents, vocabulary, self.max_document), labels=of_documents),
@@ -231,6 +230,6 @@ class Encoder:
             idf=idf,
             judgements=encode_judgements(collection, self.relevant_from),
             split=split.fill_null(-1).to_numpy(),
-            document_key=key,
+            document_key=collection.document_keys(),
         )
         return encoded, vocabulary

@@ -20,10 +20,11 @@ def given_lists(collection: Collection) -> RankedLists:
         is no document.
     """
     queries = pl.DataFrame({"query": collection.queries["id"]}).with_row_index("q")
-    documents = pl.DataFrame({"document": collection.documents["id"]}).with_row_index("d")
     rows = collection.given.join(queries, on="query", maintain_order="left")
-    rows = rows.join(documents, on="document", maintain_order="left").sort(
-        ["q", "score"], descending=[False, True], nulls_last=True, maintain_order=True
+    rows = (
+        rows.with_columns(collection.document_rows(rows["document"]).alias("d"))
+        .drop_nulls("d")
+        .sort(["q", "score"], descending=[False, True], nulls_last=True, maintain_order=True)
     )
     rows = rows.with_columns(place=pl.int_range(pl.len()).over("q"))
     shape = (len(queries), int(rows["place"].max() or 0) + 1 if len(rows) else 0)  # type: ignore[arg-type]

@@ -29,12 +29,11 @@ def lists_of_run(paths: Sequence[str], collection: Collection, depth: int | None
         BadInput: where a file is broken, or ranks a document that the collection lacks.
     """
     queries = pl.DataFrame({"query": collection.queries["id"]}).with_row_index("q")
-    documents = pl.DataFrame({"document": collection.documents["id"]}).with_row_index("d")
     lines = []
     for path in paths:
         run = read_run(path).select("query", "document", pl.col("score").cast(pl.Float32))
         run = run.join(queries, on="query", maintain_order="left")
-        run = run.join(documents, on="document", how="left", maintain_order="left")
+        run = run.with_columns(collection.document_rows(run["document"]).alias("d"))
         unknown = run.filter(pl.col("d").is_null())
         if len(unknown):
             query, document = unknown.row(0)[:2]

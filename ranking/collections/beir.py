@@ -46,6 +46,12 @@ class Beir(Reader):
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         return frames(_texts(self._file("corpus.jsonl"), faults), DOCUMENTS)
 
+    def documents_file(self) -> Path | None:
+        return self._file("corpus.jsonl")
+
+    def read_span(self, start: int, stop: int, faults: Faults) -> Iterator[pl.DataFrame]:
+        return frames(_texts(self._file("corpus.jsonl"), faults, (start, stop)), DOCUMENTS)
+
     def read_queries(self, faults: Faults) -> pl.DataFrame:
         return together(frames(_texts(self._file("queries.jsonl"), faults), QUERIES), QUERIES)
 
@@ -77,9 +83,9 @@ class Beir(Reader):
         return found
 
 
-def _texts(file: Path, faults: Faults) -> Iterator[tuple[object, ...]]:
+def _texts(file: Path, faults: Faults, within: tuple[int, int] | None = None) -> Iterator[tuple[object, ...]]:
     """id, text, category, subcategory, file and line of each line."""
-    for number, line in lines(file, faults):
+    for number, line in lines(file, faults, within=within):
         try:
             entry = json.loads(line)
             identifier, text = _identifier(entry), _text(entry)

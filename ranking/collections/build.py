@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -11,10 +10,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ranking.collections import checks, splits
+from ranking.collections import checks, pieces, splits
 from ranking.collections.arrow_files import mapped, write
 from ranking.collections.faults import Faults
+from ranking.collections.ids import write_ids
+from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_files, write_pieces
 from ranking.collections.reader import GIVEN, Reader
+from ranking.collections.spans import SpanToPiece, collected, spans_of
 from ranking.errors import BadInput
 
 _CHUNK = 50_000  # rows
@@ -29,7 +31,7 @@ GIVEN_FILE = "given.arrow"
 """Of what came with queries by itself; there only where a format has such a thing."""
 
 
-def build(reader: Reader, folder: Path, faults: Faults) -> None:
+def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> None:
     """Read a collection, check it, and write it into an empty folder.
 
     Args:
@@ -37,6 +39,7 @@ def build(reader: Reader, folder: Path, faults: Faults) -> None:
         folder: gets a file for each of `STORED`, `GIVEN_FILE` where something is given, and `collection.json` with
             all else.
         faults: hears of all faults.
+        run: does the tasks of documents in several pieces.
 
     Raises:
         BadInput: a fault that cannot be skipped, such as a truncated file or that nothing is left.
@@ -44,7 +47,7 @@ def build(reader: Reader, folder: Path, faults: Faults) -> None:
     # The small files first: most faults are found before the documents, which take long.
     queries = checks.distinct(checks.with_text(reader.read_queries(faults), "query", faults), faults)
     judgements = reader.read_judgements(faults)
-    documents = _write_documents(reader, folder, faults)
+    documents = _write_documents(reader, folder, faults, run)
     judgements = checks.sound(judgements, queries, documents, faults)
     if judgements.is_empty():
         raise BadInput("not one judgement of a known document for a known query", reader.name)
@@ -61,7 +64,7 @@ def build(reader: Reader, folder: Path, faults: Faults) -> None:
     given = reader.read_given(faults)
     given = given.join(queries.select(query="id"), on="query", how="semi")
     given = given.join(documents.lazy().select(document="id").collect(), on="document", how="semi")
-    tables = [mapped(folder / f"{part}.arrow") for part in STORED]
+    tables = [documents, *(mapped(folder / f"{part}.arrow") for part in ("queries", "judgements"))]
     if len(given):
         write(folder / GIVEN_FILE, GIVEN, [given])
         tables.append(given)
@@ -74,8 +77,35 @@ def build(reader: Reader, folder: Path, faults: Faults) -> None:
     (folder / "collection.json").write_text(json.dumps(about, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
-def _write_documents(reader: Reader, folder: Path, faults: Faults) -> pl.DataFrame:
-    path = folder / "documents.arrow"
+def _write_documents(reader: Reader, folder: Path, faults: Faults, run: Run) -> pl.DataFrame:
+    if not _written_by_tasks(reader, folder, run):
+        _write_one_by_one(reader, folder, faults)
+    files = piece_files(folder)
+    if len(files) > 1:
+        write_ids(folder, files, run)
+    return mapped_pieces(files)
+
+
+def _written_by_tasks(reader: Reader, folder: Path, run: Run) -> bool:
+    """Write the documents of a large file span by span.
+
+    Returns:
+        False where they are to be read from the start: there is too little to share out, or a fault to be named.
+    """
+    file = reader.documents_file()
+    if file is None or not file.is_file() or len(spans := spans_of(file, pieces.PIECE)) < 2:
+        return False
+    run(SpanToPiece(reader, spans, folder, dict(STORED["documents"])), len(spans))
+    hashes, skipped = collected(folder, len(spans))
+    documents = mapped_pieces(piece_files(folder))
+    if not skipped and not documents.is_empty() and not len(_repeated(documents, hashes)):
+        return True
+    for written in piece_files(folder):
+        written.unlink()
+    return False
+
+
+def _write_one_by_one(reader: Reader, folder: Path, faults: Faults) -> None:
     hashes = [np.empty(0, np.uint64)]
 
     def chunks() -> Iterator[pl.DataFrame]:
@@ -84,21 +114,25 @@ def _write_documents(reader: Reader, folder: Path, faults: Faults) -> pl.DataFra
             hashes.append(chunk["id"].hash().to_numpy())
             yield chunk
 
-    write(path, STORED["documents"], chunks())
-    documents = mapped(path)
+    write_pieces(folder, STORED["documents"], chunks())
+    documents = mapped_pieces(piece_files(folder))
     if documents.is_empty():
         raise BadInput("not one document", reader.name)
     again = _repeated(documents, np.concatenate(hashes))
     if len(again):
-        file, line = _place(reader, int(again[0])) if faults.strict else ("", None)
+        place, line = _place(reader, int(again[0])) if faults.strict else ("", None)
         what = f"another document is called {documents['id'][int(again[0])]!r}"
-        faults.report("duplicate id", what, file, line, times=len(again))
+        faults.report("duplicate id", what, place, line, times=len(again))
         numbered = documents.with_row_index("row")
         kept = (part.filter(~pl.col("row").is_in(again.implode())) for part in numbered.iter_slices(_CHUNK))
-        write(folder / "distinct.arrow", STORED["documents"], kept)
-        os.replace(folder / "distinct.arrow", path)
-        documents = mapped(path)
-    return documents
+        distinct = folder / "distinct"
+        distinct.mkdir()
+        write_pieces(distinct, STORED["documents"], kept)
+        for written in piece_files(folder):
+            written.unlink()
+        for written in piece_files(distinct):
+            written.rename(folder / written.name)
+        distinct.rmdir()
 
 
 def _repeated(documents: pl.DataFrame, hashes: np.ndarray) -> pl.Series:

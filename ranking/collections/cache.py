@@ -14,14 +14,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import fields
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 
 from ranking.collections.arrow_files import mapped
-from ranking.collections.build import GIVEN_FILE, STORED, build
+from ranking.collections.build import GIVEN_FILE, build
 from ranking.collections.collection import Collection
 from ranking.collections.faults import Faults
+from ranking.collections.ids import open_ids
+from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_files
 from ranking.collections.reader import Reader
 from ranking.errors import BadInput
 
@@ -37,7 +40,7 @@ def default_cache() -> Path:
     return Path(user_cache_dir("pyrite"))
 
 
-def open_collection(reader: Reader, cache: str | Path, strict: bool = True) -> Collection:
+def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run: Run = in_turn) -> Collection:
     """Read a collection, or take it from the cache if the same was read before.
 
     The documents pass through in chunks, so memory is bounded by a chunk and eight bytes a document. A collection is
@@ -49,6 +52,7 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True) -> C
         cache: the folder that holds the cached collections; made if it is not there.
         strict: any fault in the files is an error; otherwise such lines are skipped and counted in
             `Collection.skipped`. A file that is missing or truncated is always an error.
+        run: does the tasks that write a large collection, a piece each; by turns in this process where none is named.
 
     Raises:
         BadInput: the first fault, with its file and line.
@@ -65,7 +69,7 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True) -> C
         raise BadInput(f"cannot be written ({error.strerror})", cache, "choose another cache folder") from None
     try:
         with _held(unfinished):
-            build(reader, unfinished, Faults(strict))
+            build(reader, unfinished, Faults(strict), run)
             _install(unfinished, entry)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -83,14 +87,19 @@ def _load(entry: Path, strict: bool) -> Collection | None:
     """The collection in a cache folder; None if it is not there, damaged, or skipped faults where none may be."""
     try:
         about = json.loads((entry / "collection.json").read_text(encoding="utf-8"))
-        documents, queries, judgements = (mapped(entry / f"{part}.arrow") for part in STORED)
-        given = {"given": mapped(entry / GIVEN_FILE)} if (entry / GIVEN_FILE).is_file() else {}
+        files = piece_files(entry)
+        documents = mapped_pieces(files)
+        queries, judgements = (mapped(entry / f"{part}.arrow") for part in ("queries", "judgements"))
+        ids = open_ids(entry)
+        given: dict[str, Any] = {"given": mapped(entry / GIVEN_FILE)} if (entry / GIVEN_FILE).is_file() else {}
     except (OSError, ValueError, pa.ArrowException):
         return None
     if strict and about["skipped"]:
         return None
-    frames = documents, queries, judgements
-    return Collection(about["name"], about["fingerprint"], *frames, about["skipped"], about["facts"], **given)
+    return Collection(
+        about["name"], about["fingerprint"], documents, queries, judgements, about["skipped"], about["facts"],
+        **given, pieces=tuple(files) if len(files) > 1 else (), ids=ids,
+    )  # fmt: skip
 
 
 def _install(folder: Path, entry: Path) -> None:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+
+from ranking.collections.ids import IdTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +29,8 @@ class Collection:
             them, in the order of the files (`pairs.Pairs`). Empty for other formats.
         skipped: with strict=False, how many faults of each kind were skipped, e.g. `{"broken line": 3}`.
         facts: what a report should state besides, e.g. `{"packages": "torch 2.13.0, …"}`.
+        pieces: files of the documents where they are several, by range; one that is opened is mapped.
+        ids: of documents in several pieces, sorted on disk.
     """
 
     name: str
@@ -37,3 +44,18 @@ class Collection:
     )
     skipped: dict[str, int] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
+    pieces: tuple[Path, ...] = field(default=(), kw_only=True)
+    ids: IdTable | None = field(default=None, kw_only=True)
+
+    def document_rows(self, ids: pl.Series) -> pl.Series:
+        """The row of each document id (UInt32), null where there is none of that name."""
+        if self.ids is not None:
+            return self.ids.rows_of(ids)
+        rows = pl.DataFrame({"id": self.documents["id"]}).with_row_index("row")
+        return ids.rename("id").to_frame().join(rows, on="id", how="left", maintain_order="left")["row"]
+
+    def document_keys(self) -> NDArray[np.int32]:
+        """The rank of each document's id in ascending byte order, from 1."""
+        if self.ids is not None:
+            return self.ids.keys()
+        return self.documents["id"].rank("ordinal").to_numpy().astype(np.int32)

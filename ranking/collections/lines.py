@@ -20,13 +20,16 @@ BLOCK = 8 << 20  # bytes read at once; a block costs a few times that while it i
 _GZIP = b"\x1f\x8b"
 
 
-def blocks(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+def blocks(
+    path: str | Path, faults: Faults, encoding: str = "utf-8", within: tuple[int, int] | None = None
+) -> Iterator[tuple[int, str]]:
     """The text of a file in blocks of whole lines.
 
     Args:
         path: a plain or gzip file; its first bytes decide, not its name.
         faults: hears of each line that is not in the encoding; a skipped line is left blank, so numbers stay right.
         encoding: any encoding that writes a line break as the one byte 10, which all but UTF-16 and UTF-32 do.
+        within: the lines that begin in this range of bytes, of a plain file, counted from 1; None for all.
 
     Yields:
         (number of the block's first line, counted from 1; text, ending with a line break but at the file's end).
@@ -36,19 +39,21 @@ def blocks(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Iterato
     """
     _check_encoding(encoding, path)
     number = 1
-    for raw in _whole_lines(path):
+    for raw in _whole_lines(path, within):
         try:
             text = raw.decode(encoding)
         except UnicodeDecodeError:
             text = _decode_singly(raw, encoding, faults, path, number)
         # An editor on Windows may put a byte order mark before the first line; it is no part of it.
-        yield number, text.removeprefix("\ufeff") if number == 1 else text
+        yield number, text.removeprefix("\ufeff") if number == 1 and not (within and within[0]) else text
         number += raw.count(b"\n")
 
 
-def lines(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+def lines(
+    path: str | Path, faults: Faults, encoding: str = "utf-8", within: tuple[int, int] | None = None
+) -> Iterator[tuple[int, str]]:
     """The lines of a file that are not blank, with their numbers, without their line breaks; as `blocks`."""
-    for first, text in blocks(path, faults, encoding):
+    for first, text in blocks(path, faults, encoding, within):
         for number, line in enumerate(text.split("\n"), first):
             if line and not line.isspace():
                 yield number, line
@@ -62,6 +67,7 @@ def tables(
     separator: str | None = None,
     encoding: str = "utf-8",
     header: bool = False,
+    within: tuple[int, int] | None = None,
 ) -> Iterator[pl.DataFrame]:
     """The rows of a file of columns, a frame a block: millions of lines in seconds.
 
@@ -72,12 +78,13 @@ def tables(
         separator: the one character between fields; any run of blanks and tabs when None.
         encoding: as `blocks`.
         header: the first line may hold names: it is passed over if its fields are not of their types.
+        within: as `blocks`.
 
     Yields:
         The columns, then `line` (Int64), the number of each row's line.
     """
     pattern = _pattern(list(columns), separator)
-    for first, text in blocks(path, faults, encoding):
+    for first, text in blocks(path, faults, encoding, within):
         rows = pl.Series("text", [text]).str.split("\n").explode().to_frame()
         rows = rows.with_row_index("line", offset=first).with_columns(pl.col("line").cast(pl.Int64))
         rows = rows.filter(pl.col("text").str.contains(r"\S"))
@@ -94,8 +101,11 @@ def tables(
         yield typed.select(kept).with_columns(rows["line"]).filter(good)
 
 
-def _whole_lines(path: str | Path) -> Iterator[bytes]:
+def _whole_lines(path: str | Path, within: tuple[int, int] | None = None) -> Iterator[bytes]:
     """The bytes of a file, unpacked, in pieces that end with a line break (but the last)."""
+    if within is not None:
+        yield from _lines_within(path, *within)
+        return
     number, rest = 1, b""
     try:
         with open(path, "rb") as file:
@@ -121,6 +131,19 @@ def _whole_lines(path: str | Path) -> Iterator[bytes]:
         raise BadInput(f"cannot be read ({error.strerror or error})", path) from None
     if rest:
         yield rest
+
+
+def _lines_within(path: str | Path, start: int, stop: int) -> Iterator[bytes]:
+    """The lines of a plain file that begin in a range of bytes, many at once."""
+    with open(path, "rb") as file:
+        if start:
+            file.seek(start - 1)
+            file.readline()  # of the line before, or its line break alone
+        while (at := file.tell()) < stop:
+            piece = file.read(min(BLOCK, stop - at))
+            if not piece.endswith(b"\n"):
+                piece += file.readline()
+            yield piece
 
 
 def _decode_singly(raw: bytes, encoding: str, faults: Faults, path: str | Path, first: int) -> str:

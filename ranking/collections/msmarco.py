@@ -70,12 +70,21 @@ class MsMarco(Reader):
         return stamps([self._documents(), *(file for pair in self._splits().values() for file in pair)])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
+        return self._read(faults)
+
+    def documents_file(self) -> Path | None:
+        return self._documents()
+
+    def read_span(self, start: int, stop: int, faults: Faults) -> Iterator[pl.DataFrame]:
+        return self._read(faults, (start, stop))
+
+    def _read(self, faults: Faults, within: tuple[int, int] | None = None) -> Iterator[pl.DataFrame]:
         file = self._documents()
         _, first = next(lines(file, Faults(strict=False)), (0, ""))
         columns = _DOCUMENT if first.count("\t") == 3 else _PASSAGE
         text = pl.concat_str("title", "body", separator=" ") if columns is _DOCUMENT else pl.col("text")
         none = pl.lit(None, pl.String)
-        for rows in tables(file, columns, faults, separator="\t"):
+        for rows in tables(file, columns, faults, separator="\t", within=within):
             yield rows.select(
                 "id", text.alias("text"), none.alias("category"), none.alias("subcategory"), _file(file), "line"
             ).select(list(DOCUMENTS))

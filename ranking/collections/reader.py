@@ -60,6 +60,14 @@ class Reader(ABC):
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         """The documents as frames of `DOCUMENTS`, each small enough to be held many times."""
 
+    def documents_file(self) -> Path | None:
+        """The file that has all documents, one a line, where tasks may read spans of it; None where there is none."""
+        return None
+
+    def read_span(self, start: int, stop: int, faults: Faults) -> Iterator[pl.DataFrame]:
+        """The documents whose line begins in a range of bytes of `documents_file`, lines counted from 1 there."""
+        raise NotImplementedError
+
     @abstractmethod
     def read_queries(self, faults: Faults) -> pl.DataFrame:
         """The queries, judged or not, as one frame of `QUERIES`."""

@@ -1,0 +1,128 @@
+"""Finds documents by their ids in a sorted table on disk, of which a search touches a few pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ranking.collections.arrow_files import mapped, write
+from ranking.collections.pieces import Run
+
+SCHEMA = {"id": pl.String(), "row": pl.UInt32()}
+SAMPLED = 1000
+"""Ids of each piece by which the table is cut into parts."""
+
+
+@dataclass(frozen=True)
+class IdTable:
+    """All ids in ascending byte order, and the row of each.
+
+    Args:
+        table: id and row, mapped.
+    """
+
+    table: pl.DataFrame
+
+    def rows_of(self, ids: pl.Series) -> pl.Series:
+        """The row of each id (UInt32), null where there is no such document."""
+        if not len(self.table) or not len(ids):
+            return pl.Series("row", [None] * len(ids), pl.UInt32)
+        places = self.table["id"].search_sorted(ids).clip(0, len(self.table) - 1)
+        found = self.table[places.to_numpy()]
+        return pl.select(pl.when(found["id"] == ids).then(found["row"])).to_series().alias("row")
+
+    def keys(self) -> NDArray[np.int32]:
+        """The rank of each document's id, from 1, in the order of documents."""
+        keys = np.empty(len(self.table), np.int32)
+        done = 0
+        for part in self.table.iter_slices(1 << 20):
+            keys[part["row"].to_numpy()] = np.arange(done + 1, done + len(part) + 1, dtype=np.int32)
+            done += len(part)
+        return keys
+
+
+@dataclass(frozen=True)
+class SortIds:
+    """Sorts the ids of a piece, and draws some of them.
+
+    Args:
+        pieces: of the collection.
+        starts: the row that each begins with.
+        folder: for what is sorted.
+    """
+
+    pieces: list[Path]
+    starts: list[int]
+    folder: Path
+
+    def __call__(self, number: int) -> None:
+        ids = mapped(self.pieces[number]).select("id").with_row_index("row", self.starts[number]).sort("id")
+        write(self.folder / f"run-{number:05d}.arrow", SCHEMA, [ids.select("id", "row")])
+
+
+@dataclass(frozen=True)
+class MergeIds:
+    """Merges what all pieces have of one range of ids.
+
+    Args:
+        runs: sorted ids of the pieces.
+        bounds: each part's first id; the first part has all before the second one's.
+        folder: of the table.
+    """
+
+    runs: list[Path]
+    bounds: list[str]
+    folder: Path
+
+    def __call__(self, number: int) -> None:
+        parts = []
+        for file in self.runs:
+            run = mapped(file)
+            start = 0 if number == 0 else _before(run, self.bounds[number])
+            stop = len(run) if number + 1 == len(self.bounds) else _before(run, self.bounds[number + 1])
+            parts.append(run.slice(start, max(0, stop - start)))
+        write(self.folder / f"ids-{number:05d}.arrow", SCHEMA, [pl.concat(parts).sort("id")])
+
+
+def _before(run: pl.DataFrame, bound: str) -> int:
+    """How many ids of a sorted run come before a bound."""
+    return int(run["id"].search_sorted(pl.Series([bound]), side="left")[0])
+
+
+def write_ids(folder: Path, pieces: list[Path], run: Run) -> None:
+    """Write the table of a collection in several pieces: each is sorted by itself, then parts of all are merged.
+
+    Args:
+        folder: of the collection.
+        pieces: its documents' files.
+        run: does the tasks.
+    """
+    lengths = [len(mapped(piece)) for piece in pieces]
+    starts = [sum(lengths[:number]) for number in range(len(pieces))]
+    run(SortIds(pieces, starts, folder), len(pieces))
+    runs = [folder / f"run-{number:05d}.arrow" for number in range(len(pieces))]
+    drawn = [
+        mapped(file)["id"].gather(np.linspace(0, length - 1, min(length, SAMPLED)).astype(np.uint32))
+        for file, length in zip(runs, lengths, strict=True)
+        if length
+    ]
+    sample = pl.concat(drawn).sort()
+    places = [len(sample) * number // len(pieces) for number in range(len(pieces))]
+    bounds = sorted({str(sample[place]) for place in places})
+    run(MergeIds(runs, bounds, folder), len(bounds))
+    for file in runs:
+        file.unlink()
+
+
+def open_ids(folder: Path) -> IdTable | None:
+    """The table of a collection; None where it is one piece, whose ids are looked up in memory.
+
+    Raises:
+        OSError, pa.ArrowInvalid: where it is not whole.
+    """
+    files = sorted(folder.glob("ids-*.arrow"))
+    return IdTable(pl.concat([mapped(file) for file in files], rechunk=False)) if files else None

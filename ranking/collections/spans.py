@@ -1,0 +1,86 @@
+"""Reads the documents of one large file in spans of bytes, which tasks write as pieces beside each other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ranking.collections import checks
+from ranking.collections.arrow_files import write
+from ranking.collections.faults import Faults
+from ranking.collections.pieces import piece_file
+from ranking.collections.reader import Reader
+
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Span:
+    """The lines of a file that begin in a range of its bytes.
+
+    Args:
+        start: byte that the first line begins at or after.
+        stop: byte before which the last line begins.
+    """
+
+    start: int
+    stop: int
+
+
+def spans_of(file: Path, size: int) -> list[Span]:
+    """Spans of about `size` bytes that have each line once; none of a packed file, which is read from its start."""
+    with file.open("rb") as opened:
+        if opened.read(2) == _GZIP:
+            return []
+    total = file.stat().st_size
+    count = max(1, -(-total // size))
+    bounds = [total * number // count for number in range(count + 1)]
+    return [Span(bounds[number], bounds[number + 1]) for number in range(count)]
+
+
+@dataclass(frozen=True)
+class SpanToPiece:
+    """Writes the documents of a span as a piece, with their ids' hashes and what was skipped beside it.
+
+    Args:
+        reader: of the format.
+        spans: of its file.
+        folder: of the collection that is being written.
+        schema: of the piece.
+    """
+
+    reader: Reader
+    spans: list[Span]
+    folder: Path
+    schema: dict[str, pl.DataType]
+
+    def __call__(self, number: int) -> None:
+        faults, hashes = Faults(strict=False), [np.empty(0, np.uint64)]
+
+        def chunks() -> Iterator[pl.DataFrame]:
+            span = self.spans[number]
+            for chunk in self.reader.read_span(span.start, span.stop, faults):
+                chunk = checks.with_text(chunk, "document", faults)
+                hashes.append(chunk["id"].hash().to_numpy())
+                yield chunk
+
+        write(self.folder / piece_file(number), self.schema, chunks())
+        np.save(self.folder / f"hashes-{number:05d}.npy", np.concatenate(hashes), allow_pickle=False)
+        (self.folder / f"skipped-{number:05d}.json").write_text(json.dumps(faults.skipped))
+
+
+def collected(folder: Path, count: int) -> tuple[np.ndarray, bool]:
+    """Hashes of all ids, and whether anything was skipped; the files beside the pieces are removed."""
+    hashes, skipped = [], False
+    for number in range(count):
+        beside = folder / f"hashes-{number:05d}.npy", folder / f"skipped-{number:05d}.json"
+        hashes.append(np.load(beside[0], allow_pickle=False))
+        skipped |= bool(json.loads(beside[1].read_text()))
+        for file in beside:
+            file.unlink()
+    return np.concatenate(hashes), skipped
