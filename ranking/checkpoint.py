@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from safetensors.torch import load, save
 
 from ranking.errors import BadInput
+from ranking.mapped import MappedArray, open_array
 
 FORMAT = "pyrite-state-1"
 
@@ -20,7 +22,8 @@ FORMAT = "pyrite-state-1"
 def to_bytes(state: Any) -> bytes:
     """A nest of dicts, lists, numbers, strings, tensors and arrays as one safetensors file.
 
-    A dataclass is taken for the dict of its fields, and comes back as one.
+    A dataclass is taken for the dict of its fields, and comes back as one. Of an array that is mapped the file is
+    named, by its folder, which has to stand beside what is written.
     """
     tensors: dict[str, torch.Tensor] = {}
 
@@ -31,6 +34,8 @@ def to_bytes(state: Any) -> bytes:
 
     # Copies, because safetensors takes neither tensors that share memory nor those that are not contiguous.
     def pack(value: Any) -> Any:
+        if isinstance(value, MappedArray) and value.file is not None:
+            return {"mapped": "/".join(value.file.parts[-2:])}
         if isinstance(value, np.ndarray):
             return {"array": keep(torch.from_numpy(np.array(value, order="C")))}
         if isinstance(value, torch.Tensor):
@@ -51,12 +56,13 @@ def to_bytes(state: Any) -> bytes:
     return content
 
 
-def from_bytes(data: bytes, where: str = "checkpoint") -> Any:
+def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = None) -> Any:
     """What `to_bytes` wrote (tuples come back as lists).
 
     Args:
         data: the file.
         where: its name, for the error.
+        beside: the folder that has the folders of mapped arrays; None where none may be mapped.
 
     Raises:
         BadInput: where it is cut short, damaged or something else.
@@ -80,6 +86,11 @@ def from_bytes(data: bytes, where: str = "checkpoint") -> Any:
             return [unpack(item) for item in value]
         if not isinstance(value, dict):
             return value
+        if "mapped" in value and len(value) == 1:
+            folder, name = value["mapped"].split("/")
+            if beside is None:
+                raise BadInput("names files beside it, which only the cache does", where)
+            return open_array(beside / folder / name)
         if "tensor" in value:
             return tensors[value["tensor"]]
         if "array" in value:

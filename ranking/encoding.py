@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -141,28 +141,39 @@ def words_of(frame: pl.DataFrame, limit: int) -> Iterator[pl.Series]:
         yield text.str.to_lowercase().str.extract_all(WORD).list.head(limit)
 
 
-def build_vocabulary(
-    collection: Collection, min_count: int, limit: int, max_words: int
+def count_words(frame: pl.DataFrame, limit: int) -> pl.DataFrame:
+    """In how many texts each word is (word, count), of the first `limit` words of each."""
+    counts = pl.DataFrame(schema={"word": pl.String, "count": pl.UInt32})
+    for words in words_of(frame, limit):
+        seen = words.list.unique().explode().drop_nulls().rename("word")
+        counts = _added(counts, seen.value_counts(name="count"))
+    return counts
+
+
+def merge_counts(
+    parts: Iterable[pl.DataFrame], total: int, min_count: int, max_words: int
 ) -> tuple[list[str], NDArray[np.float32]]:
     """Words and their idf, the two ids for padding and unknown first.
 
     Args:
-        collection: the documents and queries to count in.
+        parts: of `count_words`, of all texts together.
+        total: how many texts there are.
         min_count: how many texts must hold a word.
-        limit: words of a text that count.
         max_words: the most frequent ones are kept.
     """
     counts = pl.DataFrame(schema={"word": pl.String, "count": pl.UInt32})
-    for frame in (collection.documents, collection.queries):
-        for words in words_of(frame, limit):
-            seen = words.list.unique().explode().drop_nulls().rename("word")
-            counts = pl.concat([counts, seen.value_counts(name="count")]).group_by("word").agg(pl.col("count").sum())
+    for part in parts:
+        counts = _added(counts, part)
     counts = counts.filter(pl.col("count") >= min_count).sort(["count", "word"], descending=[True, False])
     counts = counts.head(max_words)
-    total = len(collection.documents) + len(collection.queries)
     idf = np.log((total + 1) / (counts["count"].to_numpy() + 1)) + 1
     unknown = np.log(total + 1) + 1
     return ["", "<unknown>", *counts["word"]], np.concatenate([[0, unknown], idf]).astype(np.float32)
+
+
+def _added(counts: pl.DataFrame, more: pl.DataFrame) -> pl.DataFrame:
+    more = more.select("word", pl.col("count").cast(pl.UInt32))
+    return pl.concat([counts, more]).group_by("word").agg(pl.col("count").sum())
 
 
 def encode_texts(frame: pl.DataFrame, vocabulary: list[str], limit: int) -> Texts:
@@ -221,15 +232,29 @@ class Encoder:
 
     def encode(self, collection: Collection) -> tuple[EncodedCollection, list[str]]:
         """The encoded collection, and the word of each token id."""
-        vocabulary, idf = build_vocabulary(collection, self.min_count, self.max_document, self.max_words)
+        counts = [count_words(frame, self.max_document) for frame in (collection.documents, collection.queries)]
+        total = len(collection.documents) + len(collection.queries)
+        vocabulary, idf = merge_counts(counts, total, self.min_count, self.max_words)
+        documents = encode_texts(collection.documents, vocabulary, self.max_document)
+        return self.with_documents(collection, documents, vocabulary, idf), vocabulary
+
+    def with_documents(
+        self, collection: Collection, documents: Texts, vocabulary: list[str], idf: NDArray[np.float32]
+    ) -> EncodedCollection:
+        """The encoded collection where its documents are encoded already.
+
+        Args:
+            collection: theirs.
+            documents: token ids, without labels.
+            vocabulary, idf: of `merge_counts`.
+        """
         split = collection.queries["split"].replace_strict(list(SPLITS), [0, 1, 2], default=-1, return_dtype=pl.Int8)
         of_documents, of_queries = encode_labels(collection)
-        encoded = EncodedCollection(
-            documents=replace(encode_texts(collection.documents, vocabulary, self.max_document), labels=of_documents),
+        return EncodedCollection(
+            documents=replace(documents, labels=of_documents),
             queries=replace(encode_texts(collection.queries, vocabulary, self.max_query), labels=of_queries),
             idf=idf,
             judgements=encode_judgements(collection, self.relevant_from),
             split=split.fill_null(-1).to_numpy(),
             document_key=collection.document_keys(),
         )
-        return encoded, vocabulary

@@ -37,6 +37,10 @@ def encode_labels(collection: Collection) -> tuple[NDArray[np.int32], NDArray[np
     frames = (collection.documents, collection.queries)
     columns: tuple[list[NDArray[np.int32]], ...] = ([], [])
     for kind in KINDS:
+        if all(kind not in frame.columns or frame[kind].null_count() == len(frame) for frame in frames):
+            for column, frame in zip(columns, frames, strict=True):
+                column.append(np.full(len(frame), -1, np.int32))
+            continue
         labels = [frame[kind] if kind in frame.columns else _none(kind, len(frame)) for frame in frames]
         names = pl.concat([own.drop_nulls().unique() for own in labels]).unique().sort()
         numbers = pl.DataFrame({kind: names, "number": np.arange(len(names), dtype=np.int32)})

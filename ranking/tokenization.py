@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import polars as pl
 
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
+from ranking.text_pieces import Encode
 from ranking.texts import Texts
 
 CHUNK = 10_000
@@ -54,6 +55,14 @@ class Tokenization(ABC):
     def encode(self, collection: Collection) -> Tokens:
         """The tokens of its documents and queries."""
 
+    def of_documents(self) -> Callable[[], Encode] | None:
+        """Makes what encodes a frame of documents by itself; None where documents are encoded all together."""
+        return None
+
+    def of_queries(self, collection: Collection) -> Texts:
+        """The tokens of a collection's queries, where `of_documents` encodes its documents."""
+        raise NotImplementedError
+
 
 class Subwords(Tokenization):
     """The subwords of a pretrained model, without its special tokens.
@@ -79,11 +88,26 @@ class Subwords(Tokenization):
         return ["subwords", contents or self.checkpoint, self.max_query, self.max_document, *prompts]
 
     def encode(self, collection: Collection) -> Tokens:
+        return Tokens(self.of_documents()()(collection.documents), self.of_queries(collection))
+
+    def of_documents(self) -> Callable[[], Encode]:
+        return SubwordEncoder(self.checkpoint, self.max_document, self.prompts.document)
+
+    def of_queries(self, collection: Collection) -> Texts:
+        return SubwordEncoder(self.checkpoint, self.max_query, self.prompts.query)()(collection.queries)
+
+
+@dataclass(frozen=True)
+class SubwordEncoder:
+    """Makes what encodes texts by a checkpoint's tokenizer, in any process."""
+
+    checkpoint: str
+    limit: int
+    prompt: str
+
+    def __call__(self) -> Encode:
         tokenizer = read_tokenizer(self.checkpoint)
-        return Tokens(
-            subwords(tokenizer, collection.documents["text"], self.max_document, self.prompts.document),
-            subwords(tokenizer, collection.queries["text"], self.max_query, self.prompts.query),
-        )
+        return lambda frame: subwords(tokenizer, frame["text"], self.limit, self.prompt)
 
 
 def subwords(tokenizer: Any, texts: pl.Series, limit: int, prompt: str = "") -> Texts:

@@ -16,6 +16,7 @@ import numpy as np
 from cluster.config.agents import checkpoint_of
 from cluster.config.build import build
 from cluster.output.storage import Storage
+from cluster.pieces.tasks import run_pieces
 from cluster.runs.agent_file import agent_content, documents_of, read_agent
 from cluster.runs.collections import Collections, cache_of
 from cluster.runs.part_keys import (
@@ -32,11 +33,15 @@ from cluster.runs.trained import read_as
 from cluster.runs.zero_shot import ZeroShot, zero_shot
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.collections.collection import Collection
+from ranking.encoding import Encoder
+from ranking.encoding_pieces import encode_in_pieces
 from ranking.errors import BadInput
 from ranking.pair_scores import PairScores
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from ranking.splits import split_queries
+from ranking.text_pieces import encode_pieces
+from ranking.tokenization import Tokenization, Tokens
 from rl.candidates import candidate_table
 from rl.compression import compress
 from rl.similarity import similarity_table
@@ -93,7 +98,7 @@ class Artifacts:
         place = self._place(config, self.keys(config)[name])
         if place.is_file():
             try:
-                return restored(name, from_bytes(place.read_bytes(), str(place)))
+                return restored(name, from_bytes(place.read_bytes(), str(place), place.parent))
             except BadInput:  # cut short by a full disk or a kill of old: make it again
                 pass
         part = self._make(config, name)
@@ -131,7 +136,7 @@ class Artifacts:
         if kind == "tokens":
             tokenization = tokenization_of(config)
             assert tokenization is not None
-            tokens = tokenization.encode(self.collection(config))
+            tokens = self._tokens(config, tokenization)
             if tokenization.remark:
                 self.note(tokenization.remark)
             return tokens
@@ -172,10 +177,24 @@ class Artifacts:
 
     def _make_base(self, config: dict[str, Any]) -> Base:
         collection = self.collection(config)
-        encoded, words = build(config["encoding"], "encoding").encode(collection)
+        encoder: Encoder = build(config["encoding"], "encoding")
+        if collection.pieces:
+            folder = self._place(config, self.keys(config)["base"]).with_suffix("")
+            encoded, words = encode_in_pieces(encoder, collection, folder, run_pieces)
+        else:
+            encoded, words = encoder.encode(collection)
         vectors = build(config["vectors"], "vectors").read(words)
         splits = split_queries(collection, encoded, config["folds"], config["limits"])
         return Base(encoded, vectors, splits, np.frombuffer("\n".join(words).encode(), np.uint8))
+
+    def _tokens(self, config: dict[str, Any], tokenization: Tokenization) -> Tokens:
+        collection = self.collection(config)
+        make = tokenization.of_documents()
+        if not collection.pieces or make is None:
+            return tokenization.encode(collection)
+        folder = self._place(config, self.keys(config)["tokens"]).with_suffix("")
+        documents = encode_pieces(collection.pieces, folder, make, run_pieces)
+        return Tokens(documents, tokenization.of_queries(collection))
 
     def _make_lists(self, config: dict[str, Any], name: str, sources: Sources, base: Base) -> Lists:
         """A function's lists, guarded: by a ranker, which takes its time, those of training queries alone."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.config.build import build
+from cluster.pieces.tasks import run_pieces
 from cluster.runs.file_contents import content_of
 from cluster.runs.zero_shot import collections_of
 from ranking.collections.cache import default_cache, open_collection
@@ -35,7 +36,7 @@ class Collections:
             name = config["choices"]["collection"]
             self.note(f"reading {name}")
             reader = build(config["collection"], "collection")
-            collection = open_collection(reader, cache_of(config) / "collections", config["strict"])
+            collection = open_collection(reader, cache_of(config) / "collections", config["strict"], run_pieces)
             if collection.skipped:
                 counts = ", ".join(f"{count} × {kind}" for kind, count in collection.skipped.items())
                 self.note(f"skipped in {name}: {counts}")
@@ -51,7 +52,7 @@ class Collections:
         key = digest([str(reader.path), config["strict"]])
         if key not in self._opened:
             self.note(f"reading {name}")
-            self._opened[key] = open_collection(reader, cache_of(config) / "collections", config["strict"])
+            self._opened[key] = open_collection(reader, cache_of(config) / "collections", config["strict"], run_pieces)
         return self._opened[key]
 
 

@@ -1,0 +1,1 @@
+"""Does the work on pieces of a large collection in Ray Data tasks."""

@@ -1,0 +1,83 @@
+"""Encodes a collection whose documents lie in pieces: words are counted piece by piece, then texts encoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import polars as pl
+
+from ranking.collections.arrow_files import mapped, write
+from ranking.collections.collection import Collection
+from ranking.collections.pieces import Run
+from ranking.encoding import EncodedCollection, Encoder, count_words, encode_texts, merge_counts
+from ranking.mapped import open_array, write_array
+from ranking.text_pieces import Encode, encode_pieces
+
+COUNTED = {"word": pl.String(), "count": pl.UInt32()}
+VOCABULARY = "vocabulary.arrow"
+
+
+@dataclass(frozen=True)
+class CountPiece:
+    """Counts in how many documents of a piece each word is."""
+
+    pieces: tuple[Path, ...]
+    folder: Path
+    limit: int
+
+    def __call__(self, number: int) -> None:
+        file = _counts(self.folder, number)
+        if file.exists():
+            return
+        counted = file.with_suffix(".part")
+        write(counted, COUNTED, [count_words(mapped(self.pieces[number]), self.limit)])
+        counted.rename(file)
+
+
+@dataclass(frozen=True)
+class WordEncoder:
+    """Makes what encodes documents with a vocabulary on disk."""
+
+    vocabulary: Path
+    limit: int
+
+    def __call__(self) -> Encode:
+        words = mapped(self.vocabulary)["word"].to_list()
+        return lambda frame: encode_texts(frame, words, self.limit)
+
+
+def encode_in_pieces(
+    encoder: Encoder, collection: Collection, folder: Path, run: Run
+) -> tuple[EncodedCollection, list[str]]:
+    """What `Encoder.encode` gives, with the documents' arrays mapped from files.
+
+    Args:
+        encoder: how texts become token ids.
+        collection: in several pieces.
+        folder: of the files; what an interrupted call left there is taken up.
+        run: does the tasks, of a piece each.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    pieces = collection.pieces
+    run(CountPiece(pieces, folder, encoder.max_document), len(pieces))
+    parts: Callable[[], list[pl.DataFrame]] = lambda: [  # noqa: E731  opened one by one, so that none stays
+        mapped(_counts(folder, number)) for number in range(len(pieces))
+    ]
+    queries = count_words(collection.queries, encoder.max_document)
+    vocabulary, idf = merge_counts(
+        [*parts(), queries], len(collection.documents) + len(collection.queries), encoder.min_count, encoder.max_words
+    )
+    write(folder / VOCABULARY, {"word": pl.String()}, [pl.DataFrame({"word": vocabulary})])
+    texts = encode_pieces(pieces, folder, WordEncoder(folder / VOCABULARY, encoder.max_document), run)
+    encoded = encoder.with_documents(collection, texts, vocabulary, idf)
+    assert encoded.documents.labels is not None
+    write_array(folder / "labels.npy", encoded.documents.labels)
+    write_array(folder / "keys.npy", encoded.document_key)
+    documents = replace(texts, labels=open_array(folder / "labels.npy"))
+    return replace(encoded, documents=documents, document_key=open_array(folder / "keys.npy")), vocabulary
+
+
+def _counts(folder: Path, number: int) -> Path:
+    return folder / f"counts-{number:05d}.arrow"

@@ -1,0 +1,72 @@
+"""Maps arrays from files, so that many processes share them and none reads them whole."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from ranking.errors import BadInput
+
+
+class MappedArray(np.ndarray[Any, Any]):
+    """An array in a .npy file. It goes to another process as the file's name; what is cut out of it as numbers.
+
+    Args:
+        file: whose array it is; None for anything made of one.
+    """
+
+    file: Path | None = None
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.file = None
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.file is not None:
+            return open_array, (self.file,)
+        return np.asarray(self).__reduce_ex__(protocol)
+
+
+def open_array(file: Path) -> MappedArray:
+    """The array in a file.
+
+    Raises:
+        BadInput: where the file is not on this machine, or not whole.
+    """
+    try:
+        try:
+            read = np.load(file, mmap_mode="r", allow_pickle=False)
+        except ValueError:  # what is empty can't be mapped
+            read = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        remedy = "put cache= on a disk that all machines see, or delete it to have it made again"
+        raise BadInput("can't be read on this machine", file, remedy) from None
+    found: MappedArray = np.asarray(read).view(MappedArray)
+    found.file = Path(file)
+    return found
+
+
+def write_array(file: Path, array: NDArray[Any]) -> None:
+    """Write an array into a file that is there whole or not at all."""
+    temporary = file.with_name(f"{file.name}.{uuid4().hex[:8]}.part")
+    with temporary.open("wb") as opened:
+        npy.write_array(opened, array, allow_pickle=False)
+    os.replace(temporary, file)
+
+
+def join_arrays(file: Path, parts: list[Path]) -> None:
+    """Write the one-dimensional arrays of several files as one, a part in memory at a time."""
+    mapped = [open_array(part) for part in parts]
+    lengths, dtype = [len(part) for part in mapped], mapped[0].dtype
+    temporary = file.with_name(f"{file.name}.{uuid4().hex[:8]}.part")
+    with temporary.open("wb") as opened:
+        header = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": (sum(lengths),)}
+        npy.write_array_header_1_0(opened, header)
+        for part in mapped:
+            np.asarray(part).tofile(opened)
+    os.replace(temporary, file)

@@ -1,0 +1,47 @@
+"""Tasks of pieces, here and on Ray Data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cluster.pieces.tasks import run_pieces
+from ranking.errors import BadInput
+
+
+@dataclass
+class Write:
+    """Writes who did a task; refuses one."""
+
+    folder: Path
+    refused: int = -1
+
+    def __call__(self, number: int) -> None:
+        if number == self.refused:
+            raise BadInput("is broken", f"piece {number}")
+        (self.folder / str(number)).write_text(str(os.getpid()))
+
+
+def done_by(folder: Path, run: Callable[[Callable[[int], None], int], None], count: int) -> set[int]:
+    run(Write(folder), count)
+    assert sorted(int(file.name) for file in folder.iterdir()) == list(range(count))
+    return {int(file.read_text()) for file in folder.iterdir()}
+
+
+def test_a_few_pieces_are_done_in_this_process(tmp_path: Path) -> None:
+    import ray
+
+    if ray.is_initialized():
+        pytest.skip("another test's Ray is there, which is used")
+    assert done_by(tmp_path, run_pieces, 3) == {os.getpid()}
+
+
+def test_ray_does_what_there_is_a_ray_for(ray_session: None, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"^piece 1: is broken"):
+        run_pieces(Write(tmp_path, refused=1), 3)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["0", "2"]
+    assert str(os.getpid()) not in {file.read_text() for file in tmp_path.iterdir()}

@@ -1,0 +1,116 @@
+"""A collection that is encoded piece by piece: the same arrays, mapped from files."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.collections import pieces
+from ranking.collections.beir import Beir
+from ranking.collections.cache import open_collection
+from ranking.collections.collection import Collection
+from ranking.collections.pieces import in_turn
+from ranking.encoding import Encoder
+from ranking.encoding_pieces import encode_in_pieces
+from ranking.errors import BadInput
+from ranking.mapped import MappedArray, open_array, write_array
+from ranking.text_pieces import encode_pieces
+from ranking.texts import Texts
+from tests.made_up import write_beir
+
+ENCODER = Encoder(min_count=2, max_document=11)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Collection, Collection]:
+    """The same collection in one piece and in seven."""
+    folder = write_beir(tmp_path_factory.mktemp("made_up"), documents=300)
+    (folder / "corpus.jsonl").write_bytes(gzip.decompress((folder / "corpus.jsonl.gz").read_bytes()))
+    whole = open_collection(Beir(folder), folder / "one")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "PIECE", -(-(folder / "corpus.jsonl").stat().st_size // 7))
+        return whole, open_collection(Beir(folder), folder / "seven")
+
+
+def arrays(texts: Texts) -> list[bytes]:
+    assert texts.labels is not None
+    return [np.asarray(each).tobytes() for each in (texts.tokens, texts.offsets, texts.labels)]
+
+
+def test_seven_pieces_are_encoded_as_one_is(both: tuple[Collection, Collection], tmp_path: Path) -> None:
+    whole, parts = both
+    assert len(parts.pieces) == 7
+    expected, words = ENCODER.encode(whole)
+    found, same_words = encode_in_pieces(ENCODER, parts, tmp_path / "key", in_turn)
+    assert words == same_words
+    assert arrays(found.documents) == arrays(expected.documents)
+    assert arrays(found.queries) == arrays(expected.queries)
+    for name in ("idf", "split", "document_key"):
+        assert getattr(found, name).tobytes() == getattr(expected, name).tobytes()
+    for name in ("offsets", "documents", "grades"):
+        assert getattr(found.judgements, name).tobytes() == getattr(expected.judgements, name).tobytes()
+    assert isinstance(found.documents.tokens, MappedArray)
+    taken = found.documents.take(np.array([299, 0, 0, 150]))
+    assert arrays(taken) == arrays(expected.documents.take(np.array([299, 0, 0, 150])))
+    # A state names the files and a process gets their names.
+    kept = to_bytes(found.documents)
+    assert len(kept) < 2000
+    again = Texts(**from_bytes(kept, "part", tmp_path))
+    assert arrays(again) == arrays(expected.documents)
+    assert len(pickle.dumps(found.documents)) < 1000
+    assert arrays(pickle.loads(pickle.dumps(found.documents))) == arrays(expected.documents)
+    with pytest.raises(BadInput, match="names files beside it"):
+        from_bytes(kept, "elsewhere")
+
+
+def test_what_is_encoded_before_an_interrupt_is_not_encoded_again(
+    both: tuple[Collection, Collection], tmp_path: Path
+) -> None:
+    done: list[int] = []
+
+    def make() -> Callable[[object], Texts]:
+        return lambda frame: Texts.of([[len(text)] for text in frame["text"]])  # type: ignore[index]
+
+    def interrupted(task: Callable[[int], None], count: int) -> None:
+        for number in range(count):
+            if number == 4 and not done:
+                done.append(number)
+                raise KeyboardInterrupt
+            task(number)
+
+    files = both[1].pieces
+    with pytest.raises(KeyboardInterrupt):
+        encode_pieces(files, tmp_path, make, interrupted)
+    before = {file.name: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    assert len(before) == 8  # two files of four pieces
+
+    def look(task: Callable[[int], None], count: int) -> None:
+        interrupted(task, count)
+        after = {file.name: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+        assert len(after) == 14
+        assert before.items() <= after.items()
+
+    texts = encode_pieces(files, tmp_path, make, look)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["offsets.npy", "tokens.npy"]
+    assert texts.tokens.tolist() == [len(text) for text in both[0].documents["text"]]
+    assert encode_pieces(files, tmp_path, make, look).tokens.tolist() == texts.tokens.tolist()
+
+
+def test_what_is_cut_out_of_a_mapped_array_goes_along_as_numbers(tmp_path: Path) -> None:
+    write_array(tmp_path / "a.npy", np.arange(5))
+    write_array(tmp_path / "none.npy", np.zeros(0, np.int32))
+    array = open_array(tmp_path / "a.npy")
+    assert open_array(tmp_path / "none.npy").shape == (0,)
+    assert pickle.loads(pickle.dumps(array[2:4])).tolist() == [2, 3]
+    gone = pickle.dumps(replace(Texts(array, array), labels=None))
+    (tmp_path / "a.npy").unlink()
+    assert pickle.loads(pickle.dumps(array[2:4])).tolist() == [2, 3]  # still open here
+    with pytest.raises(BadInput, match=r"a\.npy: can't be read on this machine"):
+        pickle.loads(gone)
