@@ -9,48 +9,17 @@ from dataclasses import dataclass
 
 import bm25s
 import numpy as np
-import polars as pl
-import Stemmer
-from bm25s.stopwords import STOPWORDS_EN_PLUS
 from numba import njit
 from numpy.typing import NDArray
 
 from ranking.collections.collection import Collection
-from ranking.encoding import words_of
-from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
+from ranking.terms import Bm25Options, Terms
 
-UNLIMITED = 1_000_000_000
-
-
-@dataclass(frozen=True)
-class Bm25Options:
-    """How BM25 reads text and scores it (Robertson and Zaragoza 2009, in Lucene's form, as bm25s has it).
-
-    Args:
-        k1: how soon repeats of a term stop counting.
-        b: how much long documents are held back, 0 to 1.
-        stemming: language of the Snowball stemmer, or None.
-        stop_words: drop English stop words.
-
-    Raises:
-        BadInput: where k1 or b is out of its range.
-    """
-
-    k1: float = 0.9
-    b: float = 0.4
-    stemming: str | None = "english"
-    stop_words: bool = True
-
-    def __post_init__(self) -> None:
-        # Outside these a weight can be 0 or negative, which the search takes for a document not met yet.
-        if not 0 <= self.k1 < float("inf"):
-            raise BadInput(f"k1 is {self.k1}", "function.bm25.k1", "choose a number from 0 up")
-        if not 0 <= self.b <= 1:
-            raise BadInput(f"b is {self.b}", "function.bm25.b", "choose a number from 0 to 1")
+__all__ = ["Bm25", "Bm25Options", "available_cores", "search_postings"]
 
 
-class Bm25:
+class Bm25(Terms):
     """An inverted index with BM25's score of every posting.
 
     Args:
@@ -59,16 +28,7 @@ class Bm25:
     """
 
     def __init__(self, collection: Collection, options: Bm25Options) -> None:
-        self.options = options
-        self.terms: dict[str, int] = {}
-        self._of_word: dict[str, int] = {}
-        try:
-            self._stem = Stemmer.Stemmer(options.stemming) if options.stemming else None
-        except KeyError:
-            known = ", ".join(sorted(Stemmer.algorithms()))
-            raise BadInput(
-                f"no stemmer for {options.stemming!r}", "stemming", f"choose null or one of {known}"
-            ) from None
+        super().__init__(options)
         documents = self.tokenize(collection.documents)
         self.size = len(documents)
         index = bm25s.BM25(k1=options.k1, b=options.b)
@@ -83,28 +43,6 @@ class Bm25:
         indexed = len(self._offsets) - 1
         # A query's term that no document holds has no postings: leave it out.
         self.queries = [query[query < indexed] for query in self.tokenize(collection.queries)]
-
-    def tokenize(self, frame: pl.DataFrame) -> list[NDArray[np.int32]]:
-        """Term ids of each text; each distinct word is stemmed once."""
-        texts: list[NDArray[np.int32]] = []
-        for words in words_of(frame, UNLIMITED):
-            flat = words.explode().drop_nulls()  # an empty text has no word here, or a null in older polars
-            distinct = flat.unique()
-            self._learn([word for word in distinct.to_list() if word not in self._of_word])
-            ids = pl.DataFrame(
-                {"word": distinct, "id": [self._of_word[word] for word in distinct]},
-                schema_overrides={"id": pl.Int32},
-            )
-            joined = flat.rename("word").to_frame().join(ids, on="word", how="left", maintain_order="left")["id"]
-            ends = np.cumsum(words.list.len().to_numpy().astype(np.int64))
-            texts += [text[text >= 0] for text in np.split(joined.to_numpy(), ends[:-1])]
-        return texts
-
-    def _learn(self, words: Sequence[str]) -> None:
-        stems = self._stem.stemWords(words) if self._stem else words
-        stopped = set(STOPWORDS_EN_PLUS) if self.options.stop_words else set()
-        for word, stem in zip(words, stems, strict=True):
-            self._of_word[word] = -1 if word in stopped else self.terms.setdefault(stem, len(self.terms))
 
     def search(
         self,
@@ -128,24 +66,65 @@ class Bm25:
             The lists, and float32 [queries, m].
         """
         wanted = np.full((len(queries), 0), -1, np.int32) if pairs is None else pairs.astype(np.int32)
-        documents = np.full((len(queries), depth), -1, np.int32)
-        scores = np.full((len(queries), depth), -np.inf, np.float32)
-        pair_scores = np.full(wanted.shape, -np.inf, np.float32)
         terms = [self.queries[query] for query in queries]
-        offsets = np.concatenate([[0], np.cumsum([len(t) for t in terms])]).astype(np.int64)
-        flat = np.concatenate(terms).astype(np.int64) if terms else np.zeros(0, np.int64)
-
-        def search_part(rows: NDArray[np.integer]) -> None:
-            _search(
-                self._offsets, self._documents, self._weights, self.size, flat, offsets,
-                rows[0], rows[-1] + 1, documents, scores, wanted, pair_scores,
-            )  # fmt: skip
-
-        threads = threads or available_cores()
-        parts = [rows for rows in np.array_split(np.arange(len(queries)), threads * 8) if len(rows)]
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(search_part, parts))
+        postings = Postings(self._offsets, self._documents, self._weights, self.size)
+        documents, scores, pair_scores = search_postings(postings, terms, depth, wanted, threads)
         return RankedLists(documents, scores), pair_scores
+
+
+@dataclass(frozen=True)
+class Postings:
+    """An inverted index: which documents have a term, and BM25's score of each.
+
+    Args:
+        offsets: int64, one longer than there are terms; those of a term are `documents[offsets[t]:offsets[t+1]]`.
+        documents: int32, ascending within a term.
+        weights: float32.
+        size: how many documents there are.
+    """
+
+    offsets: NDArray[np.int64]
+    documents: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    size: int
+
+
+def search_postings(
+    postings: Postings,
+    terms: Sequence[NDArray[np.integer]],
+    depth: int,
+    pairs: NDArray[np.int32],
+    threads: int | None,
+) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
+    """The best `depth` documents of each query, and the scores of `pairs`; as `Bm25.search`.
+
+    Args:
+        postings: to search in.
+        terms: of each query.
+        depth: length of a list.
+        pairs: int32 [queries, m].
+        threads: how many to use; every available core when None.
+
+    Returns:
+        Documents and scores [queries, depth], and scores [queries, m].
+    """
+    documents = np.full((len(terms), depth), -1, np.int32)
+    scores = np.full((len(terms), depth), -np.inf, np.float32)
+    pair_scores = np.full(pairs.shape, -np.inf, np.float32)
+    offsets = np.concatenate([[0], np.cumsum([len(t) for t in terms])]).astype(np.int64)
+    flat = np.concatenate(terms).astype(np.int64) if len(terms) else np.zeros(0, np.int64)
+
+    def search_part(rows: NDArray[np.integer]) -> None:
+        _search(
+            postings.offsets, postings.documents, postings.weights, postings.size, flat, offsets,
+            rows[0], rows[-1] + 1, documents, scores, pairs, pair_scores,
+        )  # fmt: skip
+
+    threads = threads or available_cores()
+    parts = [rows for rows in np.array_split(np.arange(len(terms)), threads * 8) if len(rows)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(search_part, parts))
+    return documents, scores, pair_scores
 
 
 def available_cores() -> int:

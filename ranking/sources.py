@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ranking.bm25 import Bm25, Bm25Options
+from ranking.bm25_pieces import PiecedBm25
 from ranking.collections.collection import Collection
+from ranking.collections.pieces import Run, in_turn
 from ranking.encoding import EncodedCollection
 from ranking.vectors import WordVectors
 
@@ -18,15 +20,20 @@ class Sources:
         collection: text and ids.
         encoded: token ids and judgements.
         vectors: word vectors of the vocabulary.
+        run: does what is made of documents in pieces.
     """
 
     collection: Collection
     encoded: EncodedCollection
     vectors: WordVectors
-    _bm25: dict[Bm25Options, Bm25] = field(default_factory=dict)
+    run: Run = in_turn
+    _bm25: dict[Bm25Options, Bm25 | PiecedBm25] = field(default_factory=dict)
 
-    def bm25(self, options: Bm25Options) -> Bm25:
+    def bm25(self, options: Bm25Options) -> Bm25 | PiecedBm25:
         """An index with these options, built once."""
         if options not in self._bm25:
-            self._bm25[options] = Bm25(self.collection, options)
+            several = bool(self.collection.pieces)
+            self._bm25[options] = (
+                PiecedBm25(self.collection, options, self.run) if several else Bm25(self.collection, options)
+            )
         return self._bm25[options]

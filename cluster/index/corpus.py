@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.config.build import build
+from cluster.pieces.tasks import run_pieces
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.parts import Base, read_encoded
 from cluster.runs.rankers import make_ranker
@@ -65,7 +66,7 @@ class PreparedCorpus:
     def bm25(self, queries: NDArray[np.integer], depth: int) -> RankedLists:
         if self._sources is None:
             base = self._base()
-            self._sources = Sources(Artifacts().collection(self.config), base.encoded, base.vectors)
+            self._sources = Sources(Artifacts().collection(self.config), base.encoded, base.vectors, run_pieces)
         return self._sources.bm25(self._bm25_options()).search(queries, depth, threads=1)[0]
 
     def _bm25_options(self) -> Bm25Options:

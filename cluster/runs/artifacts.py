@@ -149,7 +149,7 @@ class Artifacts:
             assert isinstance(state, StateOptions)
             return compress(base.encoded, base.vectors, state.weighting)
         sources = self._sources.setdefault(
-            self.keys(config)["base"], Sources(self.collection(config), base.encoded, base.vectors)
+            self.keys(config)["base"], Sources(self.collection(config), base.encoded, base.vectors, run_pieces)
         )
         if kind == "candidates":
             nearest, documents = self.part(config, nearest_part(config)), documents_of(config)

@@ -1,0 +1,239 @@
+"""Ranks a collection in pieces by BM25: statistics are gathered over all pieces, each is searched, lists are merged."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ranking.bm25 import Postings, search_postings
+from ranking.collections.arrow_files import mapped
+from ranking.collections.collection import Collection
+from ranking.collections.pieces import Run, in_turn
+from ranking.digest import digest
+from ranking.mapped import open_array, write_array
+from ranking.ranked_lists import RankedLists
+from ranking.shards import merge, within
+from ranking.terms import Bm25Options, Terms
+
+FORMAT = 1
+CHUNK = 50_000
+"""Documents whose terms are held at once."""
+MANY = 1_000
+"""Queries from which on the pieces are searched by tasks."""
+OFFSETS, DOCUMENTS, WEIGHTS, COUNTS, LENGTHS = (
+    "offsets.npy",
+    "documents.npy",
+    "weights.npy",
+    "counts.npy",
+    "lengths.npy",
+)
+
+
+@dataclass(frozen=True)
+class CountTerms:
+    """Writes the postings of a piece: which of its documents have a term of any query, and how often; and all lengths.
+
+    Terms that no query has add to the length of a document and nothing else, so they get no postings.
+
+    Args:
+        pieces: files of the documents.
+        folder: of the index.
+        options: how text is read.
+        terms: of all queries, numbered.
+    """
+
+    pieces: tuple[Path, ...]
+    folder: Path
+    options: Bm25Options
+    terms: Path
+
+    def __call__(self, number: int) -> None:
+        place = _place(self.folder, number)
+        if (place / OFFSETS).exists():
+            return
+        place.mkdir(exist_ok=True)
+        known = mapped(self.terms)["term"].to_list()
+        reader, frame = Terms(self.options, known), mapped(self.pieces[number])
+        keys, counts, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)], [np.zeros(0, np.int32)]
+        for start in range(0, len(frame), CHUNK):
+            texts = reader.tokenize(frame.slice(start, CHUNK))
+            lengths.append(np.array([len(text) for text in texts], np.int32))
+            flat = np.concatenate(texts).astype(np.int64)
+            rows = np.repeat(np.arange(start, start + len(texts)), lengths[-1])[flat < len(known)]
+            found, times = np.unique(flat[flat < len(known)] * len(frame) + rows, return_counts=True)
+            keys.append(found)
+            counts.append(times.astype(np.float32))
+        every = np.concatenate(keys)
+        order = np.argsort(every, kind="stable")
+        every = every[order]
+        write_array(place / COUNTS, np.concatenate(counts)[order])
+        write_array(place / DOCUMENTS, (every % max(1, len(frame))).astype(np.int32))
+        write_array(place / LENGTHS, np.concatenate(lengths))
+        starts = np.searchsorted(every, np.arange(len(known) + 1) * len(frame))
+        write_array(place / OFFSETS, starts.astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Weigh:
+    """Writes BM25's score of each posting of a piece, from what is known of all pieces.
+
+    Args:
+        folder: of the index.
+        options: k1 and b.
+        mean: terms of a document, over all.
+    """
+
+    folder: Path
+    options: Bm25Options
+    mean: float
+
+    def __call__(self, number: int) -> None:
+        place, k1, b = _place(self.folder, number), self.options.k1, self.options.b
+        if (place / WEIGHTS).exists():
+            return
+        lengths, offsets = open_array(place / LENGTHS), open_array(place / OFFSETS)
+        documents, counts = open_array(place / DOCUMENTS), open_array(place / COUNTS)
+        idf = np.repeat(open_array(self.folder / "idf.npy"), np.diff(offsets))
+        longer = k1 * ((1 - b) + b * lengths[documents] / np.float64(self.mean))
+        # As bm25s computes it, in the same order: float64 but for the parts that it keeps as float32.
+        write_array(place / WEIGHTS, (idf * (counts / (longer + counts))).astype(np.float32))
+
+
+@dataclass(frozen=True)
+class SearchPiece:
+    """Searches a piece for queries and writes what it finds.
+
+    Args:
+        folder: of the index.
+        found: folder for what is found.
+        ranges: the documents of each piece.
+        terms, offsets: of the queries, back to back.
+        depth: length of a list.
+        pairs: documents to score for each query.
+    """
+
+    folder: Path
+    found: Path
+    ranges: list[range]
+    terms: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    depth: int
+    pairs: NDArray[np.int32]
+
+    def __call__(self, number: int) -> None:
+        asked = np.split(self.terms, self.offsets[1:-1])
+        found = search_piece(self.folder, number, self.ranges[number], asked, self.depth, self.pairs, 1)
+        for name, array in zip(("documents", "scores", "pairs"), found, strict=True):
+            write_array(self.found / f"{name}-{number:05d}.npy", array)
+
+
+class PiecedBm25:
+    """BM25 over documents in pieces: what `ranking.bm25.Bm25` finds, with the memory of a piece.
+
+    The postings lie beside the pieces, in a folder of their own for each set of options, and are made once.
+
+    Args:
+        collection: in several pieces.
+        options: text processing, k1 and b.
+        run: does the tasks, of a piece each.
+    """
+
+    def __init__(self, collection: Collection, options: Bm25Options, run: Run = in_turn) -> None:
+        self.options, self.run = options, run
+        key = digest([FORMAT, collection.fingerprint, astuple(options)])
+        self.folder = collection.pieces[0].parent / f"bm25-{key}"
+        reader = Terms(options)
+        self.queries = reader.tokenize(collection.queries)
+        # Words are learned in no particular order: terms in that of the alphabet make the same files each time.
+        order = sorted(reader.terms, key=reader.terms.__getitem__)
+        known = sorted(order)
+        place = np.searchsorted(known, order) if known else np.zeros(0, np.int64)
+        self.queries = [place[query].astype(np.int64) for query in self.queries]
+        self._make(collection, known)
+        sizes = [len(open_array(_place(self.folder, number) / LENGTHS)) for number in range(len(collection.pieces))]
+        ends = np.cumsum(sizes).tolist()
+        self.ranges = [range(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+
+    def search(
+        self,
+        queries: NDArray[np.integer],
+        depth: int,
+        pairs: NDArray[np.integer] | None = None,
+        threads: int | None = None,
+    ) -> tuple[RankedLists, NDArray[np.float32]]:
+        """See `ranking.bm25.Bm25.search`."""
+        wanted = np.full((len(queries), 0), -1, np.int32) if pairs is None else pairs.astype(np.int32)
+        terms = [self.queries[query] for query in queries]
+        if len(terms) < MANY:
+            found = [
+                search_piece(self.folder, number, held, terms, depth, wanted, threads)
+                for number, held in enumerate(self.ranges)
+            ]
+        else:
+            found = self._by_tasks(terms, depth, wanted)
+        documents, scores = merge([(rows, best.astype(np.float64)) for rows, best, _ in found], self.ranges, depth)
+        of_pairs = np.max([own for _, _, own in found], axis=0)
+        return RankedLists(documents, scores.astype(np.float32)), of_pairs
+
+    def _by_tasks(
+        self, terms: list[NDArray[np.int64]], depth: int, pairs: NDArray[np.int32]
+    ) -> list[tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]]:
+        place = Path(tempfile.mkdtemp(prefix="found-", dir=self.folder))
+        try:
+            offsets = np.concatenate([[0], np.cumsum([len(own) for own in terms])]).astype(np.int64)
+            flat = np.concatenate(terms)
+            self.run(SearchPiece(self.folder, place, self.ranges, flat, offsets, depth, pairs), len(self.ranges))
+            names = "documents", "scores", "pairs"
+            return [
+                tuple(np.array(open_array(place / f"{name}-{number:05d}.npy")) for name in names)  # type: ignore[misc]
+                for number in range(len(self.ranges))
+            ]
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def _make(self, collection: Collection, known: list[str]) -> None:
+        """Count the terms of each piece, add up, and weigh the postings of each."""
+        self.folder.mkdir(exist_ok=True)
+        if (self.folder / "made").exists():
+            return
+        terms, count = self.folder / "terms.arrow", len(collection.pieces)
+        pl.DataFrame({"term": known}, schema={"term": pl.String}).write_ipc(terms)
+        self.run(CountTerms(collection.pieces, self.folder, self.options, terms), count)
+        total, length, frequencies = 0, 0, np.zeros(len(known), np.int64)
+        for number in range(count):
+            lengths = open_array(_place(self.folder, number) / LENGTHS)
+            total, length = total + len(lengths), length + int(lengths.sum(dtype=np.int64))
+            frequencies += np.diff(open_array(_place(self.folder, number) / OFFSETS))
+        idf = [math.log(1 + (total - df + 0.5) / (df + 0.5)) for df in frequencies.tolist()]
+        write_array(self.folder / "idf.npy", np.array(idf, np.float32))
+        self.run(Weigh(self.folder, self.options, length / total if length else 1.0), count)
+        for number in range(count):
+            (_place(self.folder, number) / COUNTS).unlink(missing_ok=True)
+        (self.folder / "made").touch()
+
+
+def search_piece(
+    folder: Path,
+    number: int,
+    held: range,
+    terms: list[NDArray[np.int64]],
+    depth: int,
+    pairs: NDArray[np.int32],
+    threads: int | None,
+) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
+    """What one piece has for queries, by rows of its own; scores of its documents among `pairs`, −inf for others."""
+    place = _place(folder, number)
+    offsets, documents, weights = (np.asarray(open_array(place / name)) for name in (OFFSETS, DOCUMENTS, WEIGHTS))
+    postings = Postings(offsets, documents, weights, len(held))
+    return search_postings(postings, terms, depth, within(pairs, held).astype(np.int32), threads)
+
+
+def _place(folder: Path, number: int) -> Path:
+    return folder / f"{number:05d}"

@@ -1,0 +1,87 @@
+"""Reads texts as the terms that BM25 counts: lowercase words, stemmed, without stop words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import Stemmer
+from bm25s.stopwords import STOPWORDS_EN_PLUS
+from numpy.typing import NDArray
+
+from ranking.encoding import words_of
+from ranking.errors import BadInput
+
+UNLIMITED = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Bm25Options:
+    """How BM25 reads text and scores it (Robertson and Zaragoza 2009, in Lucene's form, as bm25s has it).
+
+    Args:
+        k1: how soon repeats of a term stop counting.
+        b: how much long documents are held back, 0 to 1.
+        stemming: language of the Snowball stemmer, or None.
+        stop_words: drop English stop words.
+
+    Raises:
+        BadInput: where k1 or b is out of its range.
+    """
+
+    k1: float = 0.9
+    b: float = 0.4
+    stemming: str | None = "english"
+    stop_words: bool = True
+
+    def __post_init__(self) -> None:
+        # Outside these a weight can be 0 or negative, which the search takes for a document not met yet.
+        if not 0 <= self.k1 < float("inf"):
+            raise BadInput(f"k1 is {self.k1}", "function.bm25.k1", "choose a number from 0 up")
+        if not 0 <= self.b <= 1:
+            raise BadInput(f"b is {self.b}", "function.bm25.b", "choose a number from 0 to 1")
+
+
+class Terms:
+    """Numbers terms as they come.
+
+    Args:
+        options: how text is read.
+        known: terms that have their numbers already, from 0 up.
+    """
+
+    def __init__(self, options: Bm25Options, known: Sequence[str] = ()) -> None:
+        self.options = options
+        self.terms = {term: number for number, term in enumerate(known)}
+        self._of_word: dict[str, int] = {}
+        try:
+            self._stem = Stemmer.Stemmer(options.stemming) if options.stemming else None
+        except KeyError:
+            names = ", ".join(sorted(Stemmer.algorithms()))
+            raise BadInput(
+                f"no stemmer for {options.stemming!r}", "stemming", f"choose null or one of {names}"
+            ) from None
+
+    def tokenize(self, frame: pl.DataFrame) -> list[NDArray[np.int32]]:
+        """Term ids of each text; each distinct word is stemmed once."""
+        texts: list[NDArray[np.int32]] = []
+        for words in words_of(frame, UNLIMITED):
+            flat = words.explode().drop_nulls()  # an empty text has no word here, or a null in older polars
+            distinct = flat.unique()
+            self._learn([word for word in distinct.to_list() if word not in self._of_word])
+            ids = pl.DataFrame(
+                {"word": distinct, "id": [self._of_word[word] for word in distinct]},
+                schema_overrides={"id": pl.Int32},
+            )
+            joined = flat.rename("word").to_frame().join(ids, on="word", how="left", maintain_order="left")["id"]
+            ends = np.cumsum(words.list.len().to_numpy().astype(np.int64))
+            texts += [text[text >= 0] for text in np.split(joined.to_numpy(), ends[:-1])]
+        return texts
+
+    def _learn(self, words: Sequence[str]) -> None:
+        stems = self._stem.stemWords(words) if self._stem else words
+        stopped = set(STOPWORDS_EN_PLUS) if self.options.stop_words else set()
+        for word, stem in zip(words, stems, strict=True):
+            self._of_word[word] = -1 if word in stopped else self.terms.setdefault(stem, len(self.terms))

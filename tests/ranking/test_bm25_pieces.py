@@ -1,0 +1,82 @@
+"""BM25 over pieces: scores and lists of one index of all documents, to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ranking import bm25_pieces
+from ranking.bm25 import Bm25, Bm25Options
+from ranking.bm25_pieces import PiecedBm25
+from ranking.collections.arrow_files import mapped, write
+from ranking.collections.build import STORED
+from ranking.collections.collection import Collection
+from ranking.collections.pieces import piece_file
+from tests.ranking.test_bm25 import PLAIN, by_chance
+
+EVERY = np.arange(30)
+
+
+@pytest.fixture
+def collections(tmp_path: Path) -> tuple[Collection, Collection]:
+    """The same texts in one piece and in seven of unequal size, one of them empty."""
+    whole = replace(by_chance(), fingerprint="f")
+    bounds = [0, 1, 30, 30, 90, 91, 170, 200]
+    blank = [pl.lit(None, pl.String).alias(name) for name in ("category", "subcategory")]
+    documents = whole.documents.with_row_index("id").with_columns(pl.col("id").cast(pl.String), *blank)
+    files = []
+    for number, (start, stop) in enumerate(pairwise(bounds)):
+        files.append(tmp_path / piece_file(number))
+        write(files[-1], STORED["documents"], [documents[start:stop]])
+    frame = pl.concat([mapped(file) for file in files], rechunk=False)
+    return whole, replace(whole, documents=frame, pieces=tuple(files))
+
+
+@pytest.mark.parametrize("options", [PLAIN, Bm25Options(), Bm25Options(1.2, 0.75, None, False), Bm25Options(0, 0)])
+@pytest.mark.parametrize("many", [1, 1000])
+def test_scores_and_lists_are_those_of_one_piece(
+    collections: tuple[Collection, Collection], options: Bm25Options, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bm25_pieces, "MANY", many)
+    monkeypatch.setattr(bm25_pieces, "CHUNK", 25)
+    whole, parts = collections
+    pairs = np.random.default_rng(2).integers(-1, 200, (30, 50))
+    for depth in (15, 0, 300):
+        expected, of_pairs = Bm25(whole, options).search(EVERY, depth, pairs)
+        found, of_pairs_too = PiecedBm25(parts, options).search(EVERY, depth, pairs)
+        assert expected.documents.tobytes() == found.documents.tobytes()
+        assert expected.scores.tobytes() == found.scores.tobytes()
+        assert of_pairs.tobytes() == of_pairs_too.tobytes()
+    some = np.array([17, 3, 3])
+    lists = PiecedBm25(parts, options).search(some, 15)[0]
+    assert lists.documents.tobytes() == Bm25(whole, options).search(some, 15)[0].documents.tobytes()
+
+
+def test_what_is_counted_stays_where_it_is_interrupted(collections: tuple[Collection, Collection]) -> None:
+    parts, counted = collections[1], []
+
+    def interrupted(task: Callable[[int], None], count: int) -> None:
+        for number in range(count):
+            if number == 5:
+                raise KeyboardInterrupt
+            task(number)
+
+    def look(task: Callable[[int], None], count: int) -> None:
+        place = parts.pieces[0].parent
+        counted.append(len(list(place.glob("bm25-*/*/offsets.npy"))))
+        for number in range(count):
+            task(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        PiecedBm25(parts, PLAIN, interrupted)
+    found = PiecedBm25(parts, PLAIN, look).search(EVERY, 10)[0]
+    assert counted == [5, 7]  # five of seven were there; then all are weighed
+    assert found.documents.tobytes() == Bm25(collections[0], PLAIN).search(EVERY, 10)[0].documents.tobytes()
+    PiecedBm25(parts, PLAIN, look)
+    assert counted == [5, 7]  # made once
