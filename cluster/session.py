@@ -13,6 +13,9 @@ from cluster.output.storage import FULL, unwritable
 from cluster.plan.resources import cores
 from ranking.errors import BadInput
 
+ATTEMPTS = 3
+"""At starting a local Ray."""
+
 
 @contextmanager
 def session(address: str | None = None, dashboard: bool = True, shared: int = 0) -> Iterator[str]:
@@ -44,16 +47,7 @@ def session(address: str | None = None, dashboard: bool = True, shared: int = 0)
         if address:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         else:
-            with _on_loopback():
-                ray.init(
-                    address="local",
-                    num_cpus=cores(),
-                    include_dashboard=dashboard,
-                    dashboard_host="127.0.0.1",
-                    object_store_memory=wanted_store(shared),
-                    log_to_driver=False,
-                    logging_level=logging.ERROR,
-                )
+            _start(dashboard, shared)
     except OSError as error:
         if error.errno in FULL:
             place = error.filename or "the folder of Ray's sessions"
@@ -67,6 +61,34 @@ def session(address: str | None = None, dashboard: bool = True, shared: int = 0)
         yield _dashboard()
     finally:
         ray.shutdown()
+
+
+def _start(dashboard: bool, shared: int) -> None:
+    """Start a local Ray, again where the first did not come up: Ray waits 30 s, and a busy machine may need more."""
+    import ray
+
+    for attempt in range(ATTEMPTS):
+        try:
+            with _on_loopback():
+                ray.init(
+                    address="local",
+                    num_cpus=cores(),
+                    include_dashboard=dashboard,
+                    dashboard_host="127.0.0.1",
+                    object_store_memory=wanted_store(shared),
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                )
+            return
+        except Exception as error:  # Ray raises no narrower class
+            if "timed out during startup" not in str(error):
+                raise
+            ray.shutdown()
+            if attempt + 1 == ATTEMPTS:
+                raise BadInput(
+                    "Ray did not start, because this machine is too busy",
+                    remedy="end what else runs here, or take local=true where runs are few and small",
+                ) from None
 
 
 @contextmanager

@@ -8,6 +8,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+from cluster.session import session
+from ranking.errors import BadInput
+
 LISTENING = """
 import json, os, psutil
 from cluster.session import session
@@ -42,3 +47,27 @@ def test_every_process_of_a_local_ray_listens_on_loopback_alone() -> None:
         host = getattr(host, "ipv4_mapped", None) or host
         open_to_others += [] if host.is_loopback else [(process, address, port)]
     assert not open_to_others
+
+
+@pytest.mark.parametrize("failures", [1, 9])
+def test_a_ray_that_does_not_come_up_is_started_again(failures: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    started: list[str] = []
+
+    def init(**options: object) -> None:
+        started.append(str(options["address"]))
+        if len(started) <= failures:
+            raise RuntimeError("The current node timed out during startup. This could happen because …")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr("cluster.session._dashboard", lambda: "")
+    if failures == 1:
+        with session(dashboard=False):
+            assert started == ["local", "local"]
+    else:
+        with pytest.raises(BadInput, match="too busy; end what else"), session(dashboard=False):
+            pass
+        assert len(started) == 3
