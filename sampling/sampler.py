@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
-from sampling.filtered import FilteredFunction, check_selected
+from sampling.drawing import Drawn, Selection, draw
 from sampling.function_stats import FunctionStats, RunningStats
 from sampling.policies.policy import SamplingPolicy
 from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from sampling.retrieval.function import RetrievalFunction
 from sampling.selection.selector import Selector
 from sampling.shown import ShownNegatives
 from sampling.trace import Trace
-from sampling.windowed import WindowedFunction
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining, UpdateResult
@@ -27,34 +26,6 @@ if TYPE_CHECKING:
 
 AHEAD = ThreadPoolExecutor(1, "negatives")
 """Draws the negatives of a batch to come while the ranker learns from the one before."""
-
-
-@dataclass
-class _Drawn:
-    """The negatives of a batch, with all that is noted when they are shown.
-
-    Args:
-        batch: whose negatives they are.
-        rng: state of the generator before they were drawn.
-        assigned: int64 [b, n], the function of each.
-        negatives: int32 [b, n].
-        source_scores: float32 [b, n].
-        selections: who selected which rows and columns, of which part of the batch, and what.
-        stats: by function, of this batch alone.
-    """
-
-    batch: Batch
-    rng: Mapping[str, Any]
-    assigned: NDArray[np.int64]
-    negatives: NDArray[np.int32]
-    source_scores: NDArray[np.float32]
-    selections: list[tuple[Selector, NDArray[np.intp], NDArray[np.intp], Batch, CandidateBatch]]
-    stats: dict[str, FunctionStats]
-
-    def of(self, batch: Batch) -> bool:
-        """Whether they are of a batch."""
-        same = (np.array_equal(getattr(self.batch, name), getattr(batch, name)) for name in ("queries", "positives"))
-        return all(same)
 
 
 @dataclass
@@ -98,8 +69,8 @@ class Sampler:
         self.source_scores = np.zeros((0, 0), np.float32)
         self._assigned: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self._last: tuple[Batch, RankerTraining] | None = None
-        self._selections: list[tuple[Selector, NDArray[np.intp], NDArray[np.intp], Batch, CandidateBatch]] = []
-        self._ahead: Future[_Drawn] | None = None
+        self._selections: list[Selection] = []
+        self._ahead: Future[Drawn] | None = None
         self._given = 0  # negatives of the epoch so far
         self._started = False
         self._learned: dict[str, Any] = {}  # loaded, put back after `start_run` of the parts
@@ -138,7 +109,7 @@ class Sampler:
         if self._started and self._ahead is None and self.foresees:
             self._ahead = AHEAD.submit(self._draw, batch, training)
 
-    def _prepared(self, batch: Batch) -> _Drawn | None:
+    def _prepared(self, batch: Batch) -> Drawn | None:
         """What was drawn ahead for a batch; None for nothing, or for another batch, which then was not drawn."""
         if self._ahead is None:
             return None
@@ -148,46 +119,14 @@ class Sampler:
         self.rng.bit_generator.state = drawn.rng
         return None
 
-    def _draw(self, batch: Batch, training: RankerTraining) -> _Drawn:
-        """Draw a batch's negatives; nothing but the generator changes."""
-        drawn_from = self.rng.bit_generator.state
-        assigned = self.policy.assign(batch, self.count, training, self.rng)
-        window = self.policy.window
-        negatives = np.full((len(batch), self.count), -1, np.int32)
-        source_scores = np.full(negatives.shape, np.nan, np.float32)
-        selections, every = [], {name: FunctionStats() for name in self.functions}
-        for index, name in self._in_turn():
-            function, selector = self.functions[name], self.selectors.get(name, self.selector)
-            whole = replace(batch, mined=negatives.copy()) if function.reads_mined else batch
-            seen = WindowedFunction(function, *window) if window and function.depth else function
-            stats, counts = every[name], (assigned == index).sum(1)
-            stats.batches += bool(counts.any())
-            for count in np.unique(counts[counts > 0]):
-                rows = np.flatnonzero(counts == count)
-                part = whole if len(rows) == len(batch) else whole.part(rows)
-                before = (assigned[rows] >= 0) & (assigned[rows] < index)
-                first = before.sum(1)[:, None]  # a function's negatives stand together
-                taken = negatives[rows] if function.reads_mined else negatives[rows, : first.max()]
-                offered = FilteredFunction(seen, self._relevant, taken)
-                selected = selector.select(part, offered, int(count), training, self.rng)
-                check_selected(selected, part, offered, int(count), type(selector).__name__, name)
-                columns = first + np.arange(count)
-                negatives[rows[:, None], columns[:, : selected.documents.shape[1]]] = selected.documents
-                source_scores[rows[:, None], columns[:, : selected.documents.shape[1]]] = selected.scores
-                selections.append((selector, rows, columns, part, selected))
-                stats.fallback += offered.fallback(selected.documents)
-                stats.wanted += len(rows) * int(count)
-                stats.missing += int(np.count_nonzero(negatives[rows[:, None], columns] < 0))
-        return _Drawn(batch, drawn_from, assigned, negatives, source_scores, selections, every)
+    def _draw(self, batch: Batch, training: RankerTraining) -> Drawn:
+        selectors = {name: self.selectors.get(name, self.selector) for name in self.functions}
+        return draw(batch, training, self.policy, self.functions, selectors, self.count, self._relevant, self.rng)
 
     @property
     def assigned(self) -> NDArray[np.int64]:
         """Which function each of the last negatives is from [b, count], by its place among them."""
         return self._assigned
-
-    def _in_turn(self) -> list[tuple[int, str]]:
-        """Places and names of the functions, those last that are told what the others have supplied."""
-        return sorted(enumerate(self.functions), key=lambda each: self.functions[each[1]].reads_mined)
 
     def _learners(self) -> list[tuple[str, SamplingPolicy | Selector]]:
         """What may learn, by the name of its state."""

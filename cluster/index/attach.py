@@ -134,8 +134,9 @@ def attach_indexes(
     live = live_functions(config)
     if not live:
         return LiveIndexes({})
-    from cluster.index.client import RemoteIndex, Service
+    from cluster.index.client import RemoteIndex
     from cluster.index.corpus import PreparedCorpus
+    from cluster.index.service import Service
     from cluster.index.shards import Sharding
     from ranking.embedding import BLOCK
     from ranking.rankers.dense import DenseRanker

@@ -7,7 +7,6 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +18,10 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
 from cluster.index.actor import NegativeIndexActor, Reply
-from cluster.index.corpus import Corpus
-from cluster.index.encoder_pool import EncoderOptions
 from cluster.index.errors import unwrapped
 from cluster.index.owner import claim, remove_orphans
-from cluster.index.shards import WHOLE, Sharding
+from cluster.index.service import Published, Service
 from ranking.checkpoint import to_bytes
-from ranking.embedding import BLOCK
-from ranking.index import IndexOptions
-from ranking.query_lists import Listed
 from sampling.retrieval.dense import Refresh
 from sampling.retrieval.live_index import Answer
 
@@ -39,51 +33,6 @@ PAUSES = (0.1, 2.0)
 """Seconds between two calls to an index that is lost: at first, and at most."""
 LAST_WORDS = 50
 """Tenths of a second in which encoders hear that their index has ended."""
-
-
-@dataclass(frozen=True)
-class Published:
-    """Weights that an index was, or is to be, built from.
-
-    Args:
-        step: of the trainer.
-        version: number of the build; None where the actor counts.
-        weights: a safetensors file as uint8, in Ray's object store.
-    """
-
-    step: int
-    version: int | None
-    weights: ray.ObjectRef
-
-
-@dataclass(frozen=True)
-class Service:
-    """What a negative index is made of, wherever its actors run.
-
-    Args:
-        name: of the actor, as the dashboard shows it; unique on the cluster.
-        corpus: what is indexed.
-        folder: of all that it keeps; a folder of its own is made there.
-        options: of the FAISS index.
-        encoders: how many actors encode, and with what.
-        tags: of the metrics, `run` and `function`.
-        block: texts that an encoder takes at once.
-        apart: the actors take what is free on the cluster; else their share of the placement group that whoever
-            makes them runs in, if there is one.
-        sharding: actors that the documents are shared out to.
-        listed: queries that are searched when a version is built.
-    """
-
-    name: str
-    corpus: Corpus
-    folder: Path
-    options: IndexOptions
-    encoders: EncoderOptions
-    tags: Mapping[str, str]
-    block: int = BLOCK
-    apart: bool = False
-    sharding: Sharding = WHOLE
-    listed: Listed | None = None
 
 
 class RemoteIndex:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.index.client import RemoteIndex, Service
+from cluster.index.client import RemoteIndex
 from cluster.index.encoder_pool import EncoderOptions
+from cluster.index.service import Service
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.index import IndexOptions
 from sampling.retrieval.dense import Refresh

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.index.client import RemoteIndex, Service
+from cluster.index.client import RemoteIndex
 from cluster.index.encoder_pool import Block, EncoderOptions, Waiting
+from cluster.index.service import Service
 from cluster.index.shards import Sharding
 from ranking.index import IndexOptions
 from ranking.query_lists import Listed

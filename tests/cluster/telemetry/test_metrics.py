@@ -257,8 +257,9 @@ def test_an_index_and_a_host_tell_seldom(told: Told) -> None:
 def test_actors_are_named_so_that_a_person_knows_them(ray_session: None, tmp_path: Path) -> None:
     import ray
 
-    from cluster.index.client import RemoteIndex, Service
+    from cluster.index.client import RemoteIndex
     from cluster.index.encoder_pool import EncoderOptions
+    from cluster.index.service import Service
     from ranking.index import IndexOptions
     from sampling.retrieval.dense import Refresh
     from tests.cluster.index.toy_corpus import ToyCorpus, weights_of
