@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ranking.ascending import find
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 from ranking.labels import LabelCounts, encode_labels, label_counts
@@ -71,10 +72,6 @@ class Judgements:
         place, judged = self._find(queries, documents)
         return judged & (self.grades[place] >= self.relevant_from) if len(self.grades) else judged
 
-    def are_judged(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Which of `documents` [q, d] are judged for `queries` [q], relevant or not."""
-        return self._find(queries, documents)[1]
-
     def _find(
         self, queries: NDArray[np.integer], documents: NDArray[np.integer]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -86,8 +83,8 @@ class Judgements:
         known = self.rows() * width + self.documents
         inside = (documents >= 0) & (documents < width)
         wanted = np.asarray(queries, np.int64)[:, None] * width + np.where(inside, documents, 0)
-        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return place, inside & (known[place] == wanted)
+        place, there = find(known, wanted)
+        return place, inside & there
 
 
 @dataclass(frozen=True)

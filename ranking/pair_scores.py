@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.ascending import find
+
 
 @dataclass(frozen=True)
 class PairScores:
@@ -39,9 +41,8 @@ class PairScores:
 
     def lookup(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         """Scores of `documents` [q, m] for `queries` [q]; nan where they are not known, or the document is −1."""
-        if not len(self.keys):
-            return np.full(documents.shape, np.nan, np.float32)
-        wanted = np.asarray(queries, np.int64)[:, None] * self.size + documents
-        places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        there = (self.keys[places] == wanted) & (documents >= 0)
-        return np.where(there, self.scores[places], np.nan).astype(np.float32)
+        places, there = find(self.keys, np.asarray(queries, np.int64)[:, None] * self.size + documents)
+        found = np.full(documents.shape, np.nan, np.float32)
+        there &= documents >= 0
+        found[there] = self.scores[places[there]]
+        return found

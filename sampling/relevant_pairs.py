@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.ascending import find
 from ranking.encoding import Judgements
 
 
@@ -25,8 +26,5 @@ class RelevantPairs:
 
     def among(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Which of the documents [b, m] are judged relevant for their query [b]; a missing one (−1) is not."""
-        if not len(self._keys):
-            return np.zeros(documents.shape, bool)
-        wanted = np.asarray(queries, np.int64)[:, None] * self.size + documents
-        places = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
-        return (self._keys[places] == wanted) & (documents >= 0)
+        _, there = find(self._keys, np.asarray(queries, np.int64)[:, None] * self.size + documents)
+        return there & (documents >= 0)

@@ -247,14 +247,14 @@ class StudyExperiment(Experiment):
             from cluster.tune.agents import learn_agents
 
             learn_agents(self.missing, plan.storage, plan.options, self.artifacts, console, tracking)
+        from cluster.tune.study_work import StudyWork
+
         if self.local:
             from cluster.tune.local_study import run_here as run
         else:
             from cluster.tune.trainable import run_on_tune as run
-        self._errors = run(
-            plan, self.waiting, self.proposals, self.ready, self.artifacts, self._budget, console, tracking,
-            self.scheduler,
-        )  # fmt: skip
+        left = (self.waiting, self.proposals, self.ready, self.artifacts, self._budget)
+        self._errors = run(StudyWork(plan, *left, console, tracking, self.scheduler))
 
     def renew(self) -> None:
         runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())

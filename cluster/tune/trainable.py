@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 from ray import tune
-from rich.console import Console
 
 from cluster.index.attach import check_room, live_functions, reserved
 from cluster.index.attach import demand as of_encoders
@@ -24,17 +23,12 @@ from cluster.output.storage import Storage
 from cluster.plan.resources import at_once, check_demand, demand, own_bundle, strategy
 from cluster.plan.sweep import Planned
 from cluster.runs.artifacts import Artifacts
-from cluster.telemetry.tracking.tracking import Tracking
 from cluster.tune.capacity import Capacity
-from cluster.tune.decided_runs import DecidedRuns
-from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
-from cluster.tune.optuna_runs import OptunaRuns
 from cluster.tune.run_source import RunSource
 from cluster.tune.runner import run_trials, trial_body
-from cluster.tune.search_scheduler import SearchScheduler
 from cluster.tune.study_run import described, study_run
-from cluster.tune.time_budget import TimeBudget
+from cluster.tune.study_work import StudyWork
 
 if TYPE_CHECKING:
     from cluster.plan.study import StudyPlan
@@ -60,29 +54,11 @@ def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: 
     study_run(run, parts, storage, tune.report)
 
 
-def run_on_tune(
-    study: StudyPlan,
-    waiting: Sequence[Planned],
-    proposals: OptunaRuns | DecidedRuns,
-    ready: int,
-    artifacts: Artifacts,
-    budget: TimeBudget,
-    console: Console,
-    tracking: Tracking | None = None,
-    scheduler: SearchScheduler | None = None,
-) -> dict[str, str]:
-    """Run what is not finished.
+def run_on_tune(work: StudyWork) -> dict[str, str]:
+    """Run what is left of a study.
 
     Args:
-        study: options and storage.
-        waiting: the runs that are known and not finished.
-        proposals: those that are proposed while the study runs.
-        ready: how many of the study's runs are finished.
-        artifacts: makes the parts.
-        budget: how long runs may begin.
-        console: shows the live table.
-        tracking: of the study.
-        scheduler: of a search.
+        work: what there is to do.
 
     Returns:
         The error of each run that failed for good, by its name.
@@ -90,8 +66,8 @@ def run_on_tune(
     Raises:
         BadInput: where a run asks for more than a local Ray has.
     """
-    examples = proposals.examples()
-    _check_resources(study, [*waiting, *examples])
+    study, artifacts = work.study, work.artifacts
+    _check_resources(study, work.known)
     shared: dict[str, ray.ObjectRef] = {}
 
     def share(planned: Planned) -> dict[str, Any]:
@@ -101,28 +77,18 @@ def run_on_tune(
                 shared[key] = ray.put(artifacts.part(planned.config, name))
         return run
 
-    batches: list[RunSource] = []
-    if waiting:
-        batches.append(KnownRuns([share(planned) for planned in waiting]))
-    if proposals.total > proposals.finished:
-        for planned in examples:
+    if work.proposals.total > work.proposals.finished:
+        for planned in work.proposals.examples():
             share(planned)
-        proposals.describe = lambda planned: described(planned, artifacts)
-        batches.append(proposals)
-    before = proposals.finished
-    total = ready + len(waiting) + proposals.total - before
-    measure = [*waiting, *examples][0].config["validation"]["measure"]
-    capacity = _capacity(study, [*waiting, *examples])
-    errors: dict[str, str] = {}
-    with LiveTable(console, total, ready, measure) as table:
-        proposals.on_total = lambda count: setattr(table, "total", ready + len(waiting) + count - before)
-        for source in batches:
-            body = trial_body(
-                "StudyRun", trainable, _resources, study.options["retries"], shared=shared, storage=study.storage
-            )
-            given = budget.limit(source, scheduler)
-            errors |= run_trials(body, given, study.storage, study.options, table, tracking, capacity, scheduler)
-    return errors
+    capacity = _capacity(study, work.known)
+
+    def run_all(source: RunSource, table: LiveTable) -> dict[str, str]:
+        body = trial_body(
+            "StudyRun", trainable, _resources, study.options["retries"], shared=shared, storage=study.storage
+        )
+        return run_trials(body, source, study.storage, study.options, table, work.tracking, capacity, work.scheduler)
+
+    return work.run(share, run_all)
 
 
 def _resources(trial: dict[str, Any]) -> tune.PlacementGroupFactory:

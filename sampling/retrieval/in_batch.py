@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.alike import digests
+from ranking.ascending import find
 from ranking.encoding import EncodedCollection
 from ranking.ranked_lists import RankedLists
 from ranking.texts import Texts
@@ -76,15 +77,7 @@ class InBatch(RetrievalFunction):
         What is judged relevant itself is left out for every function (`sampling.filtered`).
         """
         rows = np.asarray(queries, np.int64)[:, None] * self._size
-        return _among(rows + self.content[documents], self._alike) & ~_among(rows + documents, self._judged)
-
-
-def _among(keys: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which keys are among some that ascend."""
-    if not len(known):
-        return np.zeros(keys.shape, bool)
-    found: NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys
-    return found
+        return find(self._alike, rows + self.content[documents])[1] & ~find(self._judged, rows + documents)[1]
 
 
 def same_content(texts: Texts, places: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
+from ranking.pair_scores import PairScores
 from ranking.ranked_lists import RankedLists
 from ranking.run_files import lists_of_run
 from ranking.sources import Sources
@@ -39,12 +40,8 @@ class RunFile(Ranked):
         lists = self._lists(sources)
         size = len(sources.encoded.documents)
         rows, columns = np.nonzero(lists.documents >= 0)
-        keys = rows * size + lists.documents[rows, columns]
-        order = np.argsort(keys)
-        wanted = np.asarray(queries, np.int64)[:, None] * size + documents
-        places = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
-        there = (keys[places] == wanted) & (documents >= 0)
-        return np.where(there, lists.scores[rows[places], columns[places]], -np.inf).astype(np.float32)
+        known = PairScores.of(rows, lists.documents[rows, columns], lists.scores[rows, columns], size)
+        return np.nan_to_num(known.lookup(queries, documents), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
 
     def _lists(self, sources: Sources) -> RankedLists:
         """All that the files rank, read once."""

@@ -128,7 +128,6 @@ def test_judged_not_relevant_is_told_from_unjudged() -> None:
     judgements = Encoder().encode(collection)[0].judgements
     every = np.array([[0, 1, 2, 3, -1]])
     assert judgements.lookup(np.zeros(1, int), every).tolist() == [[0, -1, 1, 0, 0]]
-    assert judgements.are_judged(np.zeros(1, int), every).tolist() == [[True, True, True, False, False]]
     assert judgements.are_relevant(np.zeros(1, int), every).tolist() == [[False, False, True, False, False]]
     assert judgements.not_relevant().of(0)[0].tolist() == [0, 1]
 
