@@ -79,6 +79,11 @@ class ShardedIndex:
         ranges = shard_ranges(len(vectors), shards, BLOCK)
         return cls([VectorIndex.build(vectors[held.start : held.stop], options) for held in ranges])
 
+    @property
+    def vectors(self) -> NDArray[np.float32]:
+        """All vectors [documents, dimension], in float32."""
+        return np.concatenate([np.asarray(shard.vectors, np.float32) for shard in self.shards])
+
     def search(self, queries: NDArray[np.float32], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Searched`."""
         documents, products = merge([shard.topk(queries, depth) for shard in self.shards], self.ranges, depth)

@@ -147,7 +147,9 @@ class LocalIndex:
 
     def document_vectors(self, step: int) -> NDArray[np.float32]:
         """The vectors [documents, dimension] of the version that answers at `step`, in float32, for a trainer."""
-        return np.asarray(self._version(step).index.vectors, np.float32)
+        index = self._version(step).index
+        assert isinstance(index, ShardedIndex)  # here all of it is in this process
+        return index.vectors
 
     def state_dict(self) -> dict[str, Any]:
         """The weights of the served version and of those that wait."""
