@@ -1,0 +1,59 @@
+"""Watches the memory of a process and of all that it starts, from outside."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+EVERY = 0.1
+"""Seconds between two looks."""
+
+
+class Watched:
+    """The most that was seen, in MiB.
+
+    Attributes:
+        own: of the fullest process, what no file holds.
+        whole: of the fullest process, with what it has mapped of files and shares with others.
+        together: what no file holds, of all processes at one moment.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.own = self.whole = self.together = 0.0
+        self._process, self._over = psutil.Process(pid), threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Watched:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(EVERY):
+            try:
+                every = [self._process, *self._process.children(recursive=True)]
+            except psutil.NoSuchProcess:
+                return
+            seen = [found for each in every if (found := resident(each.pid)) is not None]
+            if seen:
+                self.own = max(self.own, *(own for own, _ in seen), 0)
+                self.whole = max(self.whole, *(whole for _, whole in seen), 0)
+                self.together = max(self.together, sum(own for own, _ in seen))
+
+
+def resident(pid: int) -> tuple[float, float] | None:
+    """MiB of a process that no file holds, and all that it has; None where it has ended."""
+    try:
+        lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        own, whole = (int(lines[name].split()[0]) / 1024 for name in ("RssAnon", "VmRSS"))
+    except (OSError, KeyError):
+        return None
+    return own, whole
