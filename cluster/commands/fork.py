@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import polars as pl
@@ -288,13 +289,18 @@ def show(forks: pl.DataFrame, measure: str, storage: Storage, console: Console) 
         table.add_column(column, justify="left" if column == "action" else "right")
     for row in worth.iter_rows(named=True):
         interval = f"{row['low']:+.4f} … {row['high']:+.4f}"
-        figures = [f"{row['final']:+.4f}", interval, f"{row['p']:.3g}", f"{row['soon']:+.4f}"]
+        figures = [
+            f"{row['final']:+.4f}",
+            interval,
+            f"{row['p']:.3g}",
+            "" if isnan(row["soon"]) else f"{row['soon']:+.4f}",
+        ]
         table.add_row(str(row["at"]), row["action"], str(row["pairs"]), *figures)
     console.print(table)
     for label, value in (
         ("one decision of an oracle that knows each training", found.oracle),
-        ("of one action a batch for all trainings, chosen by the others", found.schedule),
-        ("of one action for all", found.fixed),
+        ("one action a batch for all trainings, chosen by the others", found.schedule),
+        ("one action for all", found.fixed),
     ):
         console.print(f"gain of {label}: {value:+.4f}")
     console.print(

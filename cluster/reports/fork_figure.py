@@ -20,13 +20,13 @@ def fork_map(table: pl.DataFrame, measure: str) -> bytes:
     cells = np.full((len(actions), len(times)), np.nan)
     figure, axes = grid([""], [""], max(1.2 + 0.45 * len(actions), 2.2))
     ax = axes[0]
+    most = max(float(table["final"].abs().max() or 0), 1e-9)  # type: ignore[arg-type]
     for row in table.iter_rows(named=True):
         place = actions.index(row["action"]), times.index(row["at"])
         cells[place] = row["final"]
         half = (row["high"] - row["low"]) / 2
         shown = f"{row['final']:+.4f}" + (f"\n± {half:.4f}" if half == half else "")
-        ax.text(place[1], place[0], shown, ha="center", va="center", fontsize=8, color="black")
-    most = max(float(np.nanmax(np.abs(cells))), 1e-9)
+        ax.text(place[1], place[0], shown, ha="center", va="center", fontsize=8, color=_legible(row["final"] / most))
     drawn = ax.imshow(cells, cmap="RdBu", norm=TwoSlopeNorm(0, -most, most), aspect="auto", alpha=0.75)
     ax.set_xticks(range(len(times)), [str(at) for at in times])
     ax.set_yticks(range(len(actions)), actions)
@@ -34,3 +34,8 @@ def fork_map(table: pl.DataFrame, measure: str) -> bytes:
     name_axes(ax, "batches before the fork", "")
     figure.colorbar(drawn, ax=ax, label=f"{measure} gained", fraction=0.05)
     return png(figure)
+
+
+def _legible(share: float) -> str:
+    """A colour of text that is seen on a cell; `share` is of the greatest value."""
+    return "white" if abs(share) > 0.7 else "black"

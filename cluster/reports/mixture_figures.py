@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from cluster.reports.canvas import COLOURS, grid, name_axes, png
 from rl.mixture import MixtureAgent
@@ -31,6 +32,9 @@ def mixture_picture(agent: MixtureAgent, trainings: Sequence[Sequence[Sequence[f
         if agent.actions.window == "from_to":
             _lines(ranks, trainings, first, COLOURS[1], "first rank")
         ranks.set_yscale("log")
+        ranks.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ranks.yaxis.set_major_formatter(ScalarFormatter())
+        ranks.yaxis.set_minor_formatter(NullFormatter())
         ranks.legend(frameon=False, fontsize=8, loc="best")
     name_axes(ranks, "batch", "rank in the list")
     return png(figure)
