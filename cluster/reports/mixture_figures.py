@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from cluster.reports.canvas import COLOURS, grid, name_axes, png
@@ -12,17 +13,22 @@ from rl.mixture import MixtureAgent
 
 
 def mixture_picture(agent: MixtureAgent, trainings: Sequence[Sequence[Sequence[float]]]) -> bytes:
-    """Shares and window by batch, a thin line a training of the last generation and their mean, as PNG.
+    """`mixture_figure` as PNG."""
+    return png(mixture_figure(agent, trainings))
+
+
+def mixture_figure(agent: MixtureAgent, trainings: Sequence[Sequence[Sequence[float]]]) -> Figure:
+    """Shares and window by batch, a thin line a training of the last generation and their mean.
 
     Args:
         agent: whose functions are named.
-        trainings: by training and decision: step, shares, window.
+        trainings: by training and decision: step, the share of each function, first and last rank of the window.
     """
     functions = agent.functions
     figure, (shares, ranks) = grid(["", ""], [""], 2.4)
     for index, name in enumerate(functions[1:], 1):
         colour = COLOURS[(index - 1) % len(COLOURS)]
-        _lines(shares, trainings, index, colour, name)
+        _lines(shares, trainings, 1 + index, colour, name)
     shares.set_ylim(-0.03, 1.03)
     name_axes(shares, "batch", "share")
     shares.legend(frameon=False, fontsize=8, loc="best")
@@ -37,7 +43,7 @@ def mixture_picture(agent: MixtureAgent, trainings: Sequence[Sequence[Sequence[f
         ranks.yaxis.set_minor_formatter(NullFormatter())
         ranks.legend(frameon=False, fontsize=8, loc="best")
     name_axes(ranks, "batch", "rank in the list")
-    return png(figure)
+    return figure
 
 
 def _lines(ax, trainings, column, colour, name) -> None:  # type: ignore[no-untyped-def]
