@@ -125,6 +125,8 @@ def test_the_whole_pool_is_not_tested_and_one_seed_has_no_deviation() -> None:
     assert summary["p"].null_count() == 2
     assert summary["found_std"].null_count() == 2
     assert summary["best"].all()
+    both = pl.concat([budget_rows({"a": [[1, 2]]}, WHOLE), budget_rows({"a": [[0, 2]]})])
+    assert summarise(both, ["a"], None)["judgements"].to_list() == ["10", "all"]  # however the rows came
 
 
 def test_means_over_seeds_leave_names_out() -> None:

@@ -121,7 +121,11 @@ def test_bm25s_own_order_is_one_value(made_up_study: Any) -> None:
     own = row(summary, BM25, "random")
     assert (own["ranker"], own["policy"], own["runs"], own["mean"], own["std"]) == ("bm25", "-", 1, 0.7, None)
     varied = made_up_study()[0].with_columns(pl.int_range(pl.len()).cast(pl.Float64).alias("bm25:AP@100:bm25"))
-    assert row(summarise(varied), BM25)["runs"] == 20
+    several = row(summarise(varied), BM25)
+    assert (several["runs"], several["ci_low"], several["ci_high"]) == (20, None, None)
+    for noise, values in ((1e-13, 1), (1e-9, 20)):  # what rounding makes is one value still
+        noisy = (0.5 + noise * pl.int_range(pl.len()) / 20).alias("bm25:AP@100:bm25")
+        assert row(summarise(made_up_study()[0].with_columns(noisy)), BM25)["runs"] == values
     none = made_up_study()[0].with_columns(pl.lit(None, pl.Float64).alias("bm25:AP@100:bm25"))
     assert summarise(none).filter(ranker="bm25", candidates="bm25", measure="AP@100").is_empty()
 
@@ -230,8 +234,16 @@ def test_failed_runs_are_counted(made_up_study: Any) -> None:
 def test_one_run_a_method_has_no_tests(made_up_study: Any) -> None:
     found = row(summarise(made_up_study(seeds=1)[0]), "bm25 · dynamic")
     assert found["difference"] < 0
-    assert all(found[name] is None for name in ("std", "ci_low", "t_p", "t_p_holm", "ks_p", "effect"))
+    assert all(found[name] is None for name in ("std", "ci_low", "t_p", "t_p_holm", "ks_p", "effect", "trained_std"))
     assert found["marks"] == ""
+
+
+def test_two_runs_a_method_have_a_spread(made_up_study: Any) -> None:
+    trials, _ = made_up_study(seeds=2)
+    summary = summarise(trials)
+    found, values = row(summary, "bm25 · dynamic"), of(trials, "fixed", "bm25", "dynamic")
+    assert found["std"] == found["trained_std"] == pytest.approx(abs(values[1] - values[0]) / 2**0.5)
+    assert summary.schema["pairs"] == pl.Int64
 
 
 def test_no_done_runs(made_up_study: Any) -> None:
