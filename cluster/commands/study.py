@@ -28,7 +28,8 @@ from cluster.plan.size import run_seconds
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, Point, given_seeds, identity
 from cluster.reports.decisions import is_baseline, rule_of
-from cluster.reports.finalize import check_comparison, renew, report, tables_of, write_tables
+from cluster.reports.finalize import renew, report
+from cluster.reports.study_tables import check_comparison, tables_of, write_tables
 from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.guarded import write_guarded

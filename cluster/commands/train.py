@@ -28,7 +28,7 @@ from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
 from cluster.plan.point import root_of
 from cluster.plan.sweep import Planned, plan, points
-from cluster.reports.finalize import write_tables
+from cluster.reports.study_tables import write_tables
 from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.guarded import write_guarded

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-Count = Annotated[int, Field(ge=1)]
+from cluster.config.shapes import Count, Part, Shape
+from cluster.config.verb_schema import Auditing, Forking, Judging, Mining, Ranking
+
 Local = bool | Literal["auto"]
 """Whether a command runs in its own process: where that is quicker, or as the user says."""
 FIGURE = r"^(\d*\.\d+)(?: ± (\d*\.\d+))?(?: ([*†]+))?$"
@@ -14,19 +16,6 @@ FIGURE = r"^(\d*\.\d+)(?: ± (\d*\.\d+))?(?: ([*†]+))?$"
 
 COLUMN = r"^([^:]+:)?[^:]+$"
 """A measure, with or without the origin of its candidates."""
-
-
-class Shape(BaseModel):
-    """A mapping with these keys and no others, of exactly these types."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
-class Part(Shape):
-    """What an object is built from: a class and its options."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
-    target: str = Field(alias="_target_")
 
 
 class Training(Part):
@@ -275,120 +264,6 @@ class Pooling(PoolSource):
     renew_every: Annotated[int | float, Field(gt=0)] | None = 60
     dashboard: bool
     cache: str | None
-
-
-class Forking(Shape):
-    """conf/fork.yaml."""
-
-    run: Annotated[str, Field(min_length=1)] | None
-    at: Annotated[int, Field(ge=0)] | Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
-    instead: list[str]
-    length: Count
-    replicates: Count
-    bases: Count
-    workers: Annotated[int, Field(ge=0)] | None
-    out: Annotated[str, Field(min_length=1)] | None
-    address: str | None
-    dashboard: bool
-
-
-class Judging(Shape):
-    """conf/judge.yaml."""
-
-    collection: Part
-    method: Annotated[dict[str, Part], Field(min_length=1)]
-    runs: str | list[str]
-    topics: str | None
-    qrels: str | None
-    depth: Count
-    order: Literal["score", "rank", "file"]
-    groups: str | None
-    encoding: str
-    strict: bool
-    grades: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2)]
-    names: list[str] | None
-    relevant_from: Count
-    budget: Count | None
-    double: Annotated[int | float, Field(ge=0)]
-    resolve: Literal["highest", "first", "last"]
-    assessors: list[str] | None
-    owners: str | None
-    recall: float | None
-    confidence: float
-    seed: Annotated[int, Field(ge=0)]
-    stemming: str | None
-    out: Annotated[str, Field(min_length=1)] | None
-    title: str
-    host: str
-    url: str | None
-    hosts: list[str]
-    port: Annotated[int, Field(ge=0, le=65535)]
-    open_browser: bool
-    serve: bool
-
-
-class Mining(Shape):
-    """conf/mine.yaml."""
-
-    collection: Part
-    vectors: Part
-    function: Annotated[dict[str, Part], Field(min_length=1)]
-    policy: Part
-    selector: Part
-    selectors: dict[str, Part]
-    negatives: dict[str, Annotated[int, Field(ge=0)] | None]
-    checkpoint: str | None
-    ranker: Part | None
-    count: Count
-    guard: Part
-    scores: Literal["function", "ranker"]
-    queries: Literal["train", "dev", "test", "all"]
-    most_queries: Count | None
-    rows: Literal["tuples", "triplets", "labelled_pairs"]
-    with_scores: bool
-    format: Literal["parquet", "json", "dataset"]
-    seed: Annotated[int, Field(ge=0)]
-    shard: Count
-    batch: Count
-    workers: Count
-    cpu: Count
-    gpu: Annotated[float, Field(ge=0)]
-    encoding: Part
-    strict: bool
-    cache: str | None
-    out: Annotated[str, Field(min_length=1)] | None
-    address: str | None
-    dashboard: bool
-
-
-class Ranking(Shape):
-    """conf/rank.yaml."""
-
-    collection: Part
-    origin: Annotated[dict[str, Part], Field(min_length=1)]
-    checkpoint: str
-    ranker: Part | None
-    queries: Literal["train", "dev", "test", "all"]
-    topics: str | None
-    depth: Count
-    tag: Annotated[str, Field(pattern=r"^\S+$")] | None
-    measures: Annotated[list[str], Field(min_length=1)]
-    cpu: Count
-    strict: bool
-    cache: str | None
-    out: Annotated[str, Field(min_length=1)] | None
-
-
-class Auditing(Shape):
-    """conf/audit.yaml."""
-
-    studies: str | list[str]
-    judgements: str | None
-    order: Literal["sample", "bandit"]
-    budget: Annotated[int, Field(ge=1)]
-    relevant_from: Annotated[int, Field(ge=1)]
-    seed: Annotated[int, Field(ge=0)]
-    out: str
 
 
 SHAPES: dict[str, type[Shape]] = {

@@ -8,7 +8,7 @@ import pytest
 from cluster.output.provenance import code, content_digest, differences
 from cluster.output.storage import Storage
 from cluster.plan.sweep import plan, points
-from cluster.reports.finalize import check_comparison
+from cluster.reports.study_tables import check_comparison
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.file_contents import checkpoints_of
 from cluster.runs.outcome import Outcome, mean_best, read_outcome

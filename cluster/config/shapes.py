@@ -1,0 +1,22 @@
+"""Declares what all declarations of a configuration's keys are made of."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class Shape(BaseModel):
+    """A mapping with these keys and no others, of exactly these types."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class Part(Shape):
+    """What an object is built from: a class and its options."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+    target: str = Field(alias="_target_")
