@@ -1,4 +1,4 @@
-"""What a collection's size costs: time and memory of every process, of each thing that is made of made-up documents.
+"""Measures what a collection's size costs: time and memory of every process, of each thing made of made-up documents.
 
     python -m benchmarks.growth [--documents N …] [--shards N …] [--only PART …]
 
