@@ -151,14 +151,20 @@ def measured(part: str, folder: Path, shards: int | None = None) -> dict[str, fl
     if process.returncode:
         raise SystemExit(f"{part} ended with {process.returncode}")
     own = json.loads(said.splitlines()[-1]) if shards is not None and part == "index" else {}
-    return {"seconds": took, "own": watched.own, "with files": watched.whole, "all": watched.together} | own
+    return {
+        "seconds": took,
+        "processor": watched.processor,
+        "own": watched.own,
+        "with files": watched.whole,
+        "all": watched.together,
+    } | own
 
 
 def described(found: dict[str, float]) -> str:
     """One line of it for people."""
     more = "".join(f"; {key} {found[key]:,.1f}" for key in ("built in s", "queries a second") if key in found)
     return (
-        f"{found['seconds']:7.1f} s; fullest process {found['own']:6,.0f} MiB of its own, {found['with files']:6,.0f} "
+        f"{found['seconds']:7.1f} s, {found['processor']:7.1f} s of processors; fullest process {found['own']:6,.0f} MiB of its own, {found['with files']:6,.0f} "
         f"with files; all processes {found['all']:6,.0f} MiB{more}"
     )
 
@@ -193,8 +199,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, of_sizes in figures.items():
         (small, first), (large, last) = min(of_sizes.items()), max(of_sizes.items())
         if large > small:
-            powers = [math.log(last[key] / first[key]) / math.log(large / small) for key in ("seconds", "own")]
-            print(f"{name}: from {small:,} to {large:,} documents time grows with power {powers[0]:.2f}, "
+            powers = [math.log(last[key] / first[key]) / math.log(large / small) for key in ("processor", "own")]
+            print(f"{name}: from {small:,} to {large:,} documents processors' time grows with power {powers[0]:.2f}, "
                   f"the fullest process with {powers[1]:.2f}")  # fmt: skip
 
 

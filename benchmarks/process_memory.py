@@ -1,7 +1,8 @@
-"""Watches the memory of a process and of all that it starts, from outside."""
+"""Watches the memory and the processor time of a process and of all that it starts, from outside."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -23,8 +24,14 @@ class Watched:
 
     def __init__(self, pid: int) -> None:
         self.own = self.whole = self.together = 0.0
+        self._times: dict[int, float] = {}
         self._process, self._over = psutil.Process(pid), threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    @property
+    def processor(self) -> float:
+        """Seconds of processor time of all processes, each as it was last seen."""
+        return sum(self._times.values())
 
     def __enter__(self) -> Watched:
         self._thread.start()
@@ -42,6 +49,10 @@ class Watched:
                 every = [self._process, *self._process.children(recursive=True)]
             except psutil.NoSuchProcess:
                 return
+            for each in every:
+                with contextlib.suppress(psutil.Error):
+                    times = each.cpu_times()
+                    self._times[each.pid] = times.user + times.system
             seen = [found for each in every if (found := resident(each.pid)) is not None]
             if seen:
                 self.own = max(self.own, *(own for own, _ in seen), 0)
