@@ -164,8 +164,8 @@ def described(found: dict[str, float]) -> str:
     """One line of it for people."""
     more = "".join(f"; {key} {found[key]:,.1f}" for key in ("built in s", "queries a second") if key in found)
     return (
-        f"{found['seconds']:7.1f} s, {found['processor']:7.1f} s of processors; fullest process {found['own']:6,.0f} MiB of its own, {found['with files']:6,.0f} "
-        f"with files; all processes {found['all']:6,.0f} MiB{more}"
+        f"{found['seconds']:7.1f} s, {found['processor']:7.1f} s of processors; fullest process {found['own']:6,.0f} MiB "
+        f"of its own, {found['with files']:6,.0f} with files; all processes {found['all']:6,.0f} MiB{more}"
     )
 
 
