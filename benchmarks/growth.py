@@ -163,10 +163,9 @@ def measured(part: str, folder: Path, shards: int | None = None) -> dict[str, fl
 def described(found: dict[str, float]) -> str:
     """One line of it for people."""
     more = "".join(f"; {key} {found[key]:,.1f}" for key in ("built in s", "queries a second") if key in found)
-    return (
-        f"{found['seconds']:7.1f} s, {found['processor']:7.1f} s of processors; fullest process {found['own']:6,.0f} MiB "
-        f"of its own, {found['with files']:6,.0f} with files; all processes {found['all']:6,.0f} MiB{more}"
-    )
+    times = f"{found['seconds']:7.1f} s, {found['processor']:7.1f} s of processors"
+    memory = f"{found['own']:6,.0f} MiB of its own, {found['with files']:6,.0f} with files"
+    return f"{times}; fullest process {memory}; all processes {found['all']:6,.0f} MiB{more}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
