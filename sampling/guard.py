@@ -18,7 +18,11 @@ from sampling.retrieval.function import RetrievalFunction
 
 DEEPER = 4
 """How many times as deep a list is searched to fill it again where a ranker guards it."""
-CELLS = 1 << 24
+FIRST = 128
+"""Documents that are looked at first where something may be dropped: a search costs little more than one for a few."""
+WIDER = 4
+"""How many times as many are looked at next, where that was too few."""
+CELLS = 1 << 22
 """Places of lists that are searched at once: what bounds the memory where lists are widened."""
 
 
@@ -168,6 +172,8 @@ def negatives_lists(
     left, width = np.arange(len(queries)), function.depth + int(first.max(initial=0))
     # A ranker takes its time: where it lets too little pass, a list stays short.
     deepest = pairs.size if guard.ranker is None else DEEPER * width
+    if guard.active and guard.ranker is None:
+        width = max(width, FIRST)
     while len(left):
         short, step = [], max(1, CELLS // width)
         for start in range(0, len(left), step):
@@ -177,7 +183,7 @@ def negatives_lists(
             lists.documents[rows[done]], lists.scores[rows[done]] = found.documents[done], found.scores[done]
             dropped.append(part(done))
             short.append(rows[~done])
-        left, width = np.concatenate(short), min(2 * width, max(pairs.size, width + 1))
+        left, width = np.concatenate(short), min(WIDER * width, max(pairs.size, width + 1))
     return lists, GuardedDocuments.joined(dropped)
 
 
