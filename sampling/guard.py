@@ -18,7 +18,7 @@ from sampling.retrieval.function import RetrievalFunction
 
 DEEPER = 4
 """How many times as deep a list is searched to fill it again where a ranker guards it."""
-FIRST = 128
+FIRST = 32
 """Documents that are looked at first where something may be dropped: a search costs little more than one for a few."""
 WIDER = 4
 """How many times as many are looked at next, where that was too few."""

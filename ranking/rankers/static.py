@@ -50,6 +50,8 @@ class Static(DenseRanker):
         further: dimensions beside those of the vectors, drawn at random with their spread, for words that the vectors
             don't know or don't tell apart; None with a checkpoint: none.
         scale: of the cosine, an inverse temperature.
+        spread: standard deviation of all numbers of the vectors at first. No cosine changes with it, but how far a step
+            turns a vector: Adam's are as long whatever the vectors are. None leaves them as they come.
         checkpoint: folder, or name at the hub; None begins with `vectors` and `idf`, which it takes the place of.
         max_query: tokens of a checkpoint that are read of a query; None: all.
         max_document: of a document, likewise.
@@ -69,6 +71,7 @@ class Static(DenseRanker):
         preset: str = "small",
         further: int | None = None,
         scale: float = 20.0,
+        spread: float | None = None,
         checkpoint: str | None = None,
         max_query: int | None = None,
         max_document: int | None = None,
@@ -78,6 +81,8 @@ class Static(DenseRanker):
         widths = self.resolve_preset(preset, further=further or None)
         if not scale > 0:
             raise BadInput(f"scale is {scale}", "ranker.scale", "choose a number above 0")
+        if spread is not None and not spread > 0:
+            raise BadInput(f"spread is {spread}", "ranker.spread", "choose a number above 0, or null")
         self.scale = scale
         count = 0 if further == 0 else widths["further"]
         start = np.log(np.ones(len(vectors), np.float32) if idf is None else np.maximum(idf, 1e-3))
@@ -94,7 +99,10 @@ class Static(DenseRanker):
         known = torch.from_numpy(vectors.copy())
         more = torch.randn(len(vectors), count, generator=generator) * float(vectors.std())
         more[0] = 0
-        self.vectors = nn.Parameter(torch.cat([known, more], 1))
+        table = torch.cat([known, more], 1)
+        if spread is not None:
+            table *= spread / table.std()
+        self.vectors = nn.Parameter(table)
         self.term_weights = nn.Parameter(torch.from_numpy(start.astype(np.float32)))
 
     @classmethod

@@ -44,6 +44,23 @@ def test_further_dimensions_are_drawn_from_the_generator_and_leave_padding_alone
     assert made(further=None, preset="tiny").dimension == 16
 
 
+def test_a_spread_changes_no_score_and_how_far_a_step_turns() -> None:
+    queries, documents = Texts.of([[2, 3]]), Texts.of([[3], [4]])
+    turned, first = [], []
+    for spread in (None, 0.1):
+        ranker = made(further=3, spread=spread)
+        assert spread is None or float(ranker.vectors.std()) == pytest.approx(spread)
+        optimizer = torch.optim.Adam([ranker.vectors], lr=0.01)
+        scores = ranker(queries, documents)
+        first.append(scores.detach())
+        torch.nn.functional.cross_entropy(scores, torch.zeros(1, dtype=torch.long)).backward()
+        before = ranker.vectors.detach().clone()
+        optimizer.step()
+        turned.append(float(1 - torch.nn.functional.cosine_similarity(before[3], ranker.vectors.detach()[3], dim=0)))
+    torch.testing.assert_close(*first)
+    assert turned[1] > 10 * turned[0] > 0
+
+
 def test_it_learns_what_goes_together() -> None:
     ranker = made(further=4)
     queries, documents = Texts.of([[2], [3]]), Texts.of([[3], [2], [2], [3]])  # the first of each is the right one
@@ -60,7 +77,7 @@ def test_it_learns_what_goes_together() -> None:
     assert loss.item() < 0.5 * first
 
 
-@pytest.mark.parametrize("options", [{"scale": 0.0}, {"further": -1}, {"preset": "huge"}])
+@pytest.mark.parametrize("options", [{"scale": 0.0}, {"spread": 0.0}, {"further": -1}, {"preset": "huge"}])
 def test_bad_options_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(BadInput):
         made(**options)
