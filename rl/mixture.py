@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.batch import Batch, UpdateResult
+from ranking.batch import Batch
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from ranking.training import RankerTraining
 from rl.progress import Progress, ProgressOptions
 from sampling.policies.policy import SamplingPolicy
-from sampling.policies.shares import share_negatives, share_queries
+from sampling.policies.shares import placed, share_negatives, share_queries
 from sampling.retrieval.function import RetrievalFunction
 
 WINDOWS = {"none": 0, "to": 1, "from_to": 2}
@@ -264,21 +264,7 @@ class MixturePolicy(SamplingPolicy):
             assigned = share_negatives(np.cumsum(self.shares)[:-1], len(batch), count, rng)
         else:
             assigned = share_queries(self.shares, len(batch), count, each, rng)
-        if self.places == list(range(len(self.places))):
-            return assigned
-        placed = np.where(assigned < 0, len(self.places), np.array(self.places)[assigned])
-        placed.sort(axis=1)
-        return np.where(placed == len(self.places), -1, placed)
-
-    def observe(
-        self,
-        batch: Batch,
-        negatives: NDArray[np.int32],
-        step: UpdateResult,
-        training: RankerTraining,
-        rng: np.random.Generator,
-    ) -> None:
-        """It learns nothing any more."""
+        return placed(assigned, np.array(self.places))
 
     def state_dict(self) -> dict[str, Any]:
         return {

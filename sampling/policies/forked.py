@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ranking.errors import BadInput
 from sampling.policies.policy import SamplingPolicy
-from sampling.policies.shares import share_queries
+from sampling.policies.shares import placed, share_queries
 from sampling.retrieval.function import RetrievalFunction
 from sampling.windowed import check_window
 
@@ -102,7 +102,7 @@ class ForkedPolicy(SamplingPolicy):
         if not self.acts(training):
             assigned = self.policy.assign(batch, count, training, rng)
             self.window = self.policy.window
-            return _placed(assigned, self.places)
+            return placed(assigned, self.places)
         assert self.action is not None
         self.window = self.action.window
         place, each = self.functions.index(self.action.function), _each(self.policy)
@@ -115,7 +115,7 @@ class ForkedPolicy(SamplingPolicy):
         chosen = np.where(chosen == 1, place if place != base else -1, np.where(chosen == 0, base, -1))
         padded = np.full((len(batch), count), -1, np.int64)
         padded[:, : chosen.shape[1]] = chosen
-        return _placed(padded, np.arange(len(self.functions)))
+        return placed(padded, np.arange(len(self.functions)))
 
     def observe(
         self,
@@ -141,13 +141,3 @@ def _each(policy: SamplingPolicy) -> int | None:
         getattr(getattr(policy, "agent", None), "actions", None), "each", None
     )
     return None if found is None else int(found)
-
-
-def _placed(assigned: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Functions by their places among all, ascending in a row, −1 behind the others."""
-    if np.array_equal(places, np.arange(len(places))) and not (np.diff(assigned, axis=1) < 0).any():
-        return assigned
-    last = np.iinfo(np.int64).max
-    placed = np.where(assigned < 0, last, places[assigned])
-    placed.sort(axis=1)
-    return np.where(placed == last, -1, placed)

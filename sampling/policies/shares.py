@@ -60,3 +60,18 @@ def share_queries(
         assigned[supplied, base + (index - 1) * each : base + index * each] = index
     assigned.sort(axis=1)
     return np.where(assigned == functions, -1, assigned)
+
+
+def placed(assigned: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Functions by their places among all of a run's, ascending in a row, −1 behind the others.
+
+    Args:
+        assigned: int64 [queries, count], functions of a policy, −1 for none.
+        places: int64, the place of each of the policy's functions.
+    """
+    if np.array_equal(places, np.arange(len(places))) and not (np.diff(assigned, axis=1) < 0).any():
+        return assigned
+    last = np.iinfo(np.int64).max
+    found = np.where(assigned < 0, last, places[assigned])
+    found.sort(axis=1)
+    return np.where(found == last, -1, found)
