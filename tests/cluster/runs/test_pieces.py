@@ -1,0 +1,52 @@
+"""A run over a collection in pieces: every part is what one piece gives, and nothing that is sent holds the texts."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster.config.compose import compose
+from cluster.object_store import bytes_of
+from cluster.runs.artifacts import Artifacts
+from ranking.collections import pieces
+from ranking.mapped import MappedArray
+from tests.made_up import write_beir
+
+
+def content(value: Any) -> Any:
+    """All that a part says, arrays by their bytes."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, np.asarray(value).tobytes()
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: content(getattr(value, name)) for name in value.__dataclass_fields__}
+    return [content(each) for each in value] if isinstance(value, list) else value
+
+
+def test_parts_are_the_same_in_one_piece_and_in_seven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.pieces.tasks.WORTH", 100)  # without a Ray of its own
+    folder = write_beir(tmp_path / "made_up", documents=500)
+    (folder / "corpus.jsonl").write_bytes(gzip.decompress((folder / "corpus.jsonl.gz").read_bytes()))
+    (folder / "corpus.jsonl.gz").unlink()
+    made = []
+    for cache, size in (("one", pieces.PIECE), ("seven", -(-(folder / "corpus.jsonl").stat().st_size // 7))):
+        monkeypatch.setattr(pieces, "PIECE", size)
+        config = compose([
+            "collection=beir", f"collection.path={folder}", "vectors=random", "encoding.min_count=1", "scale=full",
+            "function=[bm25,random]", "policy=random", "origin=[bm25,random]", f"cache={tmp_path / cache}",
+        ])  # fmt: skip
+        made.append((Artifacts().keys(config), Artifacts().parts(config)))
+        assert len(Artifacts().collection(config).pieces) == (0 if cache == "one" else 7)
+    assert made[0][0] == made[1][0]  # results of the one are results of the other
+    assert {"base", "origin:bm25", "function:bm25", "validation"} <= made[0][1].keys()
+    for name, part in made[0][1].items():
+        assert content(part) == content(made[1][1][name]), name
+    tokens = [parts["base"].encoded.documents.tokens for _, parts in made]
+    assert not isinstance(tokens[0], MappedArray)
+    assert isinstance(tokens[1], MappedArray)
+    assert bytes_of(made[1][1]["base"].encoded.documents) < 2000 < bytes_of(made[0][1]["base"].encoded.documents)
+    # From the cache it is mapped again.
+    assert isinstance(Artifacts().part(config, "base").encoded.documents.tokens, MappedArray)  # type: ignore[union-attr]
