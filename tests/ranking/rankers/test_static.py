@@ -49,7 +49,7 @@ def test_a_spread_changes_no_score_and_how_far_a_step_turns() -> None:
     turned, first = [], []
     for spread in (None, 0.1):
         ranker = made(further=3, spread=spread)
-        assert spread is None or float(ranker.vectors.std()) == pytest.approx(spread)
+        assert spread is None or float(ranker.vectors.detach().std()) == pytest.approx(spread)
         optimizer = torch.optim.Adam([ranker.vectors], lr=0.01)
         scores = ranker(queries, documents)
         first.append(scores.detach())
