@@ -3,11 +3,11 @@
     python -m benchmarks.sequential [--studies N] [--real FOLDER]
 
 Simulates studies of four methods of up to 40 seeds, as `pyrite study stop=decided` has them (`equal_within=.01`), and
-looks after each seed from the third on. Prints, for several shapes of runs: how often any pair is said to differ where
-all means are equal, beside the paired t-test (Holm) looked at as often; how often methods .01 apart are called equal;
-and, where one method is ahead, how often that is found, after how many seeds, and with how many a t-test at a number
-fixed beforehand finds it as often. With --real it replays a real study of many seeds instead: which verdicts come when,
-and whether all its seeds say the same.
+looks after each seed; the first three set the bound of a seed's difference. Prints, for several shapes of runs: how
+often any pair is said to differ where all means are equal, beside the paired t-test (Holm) looked at as often; how
+often methods .01 apart are called equal; and, where one method is ahead, how often that is found, after how many seeds,
+and with how many a t-test at a number fixed beforehand finds it as often. With --real it replays a real study of many
+seeds instead: which verdicts come when, and whether all its seeds say the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import argparse
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from cluster.output.methods import evaluations, is_learned, measurements
-from cluster.reports.sequential import ALPHA, Rule, best_baseline, compare_all, contenders
+from cluster.reports.sequential import ALPHA, CLIPS, Rule, best_baseline, compare_all, contenders
 from ranking.evaluation.anytime import p_values
 from ranking.evaluation.significance import holm
 
@@ -34,6 +34,8 @@ Floats = NDArray[np.float64]
 Shape = Callable[[np.random.Generator, int], Floats]
 RULE = Rule()
 METHODS = 4
+MEANS = np.array([0.3, 0.3, 0.298, 0.286])
+"""Of the shapes below."""
 CHUNK = 500
 PAIRS = list(itertools.combinations(range(METHODS), 2))
 
@@ -57,56 +59,70 @@ def diverged(rng: np.random.Generator, count: int) -> Floats:
 SHAPES: dict[str, Shape] = {"normal": normal, "skewed": skewed, "two humps": two_humps, "5% diverged": diverged}
 
 
-def unequal(rng: np.random.Generator, studies: int) -> Floats:
-    """Four methods, one of each shape, moved so that every pair's cut-off difference from the first has mean 0."""
-    runs = [shape(rng, studies * RULE.most).reshape(studies, 1, -1) for shape in SHAPES.values()]
-    return np.concatenate(runs, 1) + np.array(_moves())[:, None]
-
-
 def alike(shape: Shape, rng: np.random.Generator, studies: int) -> Floats:
     """Four methods of one shape: [studies, methods, seeds]."""
     return shape(rng, studies * METHODS * RULE.most).reshape(studies, METHODS, RULE.most)
 
 
-def _moves(cache: list[float] = []) -> list[float]:  # noqa: B006  computed once a process
-    if not cache:
-        rng = np.random.default_rng(12345)
-        first = normal(rng, 200_000)
-        for shape in SHAPES.values():
-            other, low, high = shape(rng, 200_000), -0.1, 0.1
-            for _ in range(40):
-                middle = (low + high) / 2
-                mean = np.clip(other + middle - first, -RULE.bound, RULE.bound).mean()
-                low, high = (middle, high) if mean < 0 else (low, middle)
-            cache.append((low + high) / 2)
-    return cache
+def unequal(rng: np.random.Generator, studies: int) -> Floats:
+    """Four methods, one of each shape."""
+    runs = [shape(rng, studies * RULE.most).reshape(studies, 1, -1) for shape in SHAPES.values()]
+    return np.concatenate(runs, 1)
 
 
-def looks(runs: Floats) -> tuple[Floats, Floats, Floats]:
-    """p of each pair after each seed: that it does not differ and, by the paired t-test, the same, both adjusted by
-    Holm's method; and that it is not equal, to be held against α divided by the number of pairs.
+BOUNDS = np.linspace(*(times * RULE.equal_within for times in CLIPS), 7)
+"""Bounds of a seed's difference for which moves are computed."""
+
+
+@cache
+def moves(a: Shape, b: Shape, mean: float) -> Floats:
+    """How far to move differences of two shapes so that their mean is this one, cut off at each of BOUNDS."""
+    rng = np.random.default_rng(12345)
+    d, found = a(rng, 200_000) - b(rng, 200_000), []
+    for bound in BOUNDS:
+        low, high = -0.1, 0.1
+        for _ in range(30):
+            middle = (low + high) / 2
+            low, high = (middle, high) if np.clip(d + middle, -bound, bound).mean() < mean else (low, middle)
+        found.append((low + high) / 2)
+    return np.array(found)
+
+
+def looks(runs: Floats, moved: Callable[[int, Floats], Floats | float] = lambda pair, bound: 0.0) -> list[Floats]:
+    """p of each pair after each seed: that it does not differ, by the paired t-test the same, and that it is not equal.
+
+    All are adjusted by Holm's method. The first seeds set the bound, and are no evidence but for the t-test.
 
     Args:
         runs: [studies, methods, seeds].
+        moved: by how much the differences of a pair are moved, by the study's bound [studies].
 
     Returns:
         float64 [studies, pairs, seeds] each.
     """
-    bound, delta = RULE.bound, RULE.equal_within
     d = np.stack([runs[:, a] - runs[:, b] for a, b in PAIRS], 1)
-    by_seed = d.reshape(-1, d.shape[-1]).T  # [seeds, studies × pairs]
+    spread = np.median(d[..., : RULE.first].std(-1, ddof=1), axis=1)
+    bound = np.array([RULE.of_spread(float(each)) for each in spread])
+    later = (
+        d[..., RULE.first :]
+        + np.stack([moved(pair, bound) + np.zeros(len(d)) for pair in range(len(PAIRS))], 1)[..., None]
+    )
+    by_seed = (later / bound[:, None, None]).reshape(-1, later.shape[-1]).T  # [seeds, studies × pairs]
 
     def p(mean: float) -> tuple[Floats, Floats]:
-        above, below = (each.T.reshape(d.shape) for each in p_values(by_seed, mean, -bound, bound))
+        """Of claims that the mean, in bounds, is at most, and at least, this."""
+        claims = np.repeat(mean / bound, len(PAIRS))
+        above, below = (each.T.reshape(later.shape) for each in p_values(by_seed, claims, -1.0, 1.0))
         return above, below
 
-    differ = np.minimum(2 * np.minimum(*p(0.0)), 1)
-    equal = np.maximum(p(delta)[1], p(-delta)[0])
+    none = np.ones((*d.shape[:2], RULE.first))
+    differ = np.concatenate([none, np.minimum(2 * np.minimum(*p(0.0)), 1)], -1)
+    equal = np.concatenate([none, np.maximum(p(RULE.equal_within)[1], p(-RULE.equal_within)[0])], -1)
     n = np.arange(1, d.shape[-1] + 1)
     mean = np.cumsum(d, -1) / n
     variance = np.maximum(np.cumsum(d**2, -1) / n - mean**2, 1e-18) * n / np.maximum(n - 1, 1)
     student = 2 * stats.t.sf(np.abs(mean) / np.sqrt(variance / n), np.maximum(n - 1, 1))
-    return adjusted(differ), adjusted(student), equal
+    return [adjusted(differ), adjusted(student), adjusted(equal)]
 
 
 def adjusted(p: Floats) -> Floats:
@@ -127,15 +143,21 @@ def chunks(studies: int) -> list[int]:
 
 def errors(studies: int) -> None:
     """How often anything is said that is not so."""
-    print(f"{studies:,} studies of {METHODS} methods with equal means, looked at after each of seeds 3 to {RULE.most}:")
-    drawn: dict[str, Callable[[np.random.Generator, int], Floats]] = {
-        name: partial(alike, shape) for name, shape in SHAPES.items()
-    }
-    for name, make in {**drawn, "one of each shape": unequal}.items():
+    print(f"{studies:,} studies of {METHODS} methods with equal means, looked at after each seed up to {RULE.most}:")
+    shapes = list(SHAPES.values())
+
+    def to_nothing(pair: int, bound: Floats) -> Floats:
+        return np.interp(bound, BOUNDS, moves(*(shapes[method] for method in PAIRS[pair]), 0.0))
+
+    for name in [*SHAPES, "one of each shape"]:
         rng, wrong, student, last = np.random.default_rng(1), 0, 0, 0
         for count in chunks(studies):
-            differ, t, _ = looks(make(rng, count))
-            wrong += int((differ[..., 2:] <= ALPHA).any((1, 2)).sum())
+            if name in SHAPES:
+                differ, t, _ = looks(alike(SHAPES[name], rng, count))
+            else:
+                runs = unequal(rng, count)
+                differ, t = looks(runs, to_nothing)[0], looks(runs - MEANS[:, None])[1]
+            wrong += int((differ <= ALPHA).any((1, 2)).sum())
             student += int((t[..., 2:] <= ALPHA).any((1, 2)).sum())
             last += int((t[..., -1] <= ALPHA).any(1).sum())
         print(
@@ -146,25 +168,15 @@ def errors(studies: int) -> None:
     touched = [pair for pair, of in enumerate(PAIRS) if 0 in of]
     for name, shape in SHAPES.items():
         rng, wrong = np.random.default_rng(2), 0
+        behind = moves(shape, shape, -RULE.equal_within)
+
+        def moved(pair: int, bound: Floats, behind: Floats = behind) -> Floats | float:
+            return np.interp(bound, BOUNDS, behind) if pair in touched else 0.0
+
         for count in chunks(studies):
-            runs = alike(shape, rng, count)
-            runs[:, 0] -= _behind(shape)
-            _, _, equal = looks(runs)
-            wrong += int((equal[:, touched, 2:] <= ALPHA / len(PAIRS)).any((1, 2)).sum())
+            equal = looks(alike(shape, rng, count), moved)[2]
+            wrong += int((equal[:, touched] <= ALPHA).any((1, 2)).sum())
         print(f"  {name:18s} {wrong / studies:7.2%}", flush=True)
-
-
-def _behind(shape: Shape, cache: dict[Shape, float] = {}) -> float:  # noqa: B006  computed once a process
-    """How far to move a method so that its cut-off differences have the mean -.01."""
-    if shape not in cache:
-        rng = np.random.default_rng(54321)
-        d, low, high = shape(rng, 200_000) - shape(rng, 200_000), 0.0, 0.1
-        for _ in range(40):
-            middle = (low + high) / 2
-            mean = np.clip(d - middle, -RULE.bound, RULE.bound).mean()
-            low, high = (middle, high) if mean > -RULE.equal_within else (low, middle)
-        cache[shape] = (low + high) / 2
-    return cache[shape]
 
 
 def power(studies: int) -> None:
@@ -179,7 +191,6 @@ def power(studies: int) -> None:
                 runs[:, 0] += ahead
                 differ, t, _ = looks(runs)
                 every = (differ[:, own] <= ALPHA).all(1)
-                every[:, :2] = False
                 found.append(np.where(every.any(1), every.argmax(1) + 1, 0))
                 fixed += (t[:, own] <= ALPHA).all(1).sum(0)
             seeds, fixed = np.concatenate(found), fixed / studies
@@ -216,15 +227,18 @@ def real(folder: Path, equal_within: float) -> None:
         spent, all_ = sum(given.values()), most * len(whole)
         print(f"{ranker} on {collection}: {spent} of {all_} runs ({spent / all_:.0%}), {measure} over {candidates}")
         short, long = (compare_all(values, able, rule) for values in (_cut(whole, given), whole))
+        same = 0
         for method in sorted(whole, key=lambda m: -np.mean(list(whole[m].values()))):
             other = best_baseline(_cut(whole, given), able, method)
             one, two = short[method, str(other)], long[method, str(other)]
+            same += one.verdict == two.verdict
             d = np.array([whole[method][s] - whole[str(other)][s] for s in sorted(whole[method])])
             t = stats.ttest_1samp(d, 0).pvalue
             print(
                 f"  {method:38s} beside {other}: {one.verdict} after {one.seeds} seeds ({one.difference:+.4f}); "
-                f"with {most} {two.verdict} ({two.difference:+.4f}, paired t-test p {t:.2g})"
+                f"with {most} {two.verdict} ({two.difference:+.4f}, deviation {d.std(ddof=1):.4f}, t-test p {t:.2g})"
             )
+        print(f"  {same} of {len(whole)} decisions are those of {most} seeds; a seed counts {one.bound:.3g} at most")
 
 
 def _cut(whole: Mapping[str, Mapping[int, float]], given: Mapping[str, int]) -> dict[str, dict[int, float]]:

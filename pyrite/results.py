@@ -131,6 +131,16 @@ class Study(Reported):
         """A row a method and difference: the seeds with which it is seen."""
         return self.frame("power")
 
+    @property
+    def surface(self) -> pl.DataFrame:
+        """Of a search, a row a setting, or two: how much of what runs reached it explains."""
+        return self.frame("surface")
+
+    @property
+    def defaults(self) -> pl.DataFrame:
+        """Of a search, a row a method: the rank of its defaults among what was drawn."""
+        return self.frame("defaults")
+
     def best(self, column: str | None = None) -> dict[str, Any]:
         """The row of `trials` with the highest value: `run`, `overrides`, `seed`, `swept`, and all measures.
 

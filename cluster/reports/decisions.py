@@ -18,7 +18,7 @@ from ranking.errors import BadInput
 
 SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("collection", "ranker", "candidates", "measure", "method", "against", "verdict"), pl.String),
-    **dict.fromkeys(("difference", "low", "high", "p"), pl.Float64),
+    **dict.fromkeys(("difference", "low", "high", "bound", "p"), pl.Float64),
     "seeds": pl.Int64,
     "more": pl.Float64,
 }
@@ -102,8 +102,19 @@ def section(found: pl.DataFrame, rule: Rule) -> Markup:
         for row in found.iter_rows(named=True)
     ]
     head = ["ranker", "method", "against", "is", "difference", "interval at the end", "p", "seeds", "seeds to come"]
-    return rendered("decisions.html", table=table(head, rows, left=4), rule=rule, measure=found[0, "measure"],
-                    candidates=found[0, "candidates"])  # fmt: skip
+    told = {
+        "rule": rule,
+        "bounds": _bounds(found),
+        "measure": found[0, "measure"],
+        "candidates": found[0, "candidates"],
+    }
+    return rendered("decisions.html", table=table(head, rows, left=4), **told)
+
+
+def _bounds(found: pl.DataFrame) -> str:
+    """What seeds' differences are cut off at, by family."""
+    known = found["bound"].unique().sort().to_list()
+    return " or ".join(f"{bound:.3g}" for bound in known)
 
 
 def said(row: Mapping[str, Any], rule: Rule) -> str:

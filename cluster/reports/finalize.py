@@ -18,7 +18,7 @@ from cluster.output.manifest import CONFIG, read_config
 from cluster.output.methods import METHOD, column_of, diverged, factors, stopped_runs, with_factors, with_methods
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
-from cluster.reports import across, contrasts, power, spread, zero_shot
+from cluster.reports import across, contrasts, power, spread, surface, zero_shot
 from cluster.reports.canvas import png
 from cluster.reports.comparison import named_baseline
 from cluster.reports.convergence import convergence
@@ -99,14 +99,17 @@ def analyses(trials: pl.DataFrame, options: Mapping[str, Any], baseline: str | N
     frames["spread"] = spread.spread(trials, options.get("never_below"))
     frames["across"] = across.across(trials)
     frames["power"] = power.power(trials, rule)
+    frames["surface"], frames["defaults"] = surface.surface(trials)
     drawn = {
         "spread": spread.draw(frames["spread"]),
         "across": across.draw(frames["across"]),
         "power": power.curve(frames["power"]),
+        "surface": surface.draw(trials, frames["surface"]),
     }
     for part in (spread, across, power):
         name = part.__name__.rpartition(".")[2]
         sections.append(part.section(frames[name], drawn[name]))
+    sections.append(surface.section(frames["surface"], frames["defaults"], drawn["surface"]))
     kept = {name: frame for name, frame in frames.items() if len(frame)}
     return Analyses(kept, {name: figure for name, figure in drawn.items() if figure is not None}, sections)
 

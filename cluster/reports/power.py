@@ -89,12 +89,12 @@ def _sequential(found: NDArray[np.float64], difference: float, rule: Rule, pairs
     """Seeds after which 80% of the studies that are resampled from these differences, moved, are decided."""
     rng = np.random.default_rng(0)
     drawn = rng.choice(found - found.mean() + difference, (LONGEST, STUDIES))
-    above, below = p_values(drawn, 0.0, -rule.bound, rule.bound)
-    decided = 2 * np.minimum(above, below) <= ALPHA / pairs
-    decided[: rule.first - 1] = False
-    share = np.maximum.accumulate(decided, 0).mean(1)
+    bound = rule.of_spread(float(found.std(ddof=1)))
+    above, below = p_values(drawn, 0.0, -bound, bound)
+    share = (2 * np.minimum(above, below) <= ALPHA / pairs).mean(1)
     enough = np.flatnonzero(share >= POWER)
-    return int(enough[0]) + 1 if len(enough) else None
+    pilot = rule.first if rule.clip is None else 0
+    return max(int(enough[0]) + 1 + pilot, rule.first) if len(enough) else None
 
 
 def curve(found: pl.DataFrame) -> Figure | None:

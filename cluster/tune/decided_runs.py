@@ -29,7 +29,7 @@ class DecidedRuns(RunSource):
 
     Args:
         points: the methods, without intervals.
-        seeds: in the order in which they are given.
+        seeds: given from the lowest on.
         rule: when a comparison is decided.
         named: says of a run whether it is of a baseline that the user names.
         storage: where finished results are looked up, and the log is.
@@ -45,7 +45,7 @@ class DecidedRuns(RunSource):
         storage: Storage,
         made_of: Callable[[dict[str, Any]], Mapping[str, str]],
     ) -> None:
-        self.seeds, self.rule, self.storage, self.made_of = list(seeds), rule, storage, made_of
+        self.seeds, self.rule, self.storage, self.made_of = sorted(seeds), rule, storage, made_of
         self.describe: Callable[[Planned], dict[str, Any]] = lambda planned: {"name": planned.name}
         self.on_total: Callable[[int], None] = lambda total: None
         self._log: EventLog | None = None

@@ -5,7 +5,7 @@ hardly grow: it exceeds 1/α, ever, with a probability of α at most (Ville's in
 against m that may be looked at after each value (an e-value, and one over its largest so far a p), and all m that it
 has not refuted are a confidence sequence: Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables
 by betting", section 4. The stakes are the shares FRACTIONS of the largest that can't ruin the bettor, side by side with
-equal parts of the capital (their diversified Kelly bets): nothing to tune, and nothing that depends on the values.
+equal parts of the capital (their diversified Kelly bets): large ones, for what tens of values can tell pays those best.
 
 No fixed number of values is assumed, nor any shape of their distribution but its bounds.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-FRACTIONS = np.array([0.15, 0.4, 0.7, 0.95])
+FRACTIONS = np.array([0.6, 0.95])
 GRID = 401
 """Means that are tried for a confidence sequence."""
 
@@ -51,7 +51,7 @@ def _mixed(gains: Floats) -> Floats:
     return found
 
 
-def p_values(values: Floats, mean: float, low: float, high: float) -> tuple[Floats, Floats]:
+def p_values(values: Floats, mean: Floats | float, low: float, high: float) -> tuple[Floats, Floats]:
     """p, valid whenever one stops, that the mean is at most (at least) `mean`: after each value, shaped as `values`."""
     above, below = evidence(values, mean, low, high)
 

@@ -83,14 +83,39 @@ def test_a_run_that_never_learned_counts_as_the_bound_alone() -> None:
 
 def test_seeds_go_to_those_that_may_be_the_best() -> None:
     values = {
-        "best": runs(0.5, 0.004, 15, 1), "near": runs(0.495, 0.004, 15, 2), "far": runs(0.4, 0.004, 15, 3),
-        "learned": runs(0.497, 0.004, 15, 4),
+        "best": runs(0.5, 0.004, 14, 1), "near": runs(0.494, 0.004, 14, 2), "far": runs(0.4, 0.004, 14, 3),
+        "learned": runs(0.494, 0.004, 14, 4),
     }  # fmt: skip
     able = {"best", "near", "far"}
     assert best_baseline(values, able) == "best"
     assert best_baseline(values, able, "best") == "near"
     assert contenders(values, able, [], RULE) == {"best", "near", "learned"}
     assert contenders({"one": runs(0.5, 0.1, 5, 1)}, {"one"}, [], RULE) == set()
+
+
+def test_the_first_seeds_set_the_bound_and_are_no_evidence() -> None:
+    def bound(spread: float, rule: Rule = RULE) -> float:
+        values = {name: runs(0.5, spread, 12, seed) for seed, name in enumerate("abcdef")}
+        return compare_all(values, values.keys(), rule)["a", "b"].bound
+
+    assert bound(0.001) == pytest.approx(0.02)  # two to five times equal_within
+    assert bound(0.1) == pytest.approx(0.05)
+    assert 0.025 < bound(0.01) < 0.05  # 2.5 times the spread of differences, .014
+    assert bound(0.1, Rule(clip=0.03)) == 0.03
+    ahead = {"a": dict.fromkeys(range(12), 0.5), "b": dict.fromkeys(range(12), 0.4)}
+    turned = {"a": ahead["a"] | dict.fromkeys(range(3), 0.0), "b": ahead["b"]}
+    one, other = (compare_all(values, ["b"], RULE)["a", "b"] for values in (ahead, turned))
+    assert one.p < 0.05
+    assert compare_all(turned, ["b"], Rule(clip=0.05))["a", "b"].p > one.p  # there they are
+    assert other.seeds == 12
+
+
+def test_what_can_not_be_decided_gets_no_more_seeds() -> None:
+    values = {"a": runs(0.5, 0.04, 20, 1), "b": runs(0.5, 0.04, 20, 2)}
+    early = {name: dict(list(of.items())[:19]) for name, of in values.items()}
+    assert contenders(early, {"b"}, [], RULE) == {"a", "b"}
+    assert compare_all(values, ["b"], RULE)["a", "b"].verdict == "open"
+    assert contenders(values, {"b"}, [], RULE) == set()
 
 
 def test_seeds_of_a_t_test_are_those_of_the_books() -> None:

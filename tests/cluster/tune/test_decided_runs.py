@@ -18,7 +18,7 @@ from cluster.tune.run_source import FINISHED
 from tests.cluster.command_line import command
 
 MADE_OF = {"base": "x"}
-MEANS = {"random": 0.3, "bm25": 0.36, "in_batch": 0.37}
+MEANS = {"random": 0.3, "bm25": 0.36, "in_batch": 0.366}
 
 
 def source(storage: Storage, most: int = 30) -> DecidedRuns:
@@ -58,7 +58,7 @@ def test_seeds_end_when_it_is_decided_whatever_the_workers(tmp_path: Path) -> No
     orders = [play(source(storage), storage, count) for storage, count in zip(storages, (1, 5), strict=True)]
     assert orders[0] == orders[1]
     counts = {name: sum(name in run for run in orders[0]) for name in ("random", "bm25", "in_batch")}
-    assert counts["random"] < 15 < counts["bm25"] == counts["in_batch"]  # .06 is seen soon, .01 is not
+    assert counts["random"] < 15 < counts["bm25"] == counts["in_batch"]  # .06 is seen soon, .006 is not
     assert len(orders[0]) < 90
 
 
