@@ -70,7 +70,7 @@ def unequal(rng: np.random.Generator, studies: int) -> Floats:
     return np.concatenate(runs, 1)
 
 
-BOUNDS = np.linspace(*(times * RULE.equal_within for times in CLIPS), 7)
+BOUNDS = np.linspace(CLIPS[0] * RULE.equal_within, CLIPS[1] * RULE.equal_within, 7)
 """Bounds of a seed's difference for which moves are computed."""
 
 
@@ -157,8 +157,8 @@ def errors(studies: int) -> None:
             else:
                 runs = unequal(rng, count)
                 differ, t = looks(runs, to_nothing)[0], looks(runs - MEANS[:, None])[1]
-            wrong += int((differ <= ALPHA).any((1, 2)).sum())
-            student += int((t[..., 2:] <= ALPHA).any((1, 2)).sum())
+            wrong += int(np.any(differ <= ALPHA, axis=(1, 2)).sum())
+            student += int(np.any(t[..., 2:] <= ALPHA, axis=(1, 2)).sum())
             last += int((t[..., -1] <= ALPHA).any(1).sum())
         print(
             f"  {name:18s} said to differ {wrong / studies:7.2%}   t-test looked at as often {student / studies:7.2%}"
@@ -175,7 +175,7 @@ def errors(studies: int) -> None:
 
         for count in chunks(studies):
             equal = looks(alike(shape, rng, count), moved)[2]
-            wrong += int((equal[:, touched] <= ALPHA).any((1, 2)).sum())
+            wrong += int(np.any(equal[:, touched] <= ALPHA, axis=(1, 2)).sum())
         print(f"  {name:18s} {wrong / studies:7.2%}", flush=True)
 
 

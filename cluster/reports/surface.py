@@ -189,8 +189,10 @@ def _shares(own: _Searched, forest: Any, points: Floats) -> dict[tuple[int, ...]
     """The share of the surface's variance of each setting, and of each two beyond what they explain alone."""
     total = float(forest.predict(points).var())
     every = range(len(own.names))
-    single = {(i,): float(_marginal(own, forest, points, (i,), LEVELS).var()) for i in every}
-    both = {}
+    single: dict[tuple[int, ...], float] = {
+        (i,): float(_marginal(own, forest, points, (i,), LEVELS).var()) for i in every
+    }
+    both: dict[tuple[int, ...], float] = {}
     for pair in itertools.combinations(every, 2):
         means = _marginal(own, forest, points, pair, PAIR_LEVELS)
         both[pair] = max(float(means.var() - means.mean(0).var() - means.mean(1).var()), 0.0)
