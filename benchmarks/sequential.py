@@ -190,8 +190,8 @@ def power(studies: int) -> None:
                 runs = alike(shape, rng, count)
                 runs[:, 0] += ahead
                 differ, t, _ = looks(runs)
-                every = (differ[:, own] <= ALPHA).all(1)
-                found.append(np.where(every.any(1), every.argmax(1) + 1, 0))
+                every = np.all(differ[:, own] <= ALPHA, axis=1)
+                found.append(np.where(np.any(every, axis=1), every.argmax(1) + 1, 0))
                 fixed += (t[:, own] <= ALPHA).all(1).sum(0)
             seeds, fixed = np.concatenate(found), fixed / studies
             share = (seeds > 0).mean()

@@ -16,6 +16,7 @@ from scipy.stats import gaussian_kde
 from cluster.output.methods import first_stage_of, with_methods
 from cluster.reports.canvas import INK, Look, Panels, grid, legend, looks, name_axes, section_titles
 from cluster.reports.oscillation import DEV_LOSS, has_dev_losses
+from cluster.reports.short_names import broken, short_names
 from cluster.reports.terminal_table import figure as printed
 
 
@@ -76,6 +77,8 @@ def runs(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> Figure:
     for collection, ranker, origin, ax in places:
         section = rows.filter(collection=collection, ranker=ranker)
         methods = section["method"].unique(maintain_order=True).reverse().to_list()
+        short, shared = short_names(methods)
+        names = [broken(short[method]) for method in methods]
         means = section.filter(candidates=origin)
         for row in means.iter_rows(named=True):
             y = methods.index(row["method"])
@@ -90,7 +93,10 @@ def runs(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> Figure:
         own = rows.filter(collection=collection, ranker="bm25", candidates=origin)["mean"].to_list()
         name_axes(ax, f"{measure}  ({first_stage_of(origin)}'s own order: {printed(own[0])})" if own else measure, "")
         _mark(ax, own)
-        ax.set_yticks(range(len(methods)), methods if origin == panels.origins[0] else [""] * len(methods))
+        first = origin == panels.origins[0]
+        ax.set_yticks(range(len(methods)), names if first else [""] * len(methods))
+        if first and shared:
+            ax.text(0, -0.02, f"all: {shared}", transform=ax.transAxes, ha="right", va="top", fontsize=7.5, color=INK)
         ax.set_ylim(-0.6, len(methods) - 0.4)
         ax.tick_params(axis="y", length=0)
         ax.xaxis.set_major_locator(MaxNLocator(6))

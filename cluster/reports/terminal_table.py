@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster.output.methods import first_stage_of
+from cluster.reports.short_names import short_names
 
 READING = "differs from the best baseline (p < .05, Holm): * t-test paired by seed, ‡ Student's, † KS"
 
@@ -55,9 +56,10 @@ def table(summary: pl.DataFrame, measure: str | None = None) -> Table:
         rankers = [name for name in part["ranker"].unique(maintain_order=True) if name != "bm25"]
         for ranker in [*rankers, *(["bm25"] if "bm25" in part["ranker"] else [])]:
             section = part.filter(pl.col("ranker") == ranker)
+            short, shared = short_names(section["method"].unique(maintain_order=True))
             if ranker != "bm25":
                 title = f"{ranker} on {collection}" if several else ranker
-                layout.add_row(Text(title, style="bold cyan"))
+                layout.add_row(Text(f"{title}, {shared}" if shared else title, style="bold cyan"))
             best = dict(section.group_by("candidates").agg(pl.col("mean").max()).iter_rows())
             for name in section["method"].unique(maintain_order=True):
                 cells = {
@@ -69,7 +71,7 @@ def table(summary: pl.DataFrame, measure: str | None = None) -> Table:
                     mixed = cells[origin]["interpolated_mean"] if origin in led and origin in cells else None
                     shown += [Text(figure(mixed) if mixed is not None else "")] if origin in led else []
                 indent = 0 if ranker == "bm25" else 2
-                layout.add_row(Padding(Text(name), (0, 0, 0, indent)), *shown, _runs(cells))
+                layout.add_row(Padding(Text(short[name]), (0, 0, 0, indent)), *shown, _runs(cells))
             layout.add_section()
     return layout
 
