@@ -302,11 +302,11 @@ def show(forks: pl.DataFrame, measure: str, storage: Storage, console: Console) 
         ("one action a batch for all trainings, chosen by the others", found.schedule),
         ("one action for all", found.fixed),
     ):
-        console.print(f"gain of {label}: {value:+.4f}")
-    console.print(
-        f"are actions worth the same at every batch? p = {found.time_p:.3g} (else a schedule can gain); "
-        f"in every training? p = {found.state_p:.3g} (else feedback can)",
-        soft_wrap=True,
-    )
+        if not isnan(value):
+            console.print(f"gain of {label}: {value:+.4f}")
+    for asked, p, who in (("batch", found.time_p, "a schedule"), ("training", found.state_p, "feedback")):
+        needed = "batches, at=[…]" if asked == "batch" else "trainings, bases=2"
+        said = f"takes several {needed}" if isnan(p) else f"p = {p:.3g} (else {who} can gain)"
+        console.print(f"are actions worth the same at every {asked}? {said}", soft_wrap=True, markup=False)
     command = shlex.join(["pyrite", "fork", "--resume", storage.shown()])
     console.print(escape(f"forks, values and figure: {storage.shown()}; to make them again: {command}"), soft_wrap=True)

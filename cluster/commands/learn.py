@@ -184,6 +184,12 @@ def _comparison(config: dict[str, Any], overrides: Sequence[str], where: str) ->
     """Overrides of a study that holds the agent against chance, in the runs that it learned on."""
     of_runs = {*SHAPES["config"].model_fields, "scale"} - {"seed"}
     own = [text for text in overrides if key_of(text).split(".")[0] in of_runs]
+    given, chosen = {key_of(text) for text in own}, config[CHOICES]
+    # A study's own experiment says other things of these.
+    own += [f"{key}={chosen[key]}" for key in ("ranker", "scale") if key not in given]
+    if config["actions"]["documents"] is None:
+        own += [] if "function" in given else [f"function=[{','.join(config['function'])}]"]
+        own += [] if "selector" in given else [f"selector={chosen['selector']}"]
     mixture = config["actions"]["mixture"]
     if mixture is not None:
         each = [f"policy.each={mixture['each']}"] if mixture["each"] else ["policy.per=negative"]

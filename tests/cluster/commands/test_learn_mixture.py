@@ -208,3 +208,19 @@ def test_what_functions_cost_is_charged(beir_folder: Path, own_cache: Path, tmp_
     assert rows[1]["return"].to_list() == pytest.approx(list(rows[0]["return"] - 0.1 * rows[0]["share:bm25"]))
     with pytest.raises(BadInput, match="costs"):
         learning(beir_folder, "agent=bandit", "actions.mixture.costs={bm25: -1}")
+
+
+def test_the_study_that_a_learning_proposes_is_of_its_own_ranker_and_functions(tmp_path: Path) -> None:
+    from cluster.commands.learn import _comparison
+    from cluster.commands.study import StudyExperiment
+    from cluster.config.groups import CHOICES
+
+    overrides = ["agent=evolution", "actions=mixture", "collection=pydocs", "scale=tiny", "limits.train=50"]
+    proposed = _comparison(compose_learning(overrides), overrides, str(tmp_path / "agent"))
+    runs, _ = StudyExperiment.new([*proposed, "seeds=1", f"out={tmp_path / 'out'}"]).plan.runs()
+    assert {run.config["policy"]["_target_"].rpartition(".")[2] for run in runs} == {
+        "LearnedPolicy", "Schedule", "Mixture",
+    }  # fmt: skip
+    assert {run.config[CHOICES]["ranker"] for run in runs} == {"feed_forward"}  # a study's own experiment has another
+    assert {tuple(run.config["function"]) for run in runs} == {("bm25", "random")}
+    assert {run.config["limits"]["train"] for run in runs} == {50}
