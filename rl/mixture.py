@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,7 +42,7 @@ class MixtureActions:
     each: int | None = None
     window: str = "to"
     least: int = 4
-    costs: Mapping[str, float] = field(default_factory=dict)
+    costs: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("each", self.each), ("least", self.least)):
@@ -50,7 +50,7 @@ class MixtureActions:
                 raise BadInput(f"{name} is {value}", f"actions.mixture.{name}", "choose a whole number from 1 up")
         if self.window not in WINDOWS:
             raise BadInput(f"no window {self.window!r}", "actions.mixture.window", f"choose {', '.join(WINDOWS)}")
-        for name, cost in self.costs.items():
+        for name, cost in (self.costs or {}).items():
             if not 0 <= cost < np.inf:
                 raise BadInput(f"the cost of {name} is {cost}", "actions.mixture.costs", "give a number from 0 up")
 
@@ -61,7 +61,8 @@ class MixtureActions:
             functions: their names.
             shares: of each decision [decisions, functions].
         """
-        return float(sum(self.costs.get(name, 0.0) * shares[:, at].mean() for at, name in enumerate(functions)))
+        costs = self.costs or {}
+        return float(sum(costs.get(name, 0.0) * shares[:, at].mean() for at, name in enumerate(functions)))
 
     def ranks(self, hardness: NDArray[np.float64], depth: int) -> tuple[int, int] | None:
         """The window at which one stands between the hardest (0) and the widest (1), ranks counted by their logarithm.
