@@ -62,8 +62,8 @@ def contrasts(trials: pl.DataFrame, queries: pl.DataFrame, asked: Sequence[str],
         ]
         adjusted = holm([row["p"] for row in family])
         for row, other, p in zip(family, chosen[1:], adjusted, strict=True):
-            named = {"method": chosen[0][0, "method"], "against": other[0, "method"]}
-            rows.append({"candidates": origin, "measure": measure, **named, **row, "p_holm": float(p)})
+            pair = {"method": chosen[0][0, "method"], "against": other[0, "method"]}
+            rows.append({"candidates": origin, "measure": measure, **pair, **row, "p_holm": float(p)})
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
