@@ -14,6 +14,7 @@ import argparse
 import json
 import math
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -40,7 +41,7 @@ def write_collection(folder: Path, documents: int, words: int, queries: int) -> 
     rng = np.random.default_rng(0)
     shares = np.cumsum(1 / np.arange(1, words + 1))
     spelled = np.array([f"w{number:x}" for number in range(words)])
-    (folder / "qrels").mkdir(parents=True)
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
     relevant = set(rng.choice(documents, queries, replace=False).tolist())
     kinds: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
     with (folder / "corpus.jsonl").open("w") as corpus, (folder / "queries.jsonl").open("w") as asked:
@@ -145,8 +146,11 @@ def measured(part: str, folder: Path, shards: int | None = None) -> dict[str, fl
     command += ["--shards", str(shards)] if shards is not None else []
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    with Watched(process.pid) as watched:
-        said, _ = process.communicate()
+    try:
+        with Watched(process.pid) as watched:
+            said, _ = process.communicate()
+    finally:
+        process.terminate()
     took = time.perf_counter() - started
     if process.returncode:
         raise SystemExit(f"{part} ended with {process.returncode}")
@@ -177,16 +181,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--place", type=Path, help="where the folder is made; the system's for temporary ones")
     parser.add_argument("--part", choices=list(PARTS), help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help="of one size, which is made where it is not there, and stays")
     chosen = parser.parse_args(arguments)
     if chosen.part:
         PARTS[chosen.part](chosen.folder, *(chosen.shards if chosen.part in ("index", "train") else ()))
         return
+    if chosen.folder and len(chosen.documents) > 1:
+        parser.error("--folder is of one size: give one number of --documents")
     figures: dict[str, dict[int, dict[str, float]]] = {}
     for documents in chosen.documents:
-        folder = Path(tempfile.mkdtemp(prefix="growth-", dir=chosen.place))
+        folder = chosen.folder or Path(tempfile.mkdtemp(prefix="growth-", dir=chosen.place))
         try:
-            write_collection(folder / "collection", documents, chosen.words, chosen.queries)
+            if not (folder / "collection" / "qrels" / "train.tsv").exists():
+                write_collection(folder / "collection", documents, chosen.words, chosen.queries)
             print(f"{documents:,} documents, {(folder / 'collection' / 'corpus.jsonl').stat().st_size / 1e6:,.0f} MB")
             for part in chosen.only:
                 for shards in chosen.shards if part == "index" else [max(chosen.shards) if part == "train" else None]:
@@ -194,7 +201,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     found = figures.setdefault(name, {})[documents] = measured(part, folder, shards)
                     print(f"  {name:16s} {described(found)}", flush=True)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            if not chosen.folder:
+                shutil.rmtree(folder, ignore_errors=True)
     for name, of_sizes in figures.items():
         (small, first), (large, last) = min(of_sizes.items()), max(of_sizes.items())
         if large > small:
@@ -204,4 +212,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that its folder is deleted, and its part ended
     main()
