@@ -3,6 +3,7 @@
 #   make test    sets up .venv with what developers need and runs linters, types and tests
 #   make nightly runs the tests on examples that it has not seen
 #   make faults  kills processes and machines under every command, twenty times each: half an hour and more
+#   make gpu     runs the tests that want a GPU with CUDA, on a machine that has one
 #   make docs    builds pages of the Python API from docstrings, in build/docs
 # On a machine with a GPU:  make install FAISS=gpu CONSTRAINTS=
 
@@ -33,7 +34,7 @@ define install
 	touch $@
 endef
 
-.PHONY: install study test nightly faults docs lint clean
+.PHONY: install study test nightly faults gpu docs lint clean
 
 install: .venv/installed
 
@@ -56,6 +57,9 @@ lint: install
 
 test: lint
 	RAY_AUTH_MODE=token $(BIN)/python -m pytest --numprocesses=$(PROCESSES) --dist=loadfile $(ARGS)
+
+gpu: install
+	RAY_AUTH_MODE=token $(BIN)/python -m pytest -m gpu -rs $(ARGS)
 
 nightly: lint
 	HYPOTHESIS_PROFILE=nightly RAY_AUTH_MODE=token $(BIN)/python -m pytest --numprocesses=$(PROCESSES) --dist=loadfile $(ARGS)
