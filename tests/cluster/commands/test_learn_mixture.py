@@ -215,7 +215,7 @@ def test_the_study_that_a_learning_proposes_is_of_its_own_ranker_and_functions(t
     from cluster.commands.study import StudyExperiment
     from cluster.config.groups import CHOICES
 
-    overrides = ["agent=evolution", "actions=mixture", "collection=pydocs", "scale=tiny", "limits.train=50"]
+    overrides = ["agent=evolution", "actions=mixture", "collection=pydocs", "scale=tiny", "episodes=8"]
     proposed = _comparison(compose_learning(overrides), overrides, str(tmp_path / "agent"))
     runs, _ = StudyExperiment.new([*proposed, "seeds=1", f"out={tmp_path / 'out'}"]).plan.runs()
     assert {run.config["policy"]["_target_"].rpartition(".")[2] for run in runs} == {
@@ -223,4 +223,4 @@ def test_the_study_that_a_learning_proposes_is_of_its_own_ranker_and_functions(t
     }  # fmt: skip
     assert {run.config[CHOICES]["ranker"] for run in runs} == {"feed_forward"}  # a study's own experiment has another
     assert {tuple(run.config["function"]) for run in runs} == {("bm25", "random")}
-    assert {run.config["limits"]["train"] for run in runs} == {50}
+    assert {run.config[CHOICES]["scale"] for run in runs} == {"tiny"}
