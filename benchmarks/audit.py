@@ -23,6 +23,8 @@ from rich.console import Console
 
 from cluster.commands.audit import PAIR, draw_sample, exposures_of, read_shown
 from cluster.commands.cli import run_experiment
+from cluster.reports.audit_report import figure, rates_of
+from cluster.reports.canvas import png
 from pooling.false_negatives import rate
 
 SMALLEST = [
@@ -38,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--budget", type=int, nargs="+", default=[300], help="negatives that an audit judges")
     parser.add_argument("--seeds", type=int, default=100, help="audits")
     parser.add_argument("--keep", type=float, default=0.5, help="share of a query's relevant documents not hidden")
+    parser.add_argument("--figure", type=Path, help="of the first audit, as PNG")
     chosen = parser.parse_intermixed_args(arguments)
     with tempfile.TemporaryDirectory() as place:
         hidden, out = Path(place) / "hidden", Path(place) / "study"
@@ -54,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             coverage(shown, truth, budget, chosen.seeds)
             sample = draw_sample(shown, budget, 0).filter("drawn")
             write(mended, {pair: truth.get(pair, 0) for pair in sample.select(PAIR).iter_rows()})
+            if chosen.figure is not None and budget == chosen.budget[0]:
+                chosen.figure.write_bytes(drawn(shown, truth, budget))
             again = Path(place) / f"again-{budget}"
             run_experiment("study", [*study, f"relabel={mended}", f"out={again}"], None, quiet)
             measured(f"mended by {budget} judgements", again)
@@ -106,6 +111,17 @@ def coverage(shown: pl.DataFrame, truth: Pairs, budget: int, seeds: int) -> None
             f"{budget} judgements  {method:24}  true {true[0]:.2%}  mean {estimates.mean():.2%}  "
             f"RMSE {error:.2%}  covered {held.mean():.0%}"
         )
+
+
+def drawn(shown: pl.DataFrame, truth: Pairs, budget: int) -> bytes:
+    """The first audit as a figure, in PNG."""
+    sample = draw_sample(shown, budget, 0)
+    relevant = [float(truth.get((query, document), 0) > 0) for query, document in sample.select(PAIR).iter_rows()]
+    known = sample.with_columns(true=pl.Series(relevant))
+    heard = known.with_columns(relevant=pl.when("drawn").then("true"))
+    every = shown.join(heard.select(*PAIR, "inclusion", "relevant", "true"), on=PAIR, how="left")
+    true = every.group_by("method").agg((pl.col("times") * pl.col("true")).sum() / pl.col("times").sum())
+    return png(figure(rates_of(every), dict(true.iter_rows())))
 
 
 def write(path: Path, pairs: Pairs) -> None:

@@ -61,15 +61,9 @@ def estimate(pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_]) -> To
     judged = weights > 0
     counted = np.where(relevant & judged, weights, 0.0)
     total = float(counted.sum())
-    strata = int(sample.strata.max(initial=CERTAIN)) + 1
-    drawn = np.flatnonzero(sample.strata != CERTAIN)
-    own, rest = sample.strata[drawn].astype(np.int64), np.maximum(1.0 - 1.0 / weights[drawn], 0.0)
-    sizes = np.bincount(own, minlength=strata).astype(np.float64)
-    certain = int((judged & (sample.strata == CERTAIN)).sum())
-    spread = np.bincount(own, rest, minlength=strata).astype(np.float64)
-    design = Design(drawn, own, rest, sizes, spread, weights, sample.drawn, sample.chances, pool.size - certain)
+    design = design_of(pool, sample)
     known = (relevant & judged).astype(np.float64)
-    variance = max(_covariance(design, known, known), 0.0)
+    variance = max(sampling_covariance(design, known, known), 0.0)
     runs = len(pool.ranking)
     ap, ap_variance, precision, precision_variance = (np.zeros(runs) for _ in range(4))
     _runs(
@@ -78,6 +72,18 @@ def estimate(pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_]) -> To
     )  # fmt: skip
     low, high = relevant_interval([sample], [relevant], total, variance)
     return TopicEstimates(total, variance, low, high, ap, ap_variance, precision, precision_variance)
+
+
+def design_of(pool: TopicPool, sample: Sample) -> Design:
+    """How a sample was drawn, for `sampling_covariance`."""
+    weights, judged = sample.weights, sample.weights > 0
+    strata = int(sample.strata.max(initial=CERTAIN)) + 1
+    drawn = np.flatnonzero(sample.strata != CERTAIN)
+    own, rest = sample.strata[drawn].astype(np.int64), np.maximum(1.0 - 1.0 / weights[drawn], 0.0)
+    sizes = np.bincount(own, minlength=strata).astype(np.float64)
+    certain = int((judged & (sample.strata == CERTAIN)).sum())
+    spread = np.bincount(own, rest, minlength=strata).astype(np.float64)
+    return Design(drawn, own, rest, sizes, spread, weights, sample.drawn, sample.chances, pool.size - certain)
 
 
 def relevant_interval(
@@ -144,7 +150,7 @@ class Design(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def _covariance(design, one, other):  # type: ignore[no-untyped-def]  # pragma: no cover
+def sampling_covariance(design, one, other):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Covariance of the estimates Σ weight · one and Σ weight · other."""
     if len(design.order):
         return _covariance_of_draws(design, one, other)
@@ -221,13 +227,13 @@ def _runs(  # type: ignore[no-untyped-def]  # pragma: no cover
         ap[run] = added / total if total > 0 else 0.0
         for document in range(len(counted)):  # a relevant document that the run lacks makes its AP less
             influence[document] = (influence[document] - ap[run]) / total if counted[document] > 0 else 0.0
-        ap_variance[run] = max(_covariance(design, influence, influence), 0.0)
+        ap_variance[run] = max(sampling_covariance(design, influence, influence), 0.0)
         if total > 0:  # what a ratio is off by, to the first order
-            ap[run] += _covariance(design, influence, relevant) / total
+            ap[run] += sampling_covariance(design, influence, relevant) / total
         ap[run] = min(max(ap[run], 0.0), 1.0)
         influence[:] = 0.0
         for place in range(count):
             if places[place] < cutoff:
                 precision[run] += counted[held[place]] / cutoff
                 influence[held[place]] = 1.0 / cutoff
-        precision_variance[run] = max(_covariance(design, influence, influence), 0.0)
+        precision_variance[run] = max(sampling_covariance(design, influence, influence), 0.0)

@@ -41,7 +41,8 @@ def estimation(adjudicator: Sampled, pool: Pool, seed: int, budgets: Sequence[in
             estimate(topic.pool, sample, pool.is_relevant(topic))
             for topic, sample in zip(pool.topics, samples, strict=True)
         ]
-        rows.append({"budget": budget} | _compared(pool, samples, estimates, truth))
+        row = {"budget": budget} | _compared(pool, samples, estimates, truth)
+        rows.append(row | (_by_machine(pool, samples) if all(len(topic.pool.machine) for topic in pool.topics) else {}))
     return pl.DataFrame(rows)
 
 
@@ -62,6 +63,34 @@ def topic_samples(adjudicator: Sampled, pool: Pool, topic: Topic, seed: int, bud
 def _truth(topic: Topic, relevant: NDArray[np.bool_]) -> TopicEstimates:
     everything = Sample(np.ones(topic.pool.size), np.full(topic.pool.size, CERTAIN, np.int32))
     return estimate(topic.pool, everything, relevant)
+
+
+def _by_machine(pool: Pool, samples: Sequence[Sample]) -> dict[str, float | None]:
+    """What the machine's grades say, corrected by the sample."""
+    from pooling.corrected_estimates import corrected, trust_in
+    from pooling.machine_agreement import sampled_kappa
+
+    count, least = len(pool.topics), pool.relevant_from
+    pools, relevant = [topic.pool for topic in pool.topics], [pool.is_relevant(topic) for topic in pool.topics]
+    trust = trust_in(pools, samples, relevant, least)
+    told = [
+        corrected(own, sample, known, least, trust) for own, sample, known in zip(pools, samples, relevant, strict=True)
+    ]
+    covered = []
+    for each, sample, known in zip(told, samples, relevant, strict=True):
+        low, high = relevant_interval([sample], [known], each.relevant, each.variance)
+        covered.append(low - 1e-9 <= known.sum() <= high + 1e-9)
+    total = sum(each.relevant for each in told)
+    low, high = relevant_interval(samples, relevant, total, sum(each.variance for each in told))
+    return {
+        "machine": sum(each.machine for each in told) / count,
+        "corrected": total / count,
+        "corrected_low": low / count,
+        "corrected_high": high / count,
+        "corrected_topics_covered": float(np.mean(covered)),
+        "trust": trust,
+        "kappa": sampled_kappa(pools, samples, relevant, least),
+    }
 
 
 def _compared(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +11,35 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pooling.runs import Runs
-from pooling.sentinels import NO_DOCUMENT
+from pooling.sentinels import NO_DOCUMENT, NO_GRADE
 from ranking.errors import BadInput
 
 UNJUDGED_NOTE = "pooled documents without a judgement (taken as not relevant)"
 """Name of a note."""
+BEYOND = "beyond"
+"""Name of the run that stands for documents of the collection that no system's run has."""
+
+
+class Terms(NamedTuple):
+    """tf·idf vectors of a topic's documents, rows of a sparse matrix, and after them the topic's own; or none.
+
+    Args:
+        starts: int32 [documents + 2]; what follows holds row r's from starts[r] to starts[r + 1].
+        columns: int32 [cells], terms.
+        values: float64 [cells].
+    """
+
+    starts: NDArray[np.int32]
+    columns: NDArray[np.int32]
+    values: NDArray[np.float64]
+
+
+NO_TERMS = Terms(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
+"""Of a topic whose texts nobody read."""
+NO_GRADES = np.zeros(0, np.int32)
+"""Of a topic without a machine's grades."""
+for _array in (*NO_TERMS, NO_GRADES):
+    _array.flags.writeable = False
 
 
 class TopicPool(NamedTuple):
@@ -30,6 +54,9 @@ class TopicPool(NamedTuple):
         holders: int32 [cells], the runs that hold the document, ascending.
         ranks: int32 [cells], the document's rank in each of them, from 0.
         teams: int32 [runs], the team of each run, numbered from 0.
+        terms: of its texts (`pooling.terms`).
+        machine: int32 [documents], the grade that a machine gave, `NO_GRADE` where it gave none; empty where there are
+            no machine's grades.
     """
 
     ranking: NDArray[np.int32]
@@ -38,6 +65,8 @@ class TopicPool(NamedTuple):
     holders: NDArray[np.int32]
     ranks: NDArray[np.int32]
     teams: NDArray[np.int32]
+    terms: Terms = NO_TERMS
+    machine: NDArray[np.int32] = NO_GRADES
 
     @property
     def size(self) -> int:
@@ -66,7 +95,7 @@ def topic_pool(ranking: NDArray[np.int32], size: int, teams: NDArray[np.int32] |
         rank[by_document].astype(np.int32),
         np.arange(len(ranking), dtype=np.int32) if teams is None else teams.astype(np.int32),
     )
-    for array in pool:
+    for array in pool[:6]:
         array.flags.writeable = False
     return pool
 
@@ -138,6 +167,7 @@ def make_pool(
     depth: int = 100,
     relevant_from: int = 1,
     chosen: slice = slice(None),
+    beyond: pl.DataFrame | None = None,
 ) -> Pool:
     """Pool runs.
 
@@ -150,6 +180,8 @@ def make_pool(
         depth: documents taken of each run.
         relevant_from: lowest grade that counts as relevant.
         chosen: which of these topics, by place.
+        beyond: topic, document, place: documents of a collection that are to be pooled too, all of them, as the last
+            run, `BEYOND`, a team of its own; those of other topics are left alone.
 
     Raises:
         BadInput: where no topic is in both, or an option is out of range.
@@ -165,6 +197,10 @@ def make_pool(
     if not names:
         raise BadInput(f"none of the {there} topics is left", remedy="choose other topics")
     table = runs.table.filter(pl.col("place") < depth)
+    if beyond is not None:
+        more = beyond.with_columns(run=pl.lit(len(runs.names), pl.UInt32), place=pl.col("place").cast(pl.UInt32))
+        table = pl.concat([table, more.select(table.columns)])
+        runs = replace(runs, names=[*runs.names, BEYOND], teams=[*runs.teams, BEYOND])
     lines = table.filter(pl.col("topic").is_in(names)).partition_by("topic", as_dict=True)
     judgements: dict[Any, pl.DataFrame] = {}
     given = 0 if qrels is None else len(qrels)
@@ -193,12 +229,37 @@ def make_pool(
     return Pool(topics, runs.names, runs.teams, depth, relevant_from, max(highest, relevant_from), notes)
 
 
+def with_machine(pool: Pool, grades: pl.DataFrame) -> Pool:
+    """The same pool, whose topics know what a machine made of their documents.
+
+    Args:
+        pool: of all topics.
+        grades: query, document, grade, from whatever model.
+
+    Raises:
+        BadInput: where none is of a pooled document.
+    """
+    by_topic = grades.unique(["query", "document"], keep="last").partition_by("query", as_dict=True)
+    topics, missing = [], 0
+    for topic in pool.topics:
+        own = by_topic.get((topic.name,), grades.clear()).select("document", "grade")
+        found = pl.DataFrame({"document": topic.documents}).join(own, on="document", how="left", maintain_order="left")
+        missing += found["grade"].null_count()
+        machine = found["grade"].fill_null(NO_GRADE).to_numpy().astype(np.int32)
+        machine.flags.writeable = False
+        topics.append(replace(topic, pool=topic.pool._replace(machine=machine)))
+    if missing == pool.size:
+        raise BadInput("the machine's grades have no document of the pool", "machine", "are they of the same topics?")
+    return replace(pool, topics=topics, notes=pool.notes | {"pooled documents that the machine did not grade": missing})
+
+
 def _topic(
     name: str, lines: pl.DataFrame, qrels: pl.DataFrame | None, teams: NDArray[np.int32], depth: int, relevant_from: int
 ) -> Topic:
     documents = lines["document"].unique().sort()
     numbered = pl.DataFrame({"document": documents}).with_row_index("number")
-    ranking = np.full((len(teams), depth), NO_DOCUMENT, np.int32)
+    deepest = max(depth, int(lines["place"].max() or 0) + 1)  # type: ignore[call-overload]
+    ranking = np.full((len(teams), deepest), NO_DOCUMENT, np.int32)
     number = lines.join(numbered, on="document", how="left", maintain_order="left")["number"].to_numpy()
     ranking[lines["run"].to_numpy(), lines["place"].to_numpy()] = number
     grades, judged, relevant = np.zeros(len(documents), np.int32), np.zeros(len(documents), bool), 0

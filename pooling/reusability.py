@@ -17,6 +17,7 @@ from pooling.correlation import ranks
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, Topic, topic_pool
 from pooling.sentinels import NO_DOCUMENT, UNPOOLED
+from pooling.terms import rows_of
 from ranking.errors import BadInput
 
 
@@ -124,5 +125,8 @@ def _reduced(topic: Topic, stay: NDArray[np.bool_], teams: NDArray[np.int32]) ->
     # One place more, which NO_DOCUMENT (-1) points at.
     renumbered = np.append(np.cumsum(kept, dtype=np.int32) - 1, np.int32(NO_DOCUMENT)).astype(np.int32)
     pool = topic_pool(renumbered[topic.pool.ranking[stay]], int(kept.sum()), teams)
+    machine = topic.pool.machine[kept] if len(topic.pool.machine) else topic.pool.machine
+    machine.flags.writeable = False
+    pool = pool._replace(terms=rows_of(topic.pool.terms, kept), machine=machine)
     documents = topic.documents.filter(pl.Series(kept))
     return Topic(topic.name, pool, documents, topic.grades[kept], topic.judged[kept], topic.relevant)

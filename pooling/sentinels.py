@@ -7,6 +7,9 @@ NO_ARM = -1
 NO_SLOT = -1
 """In place of a slot of a shared budget: the document was not handed out yet."""
 
+NO_GRADE = -1
+"""In place of a machine's grade: it gave the document none."""
+
 OPEN = -1
 """In place of who supplied a document: it was not handed out yet."""
 OUTSIDE = -2

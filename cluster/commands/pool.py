@@ -23,6 +23,7 @@ from cluster.plan.sweep import key_of
 from cluster.pools.sources import NamedPool, open_pools
 from cluster.pools.trial import finished, plan_trial
 from cluster.telemetry.tracking.tracking import Tracking
+from pooling.simulation import adjudicator_of
 from ranking.errors import BadInput
 
 DEFAULT = [
@@ -78,7 +79,11 @@ class PoolExperiment(Experiment):
 
         plan = self.plan
         with console.status("reading runs and judgements") as status:
-            self.pools = pools = open_pools(plan.config, lambda name, done, total: _tell(status, name, done, total))
+            self.pools = pools = open_pools(
+                plan.config,
+                lambda name, done, total: _tell(status, name, done, total),
+                any("texts" in adjudicator_of(variant.build()).needs for variant in plan.variants),
+            )
         for pool in pools:
             console.print(escape(described(pool)), soft_wrap=True)
             for said, count in pool.pool.notes.items():

@@ -72,6 +72,16 @@ class Index(Shape):
     gpu: Annotated[float, Field(ge=0)]
 
 
+class PartialJudging(Shape):
+    """Which of a collection's judgements there are."""
+
+    order: str | None
+    budget: Count
+    depth: Count
+    feeders: list[Literal["bm25", "random"]]
+    of: Literal["all", "train", "test"]
+
+
 class Run(Shape):
     """conf/config.yaml."""
 
@@ -102,6 +112,7 @@ class Run(Shape):
     resources: Resources
     index: Index
     relabel: str | None
+    judging: PartialJudging
     strict: bool
     cache: str | None
     save_every: Annotated[float, Field(ge=0)]
@@ -237,6 +248,8 @@ class PoolSource(Shape):
     relevant_from: Count
     topics: Literal["all", "even", "odd"]
     most_topics: Count | None
+    beyond: Annotated[int, Field(ge=0)]
+    machine: str | None
     encoding: str
     strict: bool
 
@@ -244,6 +257,7 @@ class PoolSource(Shape):
 class Pooling(PoolSource):
     """conf/pool.yaml."""
 
+    collection: Part | None = None
     method: Annotated[dict[str, Part], Field(min_length=1)]
     stopping: dict[str, Part] = {}
     track: dict[str, Part] = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ranking.errors import BadInput
 
-INPUTS = {"study": ("data",), "train": (), "learn": (), "pool": ("runs", "qrels", "pools", "groups")}
+INPUTS = {"study": ("data",), "train": (), "learn": (), "pool": ("runs", "qrels", "pools", "groups", "machine")}
 """Options that name files or folders, besides `cache` and those whose last part is in `PARTS`, as `collection.path`."""
 PARTS = ("path", "checkpoint")
 VARIABLES = {"PYRITE_DATA": "data", "PYRITE_CACHE": None}

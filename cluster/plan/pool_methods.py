@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.config.build import build
+from cluster.config.build import build, locate
 from cluster.config.compose import compose
-from cluster.config.groups import group_options
+from cluster.config.groups import group_options, option
 from cluster.plan.sweep import key_of, values_of
 from pooling.simulation import Method
 from ranking.digest import digest
@@ -74,7 +74,8 @@ def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
             others.append(f"pool_{text}")
         else:
             others.append(text)
-    chosen = [name for given in names for name in (there if given == ALL else [given])]
+    every = [name for name in there if ALL in names and not _needs(name) - _at_hand(others)]
+    chosen = [name for given in names for name in (every if given == ALL else [given])]
     for name in chosen:
         if name not in there:
             raise BadInput(f"there is no method {name!r}", remedy=f"choose among {', '.join(there)} and {ALL}")
@@ -115,6 +116,19 @@ def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]
             variant.build()
             found.append(variant)
     return found
+
+
+def _at_hand(others: Sequence[str]) -> set[str]:
+    """What a pool has besides runs: texts, of a collection that is named or built over; a machine's grades."""
+    keys = {key_of(text) for text in others}
+    texts = "collection" in keys or not keys & {"runs", "pools"}
+    return ({"texts"} if texts else set()) | keys & {"machine"}
+
+
+def _needs(name: str) -> set[str]:
+    """What a method needs of it."""
+    target = option("method", name).get("_target_")  # bandits have theirs elsewhere
+    return set() if target is None else set(getattr(locate(target), "needs", ()))
 
 
 def _with_files(node: Any) -> Iterator[dict[str, Any]]:

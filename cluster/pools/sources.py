@@ -11,10 +11,13 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from cluster.config.groups import option
 from cluster.config.refusals import refusal
 from cluster.config.schema import PoolSource
-from pooling.pool import UNJUDGED_NOTE, Pool, make_pool
+from cluster.pools.texts import PoolTexts
+from pooling.pool import UNJUDGED_NOTE, Pool, make_pool, with_machine
 from pooling.runs import read_runs
+from ranking.collections.cache import default_cache
 from ranking.collections.faults import Faults
 from ranking.errors import BadInput
 from ranking.trec_files import read_qrels
@@ -38,25 +41,32 @@ class NamedPool:
     fingerprint: str
 
 
-def open_pools(config: dict[str, Any], on_system: Callable[[str, int, int], None]) -> list[NamedPool]:
+def open_pools(
+    config: dict[str, Any], on_system: Callable[[str, int, int], None], reads_texts: bool = False
+) -> list[NamedPool]:
     """The pools of a configuration.
 
     Args:
         config: of conf/pool.yaml, composed.
         on_system: told of each system that is built, where no runs are given: its name, how many are done, and of how
             many.
+        reads_texts: whether a method learns from texts.
 
     Raises:
         BadInput: where files are missing or broken, or options exclude each other.
     """
     own = {key: config[key] for key in PoolSource.model_fields}
+    cache = Path(config["cache"] or default_cache()).expanduser()
+    node = config.get("collection")
     if config["pools"] is not None:
         sources = _read_sources(config["pools"], own)
     elif own["runs"] is None:
-        return [_systems(own, config["cache"], on_system)]
+        texts = PoolTexts(node or option("collection", "pydocs") | {"queries": "topics"}, cache)
+        return [_systems(own, texts, cache, on_system, reads_texts, own=node is not None)]
     else:
         sources = {_name(own["runs"]): own}
-    return [_named(name, source) for name, source in sources.items()]
+    texts = PoolTexts(node, cache)
+    return [_named(name, source, texts, reads_texts) for name, source in sources.items()]
 
 
 def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -82,7 +92,7 @@ def _name(runs: str | list[str]) -> str:
     return folder.parent.name if folder.name in ("runs", "inputs") else folder.name
 
 
-def _named(name: str, source: dict[str, Any]) -> NamedPool:
+def _named(name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: bool) -> NamedPool:
     if source["runs"] is None or source["qrels"] is None:
         missing = "runs" if source["runs"] is None else "qrels"
         raise BadInput(
@@ -95,19 +105,37 @@ def _named(name: str, source: dict[str, Any]) -> NamedPool:
     if source["most_topics"] is not None:
         first, step = chosen.start or 0, chosen.step or 1
         chosen = slice(first, first + step * source["most_topics"], step)
-    pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], chosen)
+    beyond = texts.beyond(runs.topics, source["beyond"]) if source["beyond"] else None
+    pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], chosen, beyond)
+    if source["machine"] is not None:
+        pool = with_machine(pool, read_qrels(source["machine"], faults=faults, encoding=source["encoding"]))
+    if reads_texts:
+        pool = texts.add_terms(pool)
     pool.notes["broken lines of the judgements left out"] = sum(faults.skipped.values())
     return NamedPool(name, pool, fingerprint(pool))
 
 
-def _systems(source: dict[str, Any], cache: str | None, on_system: Callable[[str, int, int], None]) -> NamedPool:
-    from cluster.pools.rerank import rerank
-    from pooling.systems.systems import pydocs_systems
+def _systems(
+    source: dict[str, Any],
+    texts: PoolTexts,
+    cache: Path,
+    on_system: Callable[[str, int, int], None],
+    reads_texts: bool,
+    own: bool,
+) -> NamedPool:
+    """The pool of systems that are built over a collection, the user's own or pydocs."""
+    from cluster.runs.rerank import rerank
+    from pooling.systems.systems import make_systems, pydocs_systems
 
-    made = pydocs_systems(cache, rerank, on_system)
-    named = _named("pydocs", {**source, "runs": str(made.runs), "qrels": str(made.qrels)})
-    # A topic is a class or module and its members are the relevant documents: there is nothing left to judge.
-    del named.pool.notes[UNJUDGED_NOTE]
+    if own:
+        made = make_systems(texts.collection, cache / "systems", rerank=rerank, on_system=on_system)
+        name = texts.collection.name
+    else:
+        made, name = pydocs_systems(cache, rerank, on_system), "pydocs"
+    named = _named(name, {**source, "runs": str(made.runs), "qrels": str(made.qrels)}, texts, reads_texts)
+    if not own:
+        # A topic is a class or module and its members are the relevant documents: there is nothing left to judge.
+        del named.pool.notes[UNJUDGED_NOTE]
     return named
 
 
@@ -116,7 +144,9 @@ def fingerprint(pool: Pool) -> str:
     digest = hashlib.sha256(repr((pool.runs, pool.teams, pool.depth, pool.relevant_from, pool.highest)).encode())
     for topic in pool.topics:
         digest.update(topic.name.encode())
-        for array in (topic.pool.ranking, topic.pool.teams, topic.grades, topic.judged):
+        # Of the vectors which terms there are: their weights may differ in the last bits between machines.
+        terms = topic.pool.terms.starts, topic.pool.terms.columns
+        for array in (topic.pool.ranking, topic.pool.teams, topic.grades, topic.judged, topic.pool.machine, *terms):
             digest.update(array.tobytes())
         digest.update("\n".join(topic.documents).encode())
     return digest.hexdigest()[:16]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from rich.table import Table
 
 from cluster.output.storage import Storage
 from cluster.output.tables import write_table
-from cluster.reports.canvas import grid, looks, name_axes, png
+from cluster.reports.canvas import INK, grid, looks, name_axes, png
 from pooling.false_negatives import rate
 
 PAIR = ["query", "document"]
@@ -114,8 +115,13 @@ def table_of(rates: pl.DataFrame) -> Table:
     return layout
 
 
-def figure(rates: pl.DataFrame) -> Figure:
-    """Draw each method's share of relevant negatives with its interval."""
+def figure(rates: pl.DataFrame, truth: Mapping[str, float] | None = None) -> Figure:
+    """Draw each method's share of relevant negatives with its interval, and beside it the truth where that is known.
+
+    Args:
+        rates: of `rates_of`.
+        truth: by method.
+    """
     whole = rates.filter(pl.col("function") == "all").drop_nulls("rate")
     drawn, [ax] = grid([""], [""], 0.9 + 0.35 * len(whole))
     styles = looks(whole["method"])
@@ -123,8 +129,11 @@ def figure(rates: pl.DataFrame) -> Figure:
         look = styles[row["method"]]
         ax.plot([100 * row["low"], 100 * row["high"]], [place, place], color=look.colour, lw=2)
         ax.plot(100 * row["rate"], place, "o", color=look.colour)
+        if truth is not None:
+            ax.plot(100 * truth[row["method"]], place, "|", color=INK, ms=14, mew=1.5)
     ax.set_yticks(range(len(whole)), whole["method"].to_list())
     ax.invert_yaxis()
     ax.set_xlim(0)
-    name_axes(ax, "negatives shown that are relevant, per cent, with 95% interval", "")
+    told = "" if truth is None else "; upright: the truth"
+    name_axes(ax, f"negatives shown that are relevant, per cent, with 95% interval{told}", "")
     return drawn

@@ -18,7 +18,7 @@ from cluster.output.manifest import CONFIG, read_config
 from cluster.output.methods import METHOD, column_of, diverged, factors, stopped_runs, with_factors, with_methods
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
-from cluster.reports import across, contrasts, power, spread, surface, zero_shot
+from cluster.reports import across, contrasts, partial_judgements, power, spread, surface, zero_shot
 from cluster.reports.canvas import png
 from cluster.reports.comparison import named_baseline
 from cluster.reports.convergence import convergence
@@ -110,6 +110,12 @@ def analyses(trials: pl.DataFrame, options: Mapping[str, Any], baseline: str | N
         name = part.__name__.rpartition(".")[2]
         sections.append(part.section(frames[name], drawn[name]))
     sections.append(surface.section(frames["surface"], frames["defaults"], drawn["surface"]))
+    frames["partial_judgements"] = partial_judgements.partial_judgements(trials)
+    frames["profits"] = partial_judgements.profits(trials)
+    drawn["partial_judgements"] = partial_judgements.draw(frames["partial_judgements"])
+    sections.append(
+        partial_judgements.section(frames["partial_judgements"], frames["profits"], drawn["partial_judgements"])
+    )
     kept = {name: frame for name, frame in frames.items() if len(frame)}
     return Analyses(kept, {name: figure for name, figure in drawn.items() if figure is not None}, sections)
 
@@ -170,6 +176,10 @@ def report(
     console.print(table(summary))
     if tested is not None:
         console.print(contrasts.printed(tested))
+    if "partial_judgements" in told.frames:
+        gained = told.frames.get("profits", pl.DataFrame(schema=partial_judgements.PROFITS))
+        for part in partial_judgements.shown(told.frames["partial_judgements"], gained):
+            console.print(part, crop=False)
     if "decisions" in told.frames:
         _show_decisions(told.frames["decisions"], rule_of(own), console)
     failed = trials.filter(pl.col("status") == "failed")

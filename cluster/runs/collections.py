@@ -10,6 +10,7 @@ from typing import Any
 from cluster.config.build import build
 from cluster.pieces.tasks import run_pieces
 from cluster.runs.file_contents import content_of
+from cluster.runs.partial_judgements import partially_judged
 from cluster.runs.zero_shot import collections_of
 from ranking.collections.cache import default_cache, open_collection
 from ranking.collections.collection import Collection
@@ -30,8 +31,9 @@ class Collections:
 
     def of(self, config: dict[str, Any]) -> Collection:
         """The collection of a configuration."""
-        mended = config.get("relabel")  # not of every verb
-        key = digest([config["collection"], config["strict"], content_of(mended)])
+        mended, judging = config.get("relabel"), config.get("judging") or {}  # not of every verb
+        partial = judging if judging.get("order") else None
+        key = digest([config["collection"], config["strict"], content_of(mended), partial])
         if key not in self._opened:
             name = config["choices"]["collection"]
             self.note(f"reading {name}")
@@ -43,6 +45,8 @@ class Collections:
             for what, count in collection.facts.items():
                 if what.startswith("queries "):
                     self.note(f"{what} in {name}: {count}")
+            if partial:
+                collection = partially_judged(collection, partial, cache_of(config), self.note)
             self._opened[key] = relabelled(collection, mended) if mended else collection
         return self._opened[key]
 

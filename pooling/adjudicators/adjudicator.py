@@ -32,6 +32,9 @@ class Adjudicator(ABC):
         reward: what it hears of a judgement.
     """
 
+    needs: tuple[str, ...] = ()
+    """What the pool must have besides runs: `texts` (`pooling.terms`), or a `machine`'s grades."""
+
     choose: Any
     take: Any
     learn: Any

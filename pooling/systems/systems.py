@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pooling.runs import Runs
 from pooling.systems.catalogue import SYSTEMS
 from pooling.systems.index import Scores
 from pooling.systems.inputs import Rerank, SystemInputs
@@ -104,6 +107,50 @@ def make_systems(
     if made is None:
         raise RuntimeError(f"{entry} was written and cannot be read back")
     return made
+
+
+def ranked_by_all(
+    collection: Collection,
+    depth: int = 100,
+    feeders: Mapping[str, Sequence[str]] | None = None,
+    rerank: Rerank | None = None,
+) -> Runs:
+    """What every system that needs no training ranks for every query that has a relevant document, in memory.
+
+    Args:
+        collection: what is ranked.
+        depth: documents that a system ranks for a query, at most.
+        feeders: trained rankers that are systems too, overrides by their names, as `SystemInputs.reranked` takes them:
+            trained on the collection's training queries (of the first of five folds, where it has no split).
+        rerank: trains these.
+
+    Raises:
+        BadInput: where a feeder can't be trained.
+    """
+    encoded, vocabulary = Encoder().encode(collection)
+    split = split_queries(collection, encoded, 5, {"train": None, "dev": None, "test": None})[0]
+    every = np.sort(np.concatenate([split.train, split.dev, split.test]))
+    inputs = SystemInputs(collection, encoded, vocabulary, Split(split.train, split.dev, every), depth, None)
+    for name, system in SYSTEMS.items():
+        with suppress(BadInput):  # a ranker, or this machine lacks what it needs
+            inputs.lists[name] = _ranked(system(inputs), inputs)
+    trained = replace(inputs, rerank=rerank)
+    for name, overrides in (feeders or {}).items():
+        inputs.lists[name] = _ranked(trained.reranked("bm25_k12_b75", overrides), inputs)
+    names = sorted(inputs.lists)
+    topics, documents = collection.queries["id"], collection.documents["id"]
+    tables = []
+    for number, name in enumerate(names):
+        row, place = np.nonzero(inputs.lists[name].documents >= 0)
+        tables.append(
+            pl.DataFrame({
+                "run": np.full(len(row), number, np.uint32),
+                "topic": topics.gather(every[row]),
+                "document": documents.gather(inputs.lists[name].documents[row, place]),
+                "place": place.astype(np.uint32),
+            })
+        )  # fmt: skip
+    return Runs(names, names, sorted(topics.gather(every).to_list()), pl.concat(tables))
 
 
 def pydocs_systems(

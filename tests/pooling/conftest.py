@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 
-from pooling.pool import Pool, Topic, topic_pool
+from pooling.pool import Pool, Terms, Topic, topic_pool
 
 PoolOf = Callable[..., Pool]
+
+
+def with_texts_and_machine(topic: Topic) -> Topic:
+    """The topic with texts, of which relevant ones share a term or two with the topic, and with a machine's grades that
+    are right more often than not."""
+    rng = np.random.default_rng(topic.pool.size)
+    relevant = np.append(topic.grades > 0, True)
+    vectors = (rng.random((len(relevant), 12)) < 0.3).astype(float)
+    vectors[:, :2] = rng.random((len(relevant), 2)) < np.where(relevant, 0.7, 0.2)[:, None]
+    matrix = csr_array(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1))
+    terms = Terms(matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data)
+    machine = np.where(rng.random(topic.pool.size) < 0.2, -1, topic.grades + rng.integers(0, 2, topic.pool.size))
+    return replace(topic, pool=topic.pool._replace(terms=terms, machine=machine.astype(np.int32)))
 
 
 @pytest.fixture(scope="session")
@@ -59,6 +74,7 @@ def random_pool(pool_of: PoolOf) -> Callable[..., Pool]:
             held, numbers = np.unique(np.concatenate(lists), return_inverse=True)
             rankings.append(numbers.reshape(runs, depth).tolist())
             grades.append(relevant[held].astype(int).tolist())
-        return pool_of(rankings, grades, teams=[f"team{run // 2}" for run in range(runs)])
+        pool = pool_of(rankings, grades, teams=[f"team{run // 2}" for run in range(runs)])
+        return replace(pool, topics=[with_texts_and_machine(topic) for topic in pool.topics])
 
     return make

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cluster.pools.rerank import rerank
+from cluster.runs.rerank import rerank
 from pooling.pool import make_pool
 from pooling.runs import read_runs
 from pooling.systems import systems

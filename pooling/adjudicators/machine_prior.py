@@ -1,0 +1,128 @@
+"""Judges what a machine's grades and the runs make likeliest, and learns from people how far to trust the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.adjudicators.adjudicator import Adjudicator, mark
+from pooling.adjudicators.compiled import kernel
+from pooling.pool import TopicPool
+from pooling.rewards import Reward
+from pooling.sentinels import NO_DOCUMENT, NO_GRADE, OPEN
+from ranking.errors import BadInput
+
+
+class MachineOptions(NamedTuple):
+    """Of `MachinePrior`, for compiled functions."""
+
+    doubt: float
+
+
+class MachineState(NamedTuple):
+    """Of one topic.
+
+    Args:
+        level: int32 [documents], the place of each one's machine grade among those there are.
+        counts: float64 [levels, 2], documents of each that people judged, and the sum of their rewards.
+        prior: float64 [levels], share of relevant ones expected of each before people judged any.
+        by_runs: float64 [documents], logarithm of the odds that the runs' ranks lend each.
+        taken, rewards: as every adjudicator has them.
+    """
+
+    level: NDArray[np.int32]
+    counts: NDArray[np.float64]
+    prior: NDArray[np.float64]
+    by_runs: NDArray[np.float64]
+    taken: NDArray[np.int32]
+    rewards: NDArray[np.float64]
+
+
+class MachinePrior(Adjudicator):
+    """A machine's grade is a prior: ln odds = ln odds of its grade + `runs` · ln(fused / mean fused).
+
+    The odds of a grade are those of the topic's documents with that grade that people judged, as if `doubt` more had
+    been, of which the higher the grade the more were relevant (from a twentieth to 19 in 20). So a machine that is
+    wrong is soon believed no more. Fused is the reciprocal rank fusion of the runs, with the constant 60. (Machine
+    grades as UMBRELA's: Upadhyay et al. 2024, "UMBRELA: UMbrela is the (open-source reproduction of the) Bing RELevance
+    Assessor"; that they are no judgements: Faggioli et al. 2023, "Perspectives on large language models for relevance
+    judgment".)
+
+    Args:
+        doubt: judgements of each grade that the prior is worth, above 0.
+        runs: how much the runs' ranks weigh, 0 or more.
+        reward: what is heard of a judgement.
+
+    Raises:
+        BadInput: where an option is out of range; on `start`, where the pool has no machine's grades.
+    """
+
+    needs = ("machine",)
+
+    def __init__(self, doubt: float = 4.0, runs: float = 1.0, reward: Reward | None = None) -> None:
+        super().__init__(reward)
+        if not doubt > 0 or runs < 0:
+            raise BadInput(f"doubt is {doubt} and runs {runs}", remedy="give doubt above 0 and runs 0 or more")
+        self.doubt, self.runs = float(doubt), float(runs)
+        self.choose, self.take, self.learn = _choose, mark, _learn
+
+    def options(self) -> MachineOptions:
+        return MachineOptions(self.doubt)
+
+    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> MachineState:
+        if not len(pool.machine):
+            raise BadInput("there are no grades of a machine", remedy="give machine=FILE, in the form of qrels")
+        grades, level = np.unique(pool.machine, return_inverse=True)
+        graded = grades != NO_GRADE
+        prior = np.full(len(grades), 0.5)
+        if graded.sum() > 1:
+            prior[graded] = np.linspace(0.05, 0.95, int(graded.sum()))
+        fused = np.add.reduceat(1.0 / (61.0 + pool.ranks), pool.offsets[:-1])
+        return MachineState(
+            level=level.astype(np.int32),
+            counts=np.zeros((len(grades), 2)),
+            prior=prior,
+            # Rounded, so that no last bit decides; a little chance breaks ties.
+            by_runs=np.round(self.runs * np.log(fused / fused.mean()), 9) + 1e-10 * rng.permutation(pool.size),
+            taken=np.full(pool.size, OPEN, np.int32),
+            rewards=np.full(pool.size, np.nan),
+        )
+
+    def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
+        """The order in plain Python, which tests hold the compiled one to."""
+        state = self.start(pool, rng, runs)
+        order: list[int] = []
+        while len(order) < pool.size:
+            odds = []
+            for level, prior in enumerate(state.prior.tolist()):
+                heard = [rewards[document] for document in order if state.level[document] == level]
+                relevant, all_of_it = self.doubt * prior + sum(heard), self.doubt + len(heard)
+                odds.append(float(np.log(relevant / (all_of_it - relevant))))
+            left = [document for document in range(pool.size) if document not in order]
+            order.append(max(left, key=lambda document: odds[state.level[document]] + state.by_runs[document]))
+        return order
+
+
+@kernel
+def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
+    best, most = NO_DOCUMENT, -np.inf
+    for document in range(len(state.taken)):
+        if state.taken[document] == OPEN:
+            level = state.level[document]
+            relevant = options.doubt * state.prior[level] + state.counts[level, 1]
+            score = np.log(relevant / (options.doubt + state.counts[level, 0] - relevant)) + state.by_runs[document]
+            if score > most:
+                best, most = document, score
+    if best != NO_DOCUMENT:
+        mark(pool, state, options, best, 0)
+    return best
+
+
+@kernel
+def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
+    state.rewards[document] = reward
+    state.counts[state.level[document], 0] += 1
+    state.counts[state.level[document], 1] += reward

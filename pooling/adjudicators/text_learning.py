@@ -1,0 +1,198 @@
+"""Defines orders that learn from the judged texts, by logistic regression, which others to judge next."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+from pooling.adjudicators.adjudicator import Adjudicator
+from pooling.pool import TopicPool
+from pooling.rewards import Reward
+from pooling.sentinels import NO_DOCUMENT, OPEN
+from pooling.terms import matrix_of
+from ranking.errors import BadInput
+
+END, PLACE, BATCH, BATCHES = 0, 1, 2, 3
+
+
+class LearningOptions(NamedTuple):
+    """None: these orders are not compiled."""
+
+    nothing: float = 0.0
+
+
+class LearningState(NamedTuple):
+    """Of one topic.
+
+    Args:
+        priority: int32 [documents], who goes first among those tied: the lowest.
+        lot: int32 [documents], who is drawn first where a batch is sampled: the lowest.
+        line: int32 [documents], those of the batches so far that are to be judged, in the order of judging.
+        batch_of: int32 [documents], the batch that each came with, -1 before any did.
+        counts: int64 [4], documents in `line`, those of them that were passed, size of the next batch, batches so far.
+        taken, rewards: as every adjudicator has them.
+    """
+
+    priority: NDArray[np.int32]
+    lot: NDArray[np.int32]
+    line: NDArray[np.int32]
+    batch_of: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    taken: NDArray[np.int32]
+    rewards: NDArray[np.float64]
+
+
+class TextLearning(Adjudicator):
+    """Judges batch after batch of the documents that a classifier of tf·idf vectors, trained on those judged, scores
+    highest. The topic's own text is one more relevant document to train on.
+
+    Before relevant and not relevant ones are both known, documents go by the cosine of their text with the topic's.
+    Ties are broken by chance. It looks at no run: give the pool `beyond` documents, and it reaches beyond the runs.
+
+    Args:
+        regularization: C of scikit-learn's `LogisticRegression`: the higher, the closer it fits.
+        reward: what is heard of a judgement; a document is relevant to the classifier from ½ on.
+
+    Raises:
+        BadInput: where an option is out of range.
+    """
+
+    needs = ("texts",)
+
+    def __init__(self, regularization: float = 10.0, reward: Reward | None = None) -> None:
+        super().__init__(reward)
+        if not regularization > 0:
+            raise BadInput(f"regularization is {regularization}", remedy="give a number above 0")
+        self.regularization = regularization
+        self.choose, self.take, self.learn = self._choose, _take, _learn
+
+    first = 1
+    """Documents of the first batch."""
+
+    @abstractmethod
+    def next_size(self, size: int) -> int:
+        """How many documents the batch after one of this size has."""
+
+    def presumed(self, open_documents: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Documents that the classifier takes for not relevant though nobody judged them: int64 [few]."""
+        return open_documents[:0]
+
+    def to_judge(self, batch: NDArray[np.int64], lot: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Those of a batch that are judged now; all others are when no new batch can be made."""
+        return batch
+
+    def options(self) -> LearningOptions:
+        return LearningOptions()
+
+    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> LearningState:
+        if len(pool.terms.starts) != pool.size + 2:
+            raise BadInput(
+                f"{type(self).__name__} learns from texts, and the pool has none",
+                remedy="give collection=…, where documents and topics are, e.g. collection=beir collection.path=FOLDER",
+            )
+        return LearningState(
+            priority=rng.permutation(pool.size).astype(np.int32),
+            lot=rng.permutation(pool.size).astype(np.int32),
+            line=np.zeros(pool.size, np.int32),
+            batch_of=np.full(pool.size, -1, np.int32),
+            counts=np.array([0, 0, self.first, 0], np.int64),
+            taken=np.full(pool.size, OPEN, np.int32),
+            rewards=np.full(pool.size, np.nan),
+        )
+
+    @property
+    def loop(self) -> Any:
+        return self._judge_all
+
+    def scores(
+        self, pool: TopicPool, judged: NDArray[np.int64], relevant: NDArray[np.bool_], presumed: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """How relevant each document looks: float64 [documents], rounded so that no last bit decides.
+
+        Args:
+            pool: of the topic, with its terms.
+            judged: documents; relevant: bool, of each.
+            presumed: to be not relevant.
+        """
+        vectors = matrix_of(pool.terms)
+        if relevant.all() and not len(presumed):
+            return np.round((vectors[:-1] @ vectors[[-1]].T).toarray().ravel(), 6)
+        rows = np.concatenate([judged, presumed, [pool.size]])
+        known = np.concatenate([relevant, np.zeros(len(presumed), bool), [True]])
+        model = LogisticRegression(C=self.regularization, solver="liblinear", random_state=0)
+        return np.round(model.fit(vectors[rows], known).decision_function(vectors[:-1]), 6)
+
+    def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
+        """The order with lists alone, which tests hold the other one to."""
+        priority, lot = rng.permutation(pool.size), rng.permutation(pool.size)
+        size = self.first
+        line: list[int] = []
+        seen: list[int] = []
+        order: list[int] = []
+        while len(order) < pool.size:
+            waiting = [document for document in range(pool.size) if document not in seen]
+            if not line and waiting:
+                presumed = self.presumed(np.array(waiting), rng)
+                judged = sorted(order)
+                relevant = np.array([rewards[document] >= 0.5 for document in judged], bool)
+                scores = self.scores(pool, np.array(judged, np.int64), relevant, presumed)
+                waiting.sort(key=lambda document: (-scores[document], priority[document]))
+                # A batch with what is left of it stands in `seen` in the order of its lots.
+                batch, size = waiting[:size], self.next_size(size)
+                seen += sorted(batch, key=lambda document: lot[document])
+                line = self.to_judge(np.array(batch), lot).tolist()
+            elif not line:
+                line = [document for document in seen if document not in order]
+            order.append(line.pop(0))
+        return order
+
+    def _judge_all(self, pool, state, options, rng, rewards, order):  # type: ignore[no-untyped-def]
+        for turn in range(len(order)):
+            document = self._choose(pool, state, options, rng)
+            order[turn] = document
+            _learn(pool, state, options, document, rewards[document])
+
+    def _choose(self, pool, state, options, rng):  # type: ignore[no-untyped-def]
+        while True:
+            while state.counts[PLACE] < state.counts[END]:
+                document = state.line[state.counts[PLACE]]
+                state.counts[PLACE] += 1
+                if state.taken[document] == OPEN:
+                    state.taken[document] = 0
+                    return document
+            if not self._line_up(pool, state, rng):
+                return NO_DOCUMENT
+
+    def _line_up(self, pool: TopicPool, state: LearningState, rng: np.random.Generator) -> bool:
+        """Put the next documents to judge into the line; False where none is left."""
+        is_open = state.taken == OPEN
+        waiting = np.flatnonzero(is_open & (state.batch_of < 0))
+        if len(waiting):
+            presumed = self.presumed(waiting, rng)
+            judged = np.flatnonzero(~np.isnan(state.rewards))
+            scores = self.scores(pool, judged, state.rewards[judged] >= 0.5, presumed)
+            batch = waiting[np.lexsort((state.priority[waiting], -scores[waiting]))][: state.counts[BATCH]]
+            state.batch_of[batch] = state.counts[BATCHES]
+            state.counts[BATCHES] += 1
+            state.counts[BATCH] = self.next_size(int(state.counts[BATCH]))
+            batch = self.to_judge(batch, state.lot)
+        else:
+            left = np.flatnonzero(is_open)
+            batch = left[np.lexsort((state.lot[left], state.batch_of[left]))]
+        end = int(state.counts[END])
+        state.line[end : end + len(batch)] = batch
+        state.counts[END] += len(batch)
+        return len(batch) > 0
+
+
+def _take(pool, state, options, document, supplier):  # type: ignore[no-untyped-def]
+    state.taken[document] = supplier
+
+
+def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
+    state.rewards[document] = reward

@@ -1,0 +1,85 @@
+"""Estimates relevant documents from a machine's grades of all of them, corrected by people's judgements of a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.adjudicators.sampled import Sample
+from pooling.estimates import design_of, sampling_covariance
+from pooling.pool import TopicPool
+from pooling.sentinels import NO_GRADE
+
+
+class Corrected(NamedTuple):
+    """Of one topic.
+
+    Args:
+        relevant, variance: relevant documents in the pool.
+        trust: λ, from 0 (the machine says nothing) to 1 (its count is taken whole, and its errors are added).
+        machine: relevant documents by the machine alone.
+    """
+
+    relevant: float
+    variance: float
+    trust: float
+    machine: float
+
+
+def corrected(
+    pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_], relevant_from: int, trust: float
+) -> Corrected:
+    """Relevant documents by prediction-powered inference (Angelopoulos et al. 2023, "Prediction-powered inference").
+
+    λ · Σ f over the pool, f the machine's verdict, and the Horvitz–Thompson estimate of Σ (y - λ·f) from what people
+    judged: unbiased whatever the machine says, and the closer the better it is.
+
+    The variance is that of y - λ·f among those judged, as if one more of them had been judged otherwise than the
+    machine has it: a few judgements without an error do not show that it makes none.
+
+    Args:
+        pool: of the topic, with the machine's grades.
+        sample: what people judged.
+        relevant: bool [documents]; that of documents not judged is not looked at.
+        relevant_from: lowest grade that counts as relevant.
+        trust: λ (`trust_in`).
+    """
+    machine = verdicts(pool, relevant_from)
+    judged = sample.weights > 0
+    rest = np.where(judged, relevant - trust * machine, 0.0)
+    design = design_of(pool, sample)
+    drawn = judged & (sample.weights > 1)
+    one_more = float((sample.weights * (sample.weights - 1))[drawn].mean()) if drawn.any() else 0.0
+    variance = max(sampling_covariance(design, rest, rest), 0.0) + trust * one_more
+    return Corrected(
+        float(trust * machine.sum() + (sample.weights * rest).sum()), variance, trust, float(machine.sum())
+    )
+
+
+def trust_in(
+    pools: Sequence[TopicPool], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]], relevant_from: int
+) -> float:
+    """λ with which the estimates over all topics vary least, from 0 to 1.
+
+    That is the covariance of verdicts and judgements by the variance of verdicts, under the design (Angelopoulos, Duchi
+    and Zrnic 2023, "PPI++: efficient prediction-powered inference"). One λ for all topics: estimated from a topic's few
+    judgements it would follow their chance.
+
+    Args:
+        pools, samples, relevant, relevant_from: as of `corrected`, a topic each.
+    """
+    shared = own = 0.0
+    for pool, sample, known in zip(pools, samples, relevant, strict=True):
+        design, judged = design_of(pool, sample), sample.weights > 0
+        machine = np.where(judged, verdicts(pool, relevant_from), 0.0)
+        shared += sampling_covariance(design, np.where(judged, known, False).astype(np.float64), machine)
+        own += sampling_covariance(design, machine, machine)
+    return float(np.clip(shared / own, 0.0, 1.0)) if own > 0 else 0.0
+
+
+def verdicts(pool: TopicPool, relevant_from: int) -> NDArray[np.float64]:
+    """What the machine has for relevant: float64 [documents], 1 or 0; 0 where it gave no grade."""
+    return ((pool.machine != NO_GRADE) & (pool.machine >= relevant_from)).astype(np.float64)

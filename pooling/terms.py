@@ -1,0 +1,93 @@
+"""Turns texts of pooled documents into tf·idf vectors, from which orders of judging learn what relevant ones say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+import Stemmer
+from bm25s.stopwords import STOPWORDS_EN_PLUS
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from pooling.pool import Pool, Terms
+
+NO_TEXT_NOTE = "pooled documents without a text"
+"""Name of a note."""
+_WORD = re.compile(r"\w+")
+
+
+class Texts(NamedTuple):
+    """What is known of a collection's texts.
+
+    Args:
+        documents: id, text; more columns and documents than the pool's are left alone.
+        topics: text of each, by id.
+        stemming: language of the Snowball stemmer; None: words as they are.
+    """
+
+    documents: pl.DataFrame
+    topics: Mapping[str, str]
+    stemming: str | None = "english"
+
+
+def with_terms(pool: Pool, texts: Texts) -> Pool:
+    """The same pool, whose topics know their documents' and their own tf·idf vectors.
+
+    Words are stemmed, English stop words left out; (1 + ln tf) · idf, idf over the documents of the whole pool, rows of
+    unit length. A document without a text has no terms.
+
+    Args:
+        pool: of all topics.
+        texts: of documents and topics.
+    """
+    wanted = pl.concat([topic.documents for topic in pool.topics]).unique(maintain_order=True).rename("id").to_frame()
+    found = wanted.join(texts.documents.select("id", "text").unique("id", keep="first"), on="id", how="left",
+                        maintain_order="left")  # fmt: skip
+    rows = {name: row for row, name in enumerate(found["id"])}
+    titles = [texts.topics.get(topic.name, "") for topic in pool.topics]
+    matrix = _matrix([*found["text"].fill_null("").to_list(), *titles], len(found), texts.stemming)
+    topics = []
+    for number, topic in enumerate(pool.topics):
+        own = matrix[[*(rows[name] for name in topic.documents), len(found) + number]]
+        topics.append(replace(topic, pool=topic.pool._replace(terms=_terms(own))))
+    return replace(pool, topics=topics, notes=pool.notes | {NO_TEXT_NOTE: int(found["text"].null_count())})
+
+
+def matrix_of(terms: Terms) -> csr_array:
+    """A topic's vectors: float64 [documents + 1, terms], the last row the topic's own."""
+    width = int(terms.columns.max(initial=0)) + 1
+    return csr_array((terms.values, terms.columns, terms.starts), (len(terms.starts) - 1, width))
+
+
+def rows_of(terms: Terms, kept: NDArray[np.bool_]) -> Terms:
+    """The vectors of some of the documents, and the topic's own."""
+    return _terms(matrix_of(terms)[np.append(kept, True)]) if len(terms.starts) else terms
+
+
+def _terms(matrix: csr_array) -> Terms:
+    terms = Terms(matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data.astype(np.float64))
+    for array in terms:
+        array.flags.writeable = False
+    return terms
+
+
+def _matrix(texts: Sequence[str], documents: int, stemming: str | None) -> csr_array:
+    """[texts, terms], idf by the first so many."""
+    stopped = set(STOPWORDS_EN_PLUS) if stemming in (None, "english") else set()
+    stem = Stemmer.Stemmer(stemming).stemWords if stemming else list
+
+    def words(text: str) -> list[str]:
+        return list(stem([word for word in _WORD.findall(text.lower()) if word not in stopped]))
+
+    vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True)
+    try:
+        fitted: NDArray[np.object_] = vectorizer.fit(texts[:documents])
+    except ValueError:  # no words at all
+        return csr_array((len(texts), 1))
+    return csr_array(fitted.transform(texts))
