@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta, norm, t
 
 from pooling.adjudicators.sampled import CERTAIN, Sample
+from pooling.jackknife import jackknife_variance
 from pooling.pool import TopicPool
 
 CONFIDENCE = 0.95
@@ -47,10 +48,10 @@ def estimate(pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_]) -> To
 
     Variances and the probabilities of pairs are Hájek's (1964, "Asymptotic theory of rejective sampling") within each
     stratum, which follow from those of single documents; of a uniform sample without replacement they are the usual
-    ones. AP's are of its linear part (Deville 1999, "Variance estimation for complex statistics and estimators"), and
-    its bias is taken off to the first order. Where each draw depended on the former ones, variances are of the draws'
-    own estimates, which are uncorrelated (Raj 1956, "Some estimators in sampling with varying probabilities without
-    replacement").
+    ones. AP's are by the jackknife (`pooling.jackknife`), and its bias, that of its linear part (Deville 1999,
+    "Variance estimation for complex statistics and estimators"), is taken off to the first order. Where each draw
+    depended on the former ones, variances are of the draws' own estimates, which are uncorrelated (Raj 1956, "Some
+    estimators in sampling with varying probabilities without replacement").
 
     Args:
         pool: of the topic.
@@ -227,8 +228,12 @@ def _runs(  # type: ignore[no-untyped-def]  # pragma: no cover
         ap[run] = added / total if total > 0 else 0.0
         for document in range(len(counted)):  # a relevant document that the run lacks makes its AP less
             influence[document] = (influence[document] - ap[run]) / total if counted[document] > 0 else 0.0
-        ap_variance[run] = max(sampling_covariance(design, influence, influence), 0.0)
-        if total > 0:  # what a ratio is off by, to the first order
+        if total > 0:
+            ap_variance[run] = jackknife_variance(
+                held[:count], places[:count], counted, strata, left, design.spread, design.sizes, design.drawn,
+                relevant, total,
+            )  # fmt: skip
+            # What a ratio is off by, to the first order.
             ap[run] += sampling_covariance(design, influence, relevant) / total
         ap[run] = min(max(ap[run], 0.0), 1.0)
         influence[:] = 0.0

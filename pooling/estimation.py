@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from pooling.adjudicators.adjudicator import topic_rng
 from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled
 from pooling.correlation import kendall_tau
-from pooling.estimates import CUTOFF, TopicEstimates, Z, estimate, relevant_interval
+from pooling.estimates import CUTOFF, TopicEstimates, estimate, relevant_interval
+from pooling.mean_estimates import mean_average_precision, mean_precision
 from pooling.pool import Pool, Topic
 
 
@@ -111,10 +112,10 @@ def _compared(
         "relevant_true": true / topics,
         "topics_covered": float(np.mean(covered)),
     }
-    for name, of in (("map", "ap"), (f"p{CUTOFF}", "precision")):
-        means = np.mean([getattr(each, of) for each in estimates], axis=0)
+    relevant = [pool.is_relevant(topic) for topic in pool.topics]
+    told = {"map": mean_average_precision(estimates, samples, relevant), f"p{CUTOFF}": mean_precision(estimates)}
+    for (name, (means, half)), of in zip(told.items(), ("ap", "precision"), strict=True):
         known = np.mean([getattr(each, of) for each in truth], axis=0)
-        half = Z * np.sqrt(np.sum([getattr(each, f"{of}_variance") for each in estimates], axis=0)) / topics
         row |= {
             f"{name}_bias": float((means - known).mean()),
             f"{name}_rmse": float(np.sqrt(((means - known) ** 2).mean())),

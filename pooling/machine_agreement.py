@@ -39,6 +39,8 @@ def sampled_kappa(
         people.append(known[both])
         machine.append(pool.machine[both] >= relevant_from)
         weights.append(sample.weights[both])
+    if not weights:
+        return None
     said, read, weigh = map(np.concatenate, (people, machine, weights))
     if len(np.unique(np.concatenate([said, read]))) < 2:
         return None

@@ -26,7 +26,7 @@ from cluster.output.storage import Storage, new_place
 from cluster.plan.point import root_of
 from cluster.plan.size import run_seconds
 from cluster.plan.study import StudyPlan
-from cluster.plan.sweep import Planned, Point, given_seeds, identity
+from cluster.plan.sweep import Planned, Point, given_seeds, identity, key_of
 from cluster.reports.decisions import is_baseline, rule_of
 from cluster.reports.finalize import renew, report
 from cluster.reports.study_tables import check_comparison, tables_of, write_tables
@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from cluster.tune.decided_runs import DecidedRuns
     from cluster.tune.optuna_runs import OptunaRuns
     from cluster.tune.search_scheduler import SearchScheduler
+
+
+BESIDE = Path("../shared/data")
+"""Where collections are looked for beside a checkout, where no folder is named and there is none of the usual name."""
 
 
 class StudyExperiment(Experiment):
@@ -289,6 +293,8 @@ class StudyExperiment(Experiment):
 def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The options of a study, and the experiment that they name."""
     options = compose(overrides, "study")
+    if _lacks(options) and not any(key_of(text) == "data" for text in overrides) and BESIDE.is_dir():
+        options = compose([*overrides, f"data={BESIDE}"], "study")
     for key in ("callbacks", "stoppers"):
         options[key] = [as_node(each) for each in options[key]]
         check_classes(options[key])
@@ -310,6 +316,9 @@ def _refuse_taken_names(arguments: Sequence[str]) -> None:
         if key == "trial_scheduler" and value in ("pb2", "pbt"):
             what = f"{text} changes a run's settings while it trains, and a run is named by its settings"
             raise BadInput(what, remedy="choose asha, median or hyperband")
+def _lacks(options: dict[str, Any]) -> bool:
+    """Whether the experiment takes collections from a folder that is not there."""
+    return f"'{options['data']}/" in str(options["experiment"]) and not Path(options["data"]).exists()
 
 
 def _look_for_data(folder: str | None, runs: Iterable[Planned]) -> None:

@@ -12,7 +12,12 @@ from ranking.errors import BadInput
 
 def test_all_stands_for_every_method_and_none_is_named_twice() -> None:
     assert split(["method=mtf,mm,mtf"])[0] == ["mtf", "mm"]
-    assert split(["method=mm,all"])[0] == ["mm", *(name for name in group_options()["method"] if name != "mm")]
+    there = [name for name in group_options()["method"] if name != "mm"]
+    grades, texts = {"machine_prior"}, {"autotar", "cal", "scal"}
+    assert split(["method=mm,all"])[0] == ["mm", *(name for name in there if name not in grades)]
+    # What reads texts or a machine's grades is left out where there are none.
+    assert split(["method=mm,all", "runs=x"])[0] == ["mm", *(name for name in there if name not in grades | texts)]
+    assert split(["method=mm,all", "runs=x", "collection=beir", "machine=y"])[0] == ["mm", *there]
     assert set(DEFAULT) <= set(group_options()["method"])
 
 

@@ -1,0 +1,80 @@
+"""Estimates a measure's mean over topics from the topics' estimates, with its 95% interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.adjudicators.sampled import Sample
+from pooling.estimates import TopicEstimates, Z
+
+
+class MeanEstimate(NamedTuple):
+    """Of each run: float64 [runs], the estimate and half its interval."""
+
+    value: NDArray[np.float64]
+    half: NDArray[np.float64]
+
+
+def mean_precision(estimates: Sequence[TopicEstimates]) -> MeanEstimate:
+    """Mean P: a sum, so topics' estimates and variances add up."""
+    variance = np.sum([each.precision_variance for each in estimates], axis=0)
+    return MeanEstimate(np.mean([each.precision for each in estimates], axis=0), Z * np.sqrt(variance) / len(estimates))
+
+
+def mean_average_precision(
+    estimates: Sequence[TopicEstimates], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]]
+) -> MeanEstimate:
+    """MAP. Three things make its variance, of which a sum of the topics' own would have one:
+
+    - the draws, by the jackknife (`pooling.jackknife`);
+    - relevant documents where a topic's sample found none in a stratum: the topic alone would say that there are none
+      (variance 0), so the other topics say how many to expect there for each relevant document of a topic, plus half a
+      find. One of them, of weight w, would make an AP less by w / (relevant + w) of it;
+    - topics in which nothing relevant was found at all: their AP is unknown and not 0, and counts as the mean of the
+      others, as far from it as these are from each other.
+
+    Args:
+        estimates: of the topics.
+        samples: of the topics.
+        relevant: for each topic bool [documents]; that of documents not judged is not looked at.
+    """
+    topics, known = len(estimates), [each for each in estimates if each.relevant > 0]
+    if not known:
+        return MeanEstimate(np.zeros_like(estimates[0].ap), np.ones_like(estimates[0].ap))
+    values = np.array([each.ap for each in known])
+    extra = [
+        share * each.ap**2
+        for each, share in zip(estimates, _unseen(estimates, samples, relevant), strict=True)
+        if each.relevant > 0
+    ]
+    variance = (np.sum([each.ap_variance for each in known], axis=0) + np.sum(extra, axis=0)) / len(known) ** 2
+    missing = topics - len(known)
+    if missing and len(known) > 1:
+        variance = variance + missing / topics**2 * values.var(axis=0, ddof=1) * (1 + missing / len(known))
+    return MeanEstimate(values.mean(axis=0), Z * np.sqrt(variance))
+
+
+def _unseen(
+    estimates: Sequence[TopicEstimates], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]]
+) -> NDArray[np.float64]:
+    """For each topic the variance, as a share of its squared AP, that strata without a find hide: float64 [topics]."""
+    strata = 1 + max((int(sample.strata.max(initial=-1)) for sample in samples), default=-1)
+    drawn, found, stands_for = (np.zeros((len(samples), strata)) for _ in range(3))
+    for topic, (sample, known) in enumerate(zip(samples, relevant, strict=True)):
+        own = sample.strata >= 0
+        place, weights = sample.strata[own], sample.weights[own]
+        drawn[topic] = np.bincount(place, minlength=strata)
+        found[topic] = np.bincount(place, known[own] * weights, minlength=strata)
+        stands_for[topic] = np.bincount(place, weights, minlength=strata)
+    total = np.array([each.relevant for each in estimates])
+    mean_weight = stands_for.sum(0) / np.maximum(drawn.sum(0), 1)
+    expected = (found.sum(0) + mean_weight / 2) / max(total.sum(), 1.0)  # for each relevant document of a topic
+    weight = np.where(drawn > 0, stands_for / np.maximum(drawn, 1), 0.0)
+    blind = (drawn > 0) & (found == 0)
+    moved = total[:, None] / (total[:, None] + weight) ** 2
+    share: NDArray[np.float64] = (blind * np.maximum(weight - 1, 0) * expected * moved).sum(1)
+    return share

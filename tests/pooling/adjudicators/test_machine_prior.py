@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pooling.adjudicators.adjudicator import judging_order, topic_rng
+from pooling.adjudicators.machine_prior import MachinePrior
+from pooling.pool import Pool, with_machine
+from ranking.errors import BadInput
+
+
+@pytest.fixture
+def pool(pool_of: Callable[..., Pool]) -> Pool:
+    """Eight documents that a run ranks by their number, the last four relevant."""
+    return pool_of([[list(range(8))]], [[0, 0, 0, 0, 1, 1, 1, 1]])
+
+
+def graded(pool: Pool, grades: list[int]) -> Pool:
+    rows = [("1", f"d{number:03}", grade) for number, grade in enumerate(grades)]
+    return with_machine(pool, pl.DataFrame(rows, ["query", "document", "grade"], orient="row"))
+
+
+def order_of(pool: Pool) -> list[int]:
+    [topic] = pool.topics
+    return judging_order(MachinePrior(), topic.pool, topic.grades.astype(float), topic_rng(0, "1"), pool.runs).tolist()
+
+
+def test_what_the_machine_finds_relevant_comes_first_and_then_ranks_decide(pool: Pool) -> None:
+    assert order_of(graded(pool, [0, 0, 0, 0, 1, 1, 1, 1])) == [4, 5, 6, 7, 0, 1, 2, 3]
+
+
+def test_a_machine_that_is_wrong_is_soon_believed_no_more(pool: Pool) -> None:
+    wrong = order_of(graded(pool, [1, 1, 1, 1, 0, 0, 0, 0]))
+    assert wrong[0] == 0
+    # doubt is 4: of three "relevant" ones that are not, the odds fall to 3.8 / 3.2, still above .2 / 3.8.
+    assert wrong[:4] == [0, 1, 2, 3]
+    strict = MachinePrior(doubt=0.5)
+    [topic] = graded(pool, [1, 1, 1, 1, 0, 0, 0, 0]).topics
+    order = judging_order(strict, topic.pool, topic.grades.astype(float), topic_rng(0, "1"), pool.runs)
+    assert order.tolist() != wrong
+
+
+def test_grades_of_other_topics_are_refused(pool: Pool) -> None:
+    other = pl.DataFrame([("9", "d000", 1)], ["query", "document", "grade"], orient="row")
+    with pytest.raises(BadInput, match="no document of the pool"):
+        with_machine(pool, other)
+    with pytest.raises(BadInput, match="no grades of a machine"):
+        MachinePrior().start(pool.topics[0].pool, np.random.default_rng(0), ["run0"])
+    with pytest.raises(BadInput):
+        MachinePrior(doubt=0)

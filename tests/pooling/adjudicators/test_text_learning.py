@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pooling.adjudicators.adjudicator import judging_order, topic_rng
+from pooling.adjudicators.autotar import AutoTar
+from pooling.adjudicators.continuous_learning import ContinuousLearning
+from pooling.adjudicators.sampled import CERTAIN
+from pooling.adjudicators.scalable_learning import ScalableLearning
+from pooling.adjudicators.text_learning import TextLearning
+from pooling.estimates import estimate
+from pooling.estimation import topic_samples
+from pooling.pool import Pool, TopicPool
+from pooling.terms import NO_TEXT_NOTE, Texts, matrix_of, with_terms
+from ranking.errors import BadInput
+
+WORDS = ["wing flutter", "boundary layer", "shock wave", "heat transfer"]
+
+
+@pytest.fixture
+def pool(pool_of: Callable[..., Pool]) -> Pool:
+    """A topic about wings, of 24 documents that a run ranks by their number; every fourth is about wings."""
+    pool = pool_of([[list(range(24))]], [[int(number % 4 == 0) for number in range(24)]])
+    texts = [f"{WORDS[number % 4]} in report {'abcdef'[number // 4]}" for number in range(24)]
+    documents = pl.DataFrame({"id": pool.topics[0].documents, "text": texts})
+    return with_terms(pool, Texts(documents, {"1": "wings that flutter"}))
+
+
+def order_of(method: TextLearning, pool: Pool, seed: int = 0) -> list[int]:
+    [topic] = pool.topics
+    rewards = topic.grades.astype(float)
+    return judging_order(method, topic.pool, rewards, topic_rng(seed, topic.name), pool.runs).tolist()
+
+
+def test_words_are_stemmed_and_rows_have_unit_length(pool: Pool) -> None:
+    vectors = matrix_of(pool.topics[0].pool.terms).toarray()
+    assert vectors.shape[0] == 25
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(25))
+    alike = vectors[:-1] @ vectors[-1]
+    assert (alike[::4] > 0).all()
+    assert alike[1] == alike[2] == alike[3] == 0
+
+
+def test_a_document_without_a_text_has_no_terms_and_is_counted(pool: Pool) -> None:
+    texts = pl.DataFrame({"id": ["d000"], "text": ["wings"]})
+    bare = with_terms(pool, Texts(texts, {}))
+    assert bare.notes[NO_TEXT_NOTE] == 23
+    assert matrix_of(bare.topics[0].pool.terms)[[5]].nnz == 0
+
+
+@pytest.mark.parametrize("method", [ContinuousLearning(batch=4), AutoTar(), ScalableLearning(most=50)])
+def test_documents_that_read_like_relevant_ones_come_first(method: TextLearning, pool: Pool) -> None:
+    order = order_of(method, pool)
+    assert sorted(order) == list(range(24))
+    assert {document % 4 for document in order[:6]} == {0}
+
+
+def test_what_was_judged_turns_it_round(pool: Pool) -> None:
+    # The topic reads like wings, but the heat transfers are what is relevant: judging finds that out.
+    [topic] = pool.topics
+    relevant = np.arange(24) % 4 == 3
+    order = judging_order(ContinuousLearning(3), topic.pool, relevant.astype(float), topic_rng(0, "1"), pool.runs)
+    assert relevant[order[:15]].sum() >= 5
+
+
+def test_batches_grow_by_a_tenth() -> None:
+    sizes = [1]
+    while len(sizes) < 15:
+        sizes.append(AutoTar().next_size(sizes[-1]))
+    assert sizes == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19]
+    assert ContinuousLearning(7).next_size(7) == 7
+
+
+def test_a_batch_stands_for_what_was_not_judged_of_it(random_pool: Callable[..., Pool]) -> None:
+    pool = random_pool(np.random.default_rng(5), topics=1, documents=80, depth=30)
+    [topic] = pool.topics
+    relevant, method = pool.is_relevant(topic), ScalableLearning(most=2)
+    passed = 22  # judgements after which every document has been in a batch
+    told = []
+    for seed in range(40):
+        [sample] = topic_samples(method, pool, topic, seed, [passed])
+        told.append(estimate(topic.pool, sample, relevant).relevant)
+        assert sample.weights.sum() == pytest.approx(topic.pool.size)
+        assert (sample.strata[sample.weights == 1] == CERTAIN).all()
+    error = np.std(told) / np.sqrt(len(told))
+    assert np.std(told) > 0.5
+    assert abs(np.mean(told) - relevant.sum()) < 4 * error
+
+
+def test_a_pool_without_texts_is_refused(pool_of: Callable[..., Pool]) -> None:
+    bare: TopicPool = pool_of([[[0, 1]]], [[0, 1]]).topics[0].pool
+    with pytest.raises(BadInput, match="learns from texts"):
+        AutoTar().start(bare, np.random.default_rng(0), ["run0"])
+
+
+def test_options_out_of_range_are_refused() -> None:
+    for build in (
+        lambda: ContinuousLearning(batch=0),
+        lambda: AutoTar(presumed=-1),
+        lambda: AutoTar(regularization=0),
+        lambda: ScalableLearning(most=0),
+    ):
+        with pytest.raises(BadInput):
+            build()

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pooling.adjudicators.sampled import CERTAIN, Sample
+from pooling.adjudicators.stratified_sampling import StratifiedSampling
+from pooling.corrected_estimates import corrected, trust_in, verdicts
+from pooling.estimation import estimation
+from pooling.machine_agreement import sampled_kappa
+from pooling.pool import Pool, with_machine
+
+
+def with_noise(pool: Pool, wrong: float, seed: int = 0) -> Pool:
+    """The pool with grades of a machine that turns so many of the judgements round."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        (topic.name, document, int(grade > 0) ^ int(rng.random() < wrong))
+        for topic in pool.topics
+        for document, grade in zip(topic.documents, topic.grades, strict=True)
+    ]
+    return with_machine(pool, pl.DataFrame(rows, ["query", "document", "grade"], orient="row"))
+
+
+@pytest.fixture(scope="module")
+def pool(random_pool: Callable[..., Pool]) -> Pool:
+    return random_pool(np.random.default_rng(5), topics=6, documents=60, depth=20)
+
+
+def test_a_sample_corrects_the_machine_by_hand(pool_of: Callable[..., Pool]) -> None:
+    # The machine has three of four for relevant; two are judged, each stands for two, and of one it was wrong: 3 - 2.
+    pool = with_machine(
+        pool_of([[[0, 1, 2, 3]]], [[1, 0, 0, 0]]),
+        pl.DataFrame([("1", f"d00{d}", int(d < 3)) for d in range(4)], ["query", "document", "grade"], orient="row"),
+    )
+    [topic] = pool.topics
+    sample = Sample(np.array([2.0, 2.0, 0.0, 0.0]), np.array([0, 0, CERTAIN, CERTAIN], np.int32))
+    told = corrected(topic.pool, sample, pool.is_relevant(topic), 1, trust=1.0)
+    assert (told.relevant, told.machine) == (1, 3)
+    assert verdicts(topic.pool, 1).tolist() == [1, 1, 1, 0]
+    without = corrected(topic.pool, sample, pool.is_relevant(topic), 1, trust=0.0)
+    assert without.relevant == 2
+    # Of y - f the two judged are 0 and -1; with one error more: 4 + 2.
+    assert told.variance == pytest.approx(16 * 0.5 * 0.5 / 2 + 2)
+
+
+@pytest.mark.parametrize("wrong", [0.05, 0.3, 0.5])
+def test_intervals_hold_the_truth_however_noisy_the_machine(pool: Pool, wrong: float) -> None:
+    method = StratifiedSampling(bounds=[2, 5], rates=[4, 2, 1])
+    rows = pl.concat(estimation(method, with_noise(pool, wrong, seed), seed, [12]) for seed in range(60))
+    truth = rows["relevant_true"][0]
+    held = ((rows["corrected_low"] <= truth) & (truth <= rows["corrected_high"])).mean()
+    assert held is not None
+    assert held >= 0.9
+    spread = {name: float(((rows[name] - truth) ** 2).mean() ** 0.5) for name in ("relevant", "corrected", "machine")}  # type: ignore[arg-type, operator]
+    assert spread["corrected"] < spread["relevant"] * (0.8 if wrong < 0.1 else 1.1)
+    if wrong > 0.1:
+        assert spread["machine"] > spread["corrected"]
+    width = rows["corrected_high"] - rows["corrected_low"]
+    if wrong < 0.1:
+        assert width.mean() < (rows["relevant_high"] - rows["relevant_low"]).mean()  # type: ignore[operator]
+    trust = float(rows["trust"].mean())  # type: ignore[arg-type]
+    assert (trust > 0.7) if wrong < 0.1 else (trust < 0.6)
+
+
+def test_a_machine_that_says_nothing_is_not_trusted(pool: Pool) -> None:
+    pools = [topic.pool for topic in with_noise(pool, 0.5).topics]
+    every = [Sample(np.ones(each.size), np.full(each.size, CERTAIN, np.int32)) for each in pools]
+    relevant = [pool.is_relevant(topic) for topic in pool.topics]
+    assert trust_in(pools, every, relevant, 1) == 0  # nothing was drawn, so nothing is to be gained
+
+
+def test_kappa_weighs_by_what_a_document_stands_for(pool: Pool) -> None:
+    topics = with_noise(pool, 0.0).topics
+    pools, relevant = [topic.pool for topic in topics], [pool.is_relevant(topic) for topic in topics]
+    every = [Sample(np.ones(each.size), np.full(each.size, CERTAIN, np.int32)) for each in pools]
+    assert sampled_kappa(pools, every, relevant, 1) == 1
+    assert sampled_kappa(pools, every, [~known for known in relevant], 1) < 0  # type: ignore[operator]
+    assert sampled_kappa(pools[:0], [], [], 1) is None
