@@ -40,9 +40,9 @@ class Bm25(Terms):
         self._weights = postings["data"].astype(np.float32)
         self._documents = postings["indices"].astype(np.int32)
         self._offsets = postings["indptr"].astype(np.int64)
-        indexed = len(self._offsets) - 1
+        self.indexed = len(self._offsets) - 1  # terms that some document holds
         # A query's term that no document holds has no postings: leave it out.
-        self.queries = [query[query < indexed] for query in self.tokenize(collection.queries)]
+        self.queries = [query[query < self.indexed] for query in self.tokenize(collection.queries)]
 
     def search(
         self,

@@ -26,8 +26,10 @@ from pooling.judging.folder import private_file
 from pooling.judging.opening import Judging, open_judging
 from pooling.judging.options import Options
 from pooling.judging.topics import read_topics, topics_of
-from pooling.pool import make_pool
+from pooling.pool import make_pool, with_machine
 from pooling.runs import read_runs
+from pooling.simulation import adjudicator_of
+from pooling.terms import Texts, with_terms
 from ranking.collections.faults import Faults
 from ranking.collections.lines import lines
 from ranking.digest import digest
@@ -108,6 +110,10 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
         console.print(f"{len(holds.judgements):,} judgements: {path}", soft_wrap=True, markup=False)
         return
     beside = export.write_qrels(holds, options.resolve, Path(path))
+    machine = [text.split("=", 1)[1] for text in _remembered(storage) if key_of(text) == "machine"]
+    if machine and machine[-1] != "null":
+        apart = export.write_machine(holds, read_qrels(machine[-1].strip("'\"")), Path(path))
+        console.print(f"a machine's grades of what nobody judged: {apart}", soft_wrap=True, markup=False)
     judged, known = holds.judgements.drop_nulls("grade").n_unique(["topic", "document"]), len(holds.known)
     console.print(f"{judged:,} documents judged, {known:,} known before: {path}", soft_wrap=True, markup=False)
     if beside:
@@ -163,6 +169,7 @@ def _open(config: dict[str, Any], console: Console) -> Judging:
     topics = None if config["topics"] is None else read_topics(config["topics"], config["encoding"])
     faults = Faults(config["strict"])
     qrels = None if config["qrels"] is None else read_qrels(config["qrels"], faults=faults, encoding=config["encoding"])
+    gold = None if config["gold"] is None else read_qrels(config["gold"], faults=faults, encoding=config["encoding"])
     folders = [config["runs"]] if isinstance(config["runs"], str) else config["runs"]
     if Path(config["out"]).resolve() in (Path(folder).resolve() for folder in folders):
         raise BadInput(
@@ -172,6 +179,8 @@ def _open(config: dict[str, Any], console: Console) -> Judging:
         config["runs"], config["order"], config["groups"], config["strict"], config["encoding"], config["depth"]
     )
     pool = make_pool(runs, None, config["depth"], config["relevant_from"])
+    if config["machine"] is not None:
+        pool = with_machine(pool, read_qrels(config["machine"], faults=faults, encoding=config["encoding"]))
     reader = build(config["collection"])
     place = Path(config["out"]) / f"documents-{digest([config['collection'], fingerprint(pool)])}.arrow"
     texts = read_texts(place)
@@ -181,10 +190,14 @@ def _open(config: dict[str, Any], console: Console) -> Judging:
     if topics is None:
         topics = topics_of(reader.read_queries(faults))
     ((named, node),) = config["method"].items()
+    method = build(node)
+    if "texts" in adjudicator_of(method).needs:
+        pool = with_terms(pool, Texts(texts, {name: " ".join(filter(None, said)) for name, said in topics.items()}))
     judging = open_judging(
-        config["out"], pool, build(node), texts, topics, options,
+        config["out"], pool, method, texts, topics, options,
         of={"pool": fingerprint(pool), "method": f"{named} {json.dumps(node, sort_keys=True)}"},
-        qrels=qrels,
+        qrels=qrels, gold=gold,
+        collection=(lambda: reader.read_documents(Faults(config["strict"]))) if config["search"] else None,
         stemming=config["stemming"], title=config["title"],
         hosts=[*config["hosts"], config["host"], *_host_of(config["url"])],
         encrypted=str(config["url"]).startswith("https:"),

@@ -42,6 +42,13 @@ class Judging(Shape):
     relevant_from: Count
     budget: Count | None
     double: Annotated[int | float, Field(ge=0)]
+    judges: Annotated[int, Field(ge=2)]
+    gold: str | None
+    burn_in: Annotated[int, Field(ge=0)]
+    gold_every: Count
+    guidelines: list[str] | None
+    search: bool
+    machine: str | None
     resolve: Literal["highest", "first", "last"]
     assessors: list[str] | None
     owners: str | None

@@ -45,7 +45,7 @@ class MachinePrior(Adjudicator):
     """A machine's grade is a prior: ln odds = ln odds of its grade + `runs` · ln(fused / mean fused).
 
     The odds of a grade are those of the topic's documents with that grade that people judged, as if `doubt` more had
-    been, of which the higher the grade the more were relevant (from a twentieth to 19 in 20). So a machine that is
+    been, of which the higher the grade the more were relevant (from one to nine in ten). So a machine that is
     wrong is soon believed no more. Fused is the reciprocal rank fusion of the runs, with the constant 60. (Machine
     grades as UMBRELA's: Upadhyay et al. 2024, "UMBRELA: UMbrela is the (open-source reproduction of the) Bing RELevance
     Assessor"; that they are no judgements: Faggioli et al. 2023, "Perspectives on large language models for relevance
@@ -62,7 +62,7 @@ class MachinePrior(Adjudicator):
 
     needs = ("machine",)
 
-    def __init__(self, doubt: float = 4.0, runs: float = 1.0, reward: Reward | None = None) -> None:
+    def __init__(self, doubt: float = 2.0, runs: float = 1.0, reward: Reward | None = None) -> None:
         super().__init__(reward)
         if not doubt > 0 or runs < 0:
             raise BadInput(f"doubt is {doubt} and runs {runs}", remedy="give doubt above 0 and runs 0 or more")
@@ -79,7 +79,7 @@ class MachinePrior(Adjudicator):
         graded = grades != NO_GRADE
         prior = np.full(len(grades), 0.5)
         if graded.sum() > 1:
-            prior[graded] = np.linspace(0.05, 0.95, int(graded.sum()))
+            prior[graded] = np.linspace(0.1, 0.9, int(graded.sum()))
         fused = np.add.reduceat(1.0 / (61.0 + pool.ranks), pool.offsets[:-1])
         return MachineState(
             level=level.astype(np.int32),

@@ -1,4 +1,4 @@
-"""Measures how far two assessors agree beyond chance."""
+"""Measures how far assessors agree beyond chance."""
 
 from __future__ import annotations
 
@@ -28,3 +28,34 @@ def cohen_kappa(counts: Mapping[tuple[int, int], int]) -> float | None:
         warnings.simplefilter("ignore")  # of values that are not defined, which we say ourselves
         kappa = float(cohen_kappa_score(first, second, sample_weight=list(counts.values())))
     return None if math.isnan(kappa) else kappa
+
+
+def krippendorff_alpha(coincidences: Mapping[int, Mapping[tuple[int, int], int]]) -> float | None:
+    """Krippendorff's α of ordinal grades, of any number of assessors (Krippendorff 2011, "Computing Krippendorff's
+    alpha-reliability").
+
+    Two grades differ by the square of how many grades were given between them: 0 and 3 more than 0 and 1.
+
+    Args:
+        coincidences: by how many grades a document has, ordered pairs of them, of two different assessors, counted.
+
+    Returns:
+        1 for full agreement, 0 for chance; None without documents of two grades, or where all grades are equal.
+    """
+    pairs: dict[tuple[int, int], float] = {}
+    for judges, counts in coincidences.items():
+        for pair, count in counts.items():
+            pairs[pair] = pairs.get(pair, 0.0) + count / (judges - 1)
+    grades = sorted({grade for pair in pairs for grade in pair})
+    if len(grades) < 2:
+        return None
+    given = {grade: sum(count for (first, _), count in pairs.items() if first == grade) for grade in grades}
+
+    def apart(one: int, other: int) -> float:
+        between = [given[grade] for grade in grades if min(one, other) <= grade <= max(one, other)]
+        return 0.0 if one == other else (sum(between) - (given[one] + given[other]) / 2) ** 2
+
+    total = sum(given.values())
+    observed = sum(count * apart(*pair) for pair, count in pairs.items())
+    expected = sum(given[one] * given[other] * apart(one, other) for one in grades for other in grades) / (total - 1)
+    return 1 - observed / expected

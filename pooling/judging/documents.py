@@ -15,18 +15,20 @@ from pooling.pool import Pool
 from ranking.collections.arrow_files import mapped, write
 from ranking.errors import BadInput
 
-_TEXTS = {"id": pl.String(), "text": pl.String()}
+FIELDS = ("category", "subcategory")
+"""Metadata of a document that the page shows beside its text."""
+_TEXTS = {"id": pl.String(), "text": pl.String(), **dict.fromkeys(FIELDS, pl.String())}
 
 
 class PooledDocuments:
     """Texts by id.
 
     Args:
-        texts: id, text; of a text that comes twice the first counts.
+        texts: id, text and, where there are any, `FIELDS`; of a text that comes twice the first counts.
     """
 
     def __init__(self, texts: pl.DataFrame) -> None:
-        self._texts = texts["text"]
+        self._texts, self._frame = texts["text"], texts
         self._rows = {name: row for row, name in reversed(list(enumerate(texts["id"])))}
 
     def text(self, document: str) -> str | None:
@@ -34,21 +36,27 @@ class PooledDocuments:
         row = self._rows.get(document)
         return None if row is None else self._texts[row]
 
+    def fields(self, document: str) -> dict[str, str]:
+        """What is known of a document besides its text, by name."""
+        row = self._rows.get(document)
+        known = [] if row is None else [name for name in FIELDS if name in self._frame.columns]
+        return {name: str(self._frame[name][row]) for name in known if self._frame[name][row] is not None}
+
     def missing(self, pool: Pool) -> int:
         """How many of a pool's documents have no text; one that several topics have counts once."""
         return sum(name not in self._rows for name in {name for topic in pool.topics for name in topic.documents})
 
 
 def pooled(frames: Iterable[pl.DataFrame], pool: Pool) -> Iterable[pl.DataFrame]:
-    """Those documents of a collection that are in the pool: id, text. Memory is bounded by a frame.
+    """Those documents of a collection that are in the pool: id, text, `FIELDS`. Memory is bounded by a frame.
 
     Args:
-        frames: id, text and more, e.g. of `Reader.read_documents`.
+        frames: id, text and maybe more, e.g. of `Reader.read_documents`.
         pool: of these documents.
     """
     wanted = pl.concat([topic.documents for topic in pool.topics]).unique().rename("id").to_frame()
     for frame in frames:
-        yield frame.select(list(_TEXTS)).join(wanted, on="id", how="semi")
+        yield _with_fields(frame).join(wanted, on="id", how="semi")
 
 
 def write_texts(path: Path, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
@@ -61,7 +69,7 @@ def write_texts(path: Path, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
     try:
         make_private(path.parent)
         private_file(temporary)
-        write(temporary, _TEXTS, frames)
+        write(temporary, _TEXTS, map(_with_fields, frames))
         temporary.replace(path)
     except OSError as error:
         raise BadInput(f"can't be written ({error.strerror})", path, "choose another out=") from None
@@ -77,3 +85,8 @@ def read_texts(path: Path) -> pl.DataFrame | None:
         return mapped(path)
     except (OSError, pa.ArrowException):
         return None
+
+
+def _with_fields(frame: pl.DataFrame) -> pl.DataFrame:
+    absent = [pl.lit(None, pl.String).alias(name) for name in FIELDS if name not in frame.columns]
+    return frame.with_columns(absent).select(list(_TEXTS))

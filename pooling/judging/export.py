@@ -29,11 +29,13 @@ def resolve(grades: Sequence[int], rule: Rule) -> int:
 def qrels(snapshot: Snapshot, rule: Rule) -> str:
     """All judgements in TREC's form, a line a document: topic, 0, document, grade.
 
-    Judgements made before stand with the others; where a document was judged before and now, what was judged now.
+    Judgements made before stand with the others; where a document was judged before and now, what was judged now; and
+    where the owner resolved a disagreement, that.
     Topics and documents are in order, numbers by value.
     """
     grades = {(topic, document): [grade] for topic, document, grade in snapshot.known.iter_rows()}
     grades |= {place: [grade for _, grade in given] for place, given in _by_document(snapshot.judgements).items()}
+    grades |= {(topic, document): [grade] for topic, document, grade in snapshot.resolved.iter_rows()}
     ordered = sorted(grades, key=lambda place: (_by_value(place[0]), place[1].encode()))
     return "".join(f"{topic} 0 {document} {resolve(grades[topic, document], rule)}\n" for topic, document in ordered)
 
@@ -42,11 +44,13 @@ def disagreements(snapshot: Snapshot, rule: Rule) -> str:
     """The documents that got two different grades, as a table with tabs: whose they are, and which one counts."""
     lines = ["topic\tdocument\tgrade\tfirst assessor\tfirst grade\tsecond assessor\tsecond grade\n"]
     places = _by_document(snapshot.judgements)
+    said = {(topic, document): grade for topic, document, grade in snapshot.resolved.iter_rows()}
     for topic, document in sorted(places, key=lambda place: (_by_value(place[0]), place[1].encode())):
         given = places[topic, document]
         if len({grade for _, grade in given}) > 1:
             whose = "\t".join(f"{assessor}\t{grade}" for assessor, grade in given)
-            lines.append(f"{topic}\t{document}\t{resolve([grade for _, grade in given], rule)}\t{whose}\n")
+            counts = said.get((topic, document), resolve([grade for _, grade in given], rule))
+            lines.append(f"{topic}\t{document}\t{counts}\t{whose}\n")
     return "".join(lines)
 
 
@@ -92,6 +96,25 @@ def write_qrels(snapshot: Snapshot, rule: Rule, path: Path) -> Path | None:
         return None
     beside = path.with_name(f"{path.name}.disagreements.tsv")
     _write(beside, disagreements(snapshot, rule))
+    return beside
+
+
+def write_machine(snapshot: Snapshot, grades: pl.DataFrame, path: Path) -> Path:
+    """Write a machine's grades of what nobody judged into a file of their own, `PATH.machine.txt`: they are
+    no judgements, and who mixes them with these should know it.
+
+    Args:
+        snapshot: of the folder.
+        grades: query, document, grade.
+        path: of the qrels beside it.
+    """
+    judged = pl.concat([snapshot.known, snapshot.judgements.drop_nulls("grade").select(snapshot.known.columns)])
+    pair = {"query": "topic", "document": "document"}
+    left = grades.rename(pair).join(judged, on=["topic", "document"], how="anti", maintain_order="left")
+    lines = [f"{topic} 0 {document} {grade}\n" for topic, document, grade in
+             left.select("topic", "document", "grade").iter_rows()]  # fmt: skip
+    beside = path.with_name(f"{path.name}.machine.txt")
+    _write(beside, "".join(lines))
     return beside
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 from pooling.judging.access import Link, links_of, secret_of
 from pooling.judging.documents import PooledDocuments
 from pooling.judging.options import Options
+from pooling.judging.search import CollectionSearch
 from pooling.judging.server import application
 from pooling.judging.session import Session
 from pooling.judging.store import Store
@@ -51,6 +52,8 @@ def open_judging(
     *,
     of: Mapping[str, str],
     qrels: pl.DataFrame | None = None,
+    gold: pl.DataFrame | None = None,
+    collection: Callable[[], Iterable[pl.DataFrame]] | None = None,
     stemming: str | None = "english",
     title: str = "Relevance judgements",
     hosts: Iterable[str] = (),
@@ -67,6 +70,8 @@ def open_judging(
         options: how it is judged. Seed and grades of a folder stay; the others may change from start to start.
         of: what says that a pool and a method are the same as another time, by name; so a folder refuses others.
         qrels: query, document, grade: judgements made before. Those of the pool's topics are taken over.
+        gold: query, document, grade: pooled documents that assessors are tried by.
+        collection: gives all documents (id, text), for those who search; None: nobody does.
         stemming, title: of the page (`View`).
         hosts, encrypted: of this server (`AccessControl`).
 
@@ -81,13 +86,18 @@ def open_judging(
         "grades": list(options.grades),
         "qrels": "" if known is None else hashlib.sha256(known.write_csv().encode()).hexdigest()[:16],
     }
+    tried = None if gold is None else _of_topics(gold, pool)
+    if tried is not None:
+        settings["gold"] = hashlib.sha256(tried.write_csv().encode()).hexdigest()[:16]
     folder = Path(out)
     store = Store(folder, settings, known)
     try:
-        session = Session(pool, method, store, options)
+        session = Session(pool, method, store, options, tried)
         texts = PooledDocuments(documents)
         links = links_of(secret_of(folder), session.assessors)
-        app = application(session, View(session, topics, texts, stemming, title), folder, links, hosts, encrypted)
+        search = None if collection is None else CollectionSearch(collection, stemming)
+        view = View(session, topics, texts, stemming, title, search)
+        app = application(session, view, folder, links, hosts, encrypted)
     except BaseException:
         store.close()
         raise

@@ -23,7 +23,11 @@ class Options:
         grades: that assessors may give, ascending.
         names: of the grades; None names them by whether they are relevant.
         budget: documents to judge of each topic (on average, where the method chooses the topic); None: all.
-        double: share of a topic's documents that a second assessor judges too; an int: how many of them.
+        double: share of a topic's documents that other assessors judge too; an int: how many of them.
+        judges: of each of these documents.
+        burn_in: gold documents that each assessor begins a topic's work with, and is told the known grade of.
+        gold_every: judgements after which one more comes, unannounced.
+        guidelines: what each grade means, for assessors to read; None: nothing.
         resolve: which grade counts where two assessors judged a document.
         assessors: who may judge; None: whoever has the link, under any name.
         owners: who judges which topic: assessors by topic, others are anybody's; "first": whoever was handed a topic's
@@ -40,6 +44,10 @@ class Options:
     names: Sequence[str] | None = None
     budget: int | None = None
     double: int | float = 0
+    judges: int = 2
+    burn_in: int = 5
+    gold_every: int = 20
+    guidelines: Sequence[str] | None = None
     resolve: Rule = "highest"
     assessors: Sequence[str] | None = None
     owners: Mapping[str, str] | Literal["first"] | None = None
@@ -57,6 +65,13 @@ class Options:
             raise BadInput(f"budget is {self.budget}", remedy="give 1 or more, or null for the whole pool")
         if self.double < 0 or (isinstance(self.double, float) and self.double > 1):
             raise BadInput(f"double is {self.double}", remedy="give a share from 0.0 to 1.0, or a number of documents")
+        if self.burn_in < 0 or self.gold_every < 1:
+            what = f"burn_in is {self.burn_in} and gold_every {self.gold_every}"
+            raise BadInput(what, remedy="give burn_in 0 or more, gold_every 1 or more")
+        if self.judges < 2:
+            raise BadInput(f"judges is {self.judges}", remedy="give 2 or more, who judge the documents of double=")
+        if self.guidelines is not None and len(self.guidelines) != len(grades):
+            raise BadInput(f"{len(self.guidelines)} guidelines for {len(grades)} grades", remedy="give each grade one")
         if self.resolve not in RULES:
             raise BadInput(f"there is no rule {self.resolve!r}", remedy=f"choose one of {', '.join(RULES)}")
         if self.assessors is not None and not self.assessors:

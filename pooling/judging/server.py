@@ -139,6 +139,9 @@ def application(
     def turn(name: str, asked: Asked) -> None:
         session.turn(name, None if asked.get("topic") is None else _text(asked, "topic"))
 
+    def take(name: str, asked: Asked) -> None:
+        session.take(name, _text(asked, "topic"), _text(asked, "document"))
+
     def judged(name: str, asked: Asked) -> Asked:
         topic = None if asked.get("topic") is None else _text(asked, "topic")
         before = None if asked.get("before") is None else _number(asked, "before")
@@ -146,6 +149,21 @@ def application(
 
     def document(name: str, asked: Asked) -> Asked:
         return view.document_of(name, _number(asked, "judgement"))
+
+    def found(name: str, asked: Asked) -> Asked:
+        return view.found(name, _text(asked, "query"))
+
+    async def resolve(request: Request) -> Response:
+        if not visitor(request).owner:
+            return _owners_alone()
+        asked = await _asked(request)
+
+        def run() -> Asked:
+            words = (_text(asked, key) for key in ("topic", "document"))
+            session.resolve(assessor(request) or "owner", *words, _number(asked, "grade"), _text(asked, "request"))
+            return view.overview()
+
+        return await _answer(run)
 
     async def overview(request: Request) -> Response:
         if not visitor(request).owner:
@@ -171,6 +189,9 @@ def application(
         Route("/judged", look(judged), methods=["POST"]),
         Route("/document", look(document), methods=["POST"]),
         Route("/overview", overview, methods=["POST"]),
+        Route("/resolve", resolve, methods=["POST"]),
+        Route("/search", look(found), methods=["POST"]),
+        Route("/take", action(take), methods=["POST"]),
         Route("/skip", action(skip), methods=["POST"]),
         Route("/undo", action(lambda name, asked: session.undo(name, _text(asked, "request"))), methods=["POST"]),
         Route("/turn", action(turn), methods=["POST"]),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,6 +11,7 @@ from itertools import islice
 import polars as pl
 
 from pooling.across_topics import AcrossTopics
+from pooling.judging.assigning import Assigning
 from pooling.judging.options import LONGEST_NOTE, Options, assessor_name
 from pooling.judging.revocable_order import Place, RevocableOrder
 from pooling.judging.state import Judgement, JudgingState
@@ -41,12 +41,15 @@ class Session:
         method: decides their order.
         store: holds what happened so far, and the judgements made before; the session goes on from there.
         options: how it is judged.
+        gold: topic, document, grade: pooled documents that assessors are tried by; None: none.
 
     Raises:
         BadInput: where no grade, or every grade, would be relevant, or owners name what is not there.
     """
 
-    def __init__(self, pool: Pool, method: Method, store: Store, options: Options) -> None:
+    def __init__(
+        self, pool: Pool, method: Method, store: Store, options: Options, gold: pl.DataFrame | None = None
+    ) -> None:
         if not options.grades[0] < pool.relevant_from <= options.grades[-1]:
             what = f"grades are {list(options.grades)} and relevant_from is {pool.relevant_from}"
             raise BadInput(what, remedy="some grades must be relevant and some not")
@@ -62,6 +65,13 @@ class Session:
         ]
         self._topics = {name: number for number, (name, _) in enumerate(names)}
         self.known_grades = _by_place(self.known, dict(names), self._topics)
+        self.gold: list[dict[int, int]] = [{} for _ in names]
+        if gold is not None:
+            self.gold = _by_place(gold, dict(names), self._topics)
+            if not any(self.gold):
+                raise BadInput("no gold document is in the pool", "gold", "name documents of the runs")
+            for known, tried in zip(self.known_grades, self.gold, strict=True):
+                known |= tried  # the method has heard of them
         self.known_relevant = [
             sum(grade >= pool.relevant_from for grade in grades.values()) for grades in self.known_grades
         ]
@@ -69,8 +79,10 @@ class Session:
         budget = max(self.sizes, default=0) if options.budget is None else options.budget
         self.limit = min(sum(self.sizes), budget * len(self.sizes))
         limits = self.sizes if self.by_method else [min(size, budget) for size in self.sizes]
-        self._owners = self._topic_owners()
-        self.state = JudgingState(self._orders(method), limits, names, options.double, pool.relevant_from)
+        self.state = JudgingState(
+            self._orders(method), limits, names, options.double, pool.relevant_from, options.judges, self.gold
+        )
+        self._assigning = Assigning(self.state, options, self._topics, self.is_listed, self.by_method, self.limit)
         for event in store.events():
             self.state.apply(event)
         for name in self.state.assessors:
@@ -111,7 +123,8 @@ class Session:
             raise Refused(f"{name} is not among the assessors of this pool.")
         with self.up_to_date() as state:
             if name not in state.assessors:
-                start = [] if self.by_method else [self._event("turn", name, (self._emptiest_topic(name), None))]
+                topic = self._assigning.emptiest_topic(name)
+                start = [] if self.by_method else [self._event("turn", name, (topic, None))]
                 self._record(self._event("sign in", name), *start)
         return name
 
@@ -126,7 +139,8 @@ class Session:
             if place is not None:
                 return place
             topic = state.assessors[assessor]
-            found = self._choose(assessor, topic)
+            topics = range(len(self.pool.topics)) if topic is None else [topic]
+            found = self._assigning.choose(assessor, topics, topic)
             if found is not None:
                 self._record(replace(self._event("hand out", assessor, found), by_method=topic is None))
             return found
@@ -147,8 +161,11 @@ class Session:
             Refused: where there is no such grade, or the note is too long.
         """
         self._check_grade(grade, note)
-        with self.up_to_date():
-            event = Event("judge", assessor, topic, document, grade, request=request, note=note or None)
+        with self.up_to_date() as state:
+            number = self._topics.get(topic, -1)
+            tried = number >= 0 and state.number_of(number, document) in self.gold[number]
+            kind: Kind = "gold" if tried else "judge"
+            event = Event(kind, assessor, topic, document, grade, request=request, note=note or None)
             if not self._repeats(event):
                 self._check_held(assessor, topic, document)
                 self._record(event)
@@ -280,59 +297,56 @@ class Session:
 
     def owner_of(self, topic: int) -> str | None:
         """The assessor whose topic it is: others get its documents as second assessors alone. None: anybody's."""
-        if self.options.owners != "first":
-            return self._owners.get(topic)
-        owner = self.state.owners[topic]
-        return owner if owner is not None and self.is_listed(owner) else None
+        return self._assigning.owner_of(topic)
 
     def has_for(self, assessor: str, topic: int) -> bool:
         """Whether this assessor has anything to judge in a topic."""
+        with self.up_to_date():
+            return self._assigning.has_for(assessor, topic)
+
+    def take(self, assessor: str, topic: str, document: str) -> None:
+        """Put a document that the assessor found on the screen, of the pool or not: "judge this too".
+
+        Raises:
+            Refused: where it is judged by this assessor, on someone's screen, was judged before, or the topic is
+                another's.
+        """
         with self.up_to_date() as state:
-            if any(place[0] == topic for place in state.open[assessor]) or self._may_bring(topic, assessor):
-                return True
-            return state.waiting_for(assessor, topic, True, self._is_anothers(topic, assessor)) is not None
-
-    def _choose(self, assessor: str, topic: int | None) -> Place | None:
-        topics = range(len(self.pool.topics)) if topic is None else [topic]
-        for soon in (False, True):
-            for each in topics:
-                found = self.state.waiting_for(assessor, each, soon, self._is_anothers(each, assessor))
-                if found is not None:
-                    return found
-            if not soon and any(self._may_bring(each, assessor) for each in topics):
-                offered = self.state.orders[topics[0]].offer(topic)
-                if offered is not None:
-                    return offered
-        return None
-
-    def _may_bring(self, topic: int, assessor: str) -> bool:
-        """Whether a document of the topic that nobody had yet may be handed to the assessor."""
-        out = self.state.handed_out if self.by_method else 0
-        return self.state.new_left(topic) > 0 and out < self.limit and not self._is_anothers(topic, assessor)
-
-    def _is_anothers(self, topic: int, assessor: str) -> bool:
-        return self.owner_of(topic) not in (None, assessor)
-
-    def _emptiest_topic(self, assessor: str) -> int:
-        """The first of the topics with the fewest assessors that have anything to judge."""
-        there = Counter(self.state.assessors.values())
-        topics = range(len(self.pool.topics))
-        return min(topics, key=lambda topic: (not self._may_bring(topic, assessor), there[topic]))
-
-    def _topic_owners(self) -> dict[int, str]:
-        """Those that the options name, by the topics' numbers."""
-        owners = self.options.owners
-        if owners is None:
-            return {}
-        if self.by_method:
-            raise BadInput("topics can't be owned where the method chooses them", "owners", "leave owners= out")
-        named = {} if owners == "first" else {topic: assessor_name(owner) for topic, owner in owners.items()}
-        for topic, owner in named.items():
+            self._check_signed_in(assessor)
             if topic not in self._topics:
-                raise BadInput(f"there is no topic {topic!r} in the pool", "owners", "name topics of the runs")
-            if not self.is_listed(owner):
-                raise BadInput(f"{owner} owns topic {topic} and is not among the assessors", "owners")
-        return {self._topics[topic]: owner for topic, owner in named.items()}
+                raise Refused(f"There is no topic {topic}.")
+            number = self._topics[topic]
+            place = number, state.number_of(number, document)
+            if place[1] in self.known_grades[number]:
+                raise Refused("This document was judged before.")
+            assignment = state.assignments[number].get(place[1])
+            if assignment is not None and assessor in assignment.judgements:
+                raise Refused("You have judged this document: it is in the list of your judgements.")
+            if assignment is not None and assignment.holders - {assessor}:
+                raise Refused("Another assessor has this document on the screen.")
+            if assignment is not None and not assignment.waits and assessor not in assignment.holders:
+                raise Refused("This document was judged by another assessor.")
+            if self.owner_of(number) not in (None, assessor):
+                raise Refused(f"This is the topic of {self.owner_of(number)}.")
+            events = [] if state.assessors[assessor] == number else [Event("turn", assessor, topic)]
+            if place in state.open[assessor]:  # shown last is shown
+                events.append(Event("hand back", assessor, topic, document))
+            self._record(*events, Event("hand out", assessor, topic, document))
+
+    def resolve(self, assessor: str, topic: str, document: str, grade: int, request: str) -> None:
+        """Say which grade counts where assessors differ, or another one. The last word counts.
+
+        Raises:
+            Refused: where assessors do not differ on it, or there is no such grade.
+        """
+        self._check_grade(grade, "")
+        with self.up_to_date() as state:
+            event = Event("resolve", assessor, topic, document, grade, request=request)
+            if not self._repeats(event):
+                number = self._topics.get(topic, -1)
+                if number < 0 or (number, state.number_of(number, document)) not in state.disputed:
+                    raise Refused("Assessors do not differ on this document.")
+                self._record(event)
 
     def _orders(self, method: Method) -> list[RevocableOrder]:
         """An order for all topics where the method chooses among them; otherwise one a topic, quick to make anew."""
@@ -353,8 +367,8 @@ class Session:
     def _event(self, kind: Kind, assessor: str, place: tuple[int, int | None] | None = None) -> Event:
         if place is None:
             return Event(kind, assessor)
-        topic = self.pool.topics[place[0]]
-        return Event(kind, assessor, topic.name, None if place[1] is None else topic.documents[place[1]])
+        topic = self.pool.topics[place[0]].name
+        return Event(kind, assessor, topic, None if place[1] is None else self.state.name_of((place[0], place[1])))
 
     def _record(self, *events: Event) -> None:
         try:

@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import NamedTuple
 
 from pooling.judging.progress import TopicProgress
@@ -45,7 +45,7 @@ class Assignment:
 
     Args:
         event: id of the hand-out that brought it into play.
-        double: a second assessor is to judge it too.
+        judges: assessors who are to judge it.
         holders: those on whose screen it is, or to whose screen it returns when they turn to the topic.
         judgements: of each assessor who judged it, in the order of judging.
         due: number of the topic's judgements from which it may be handed out again after it was skipped.
@@ -53,7 +53,7 @@ class Assignment:
     """
 
     event: int
-    double: bool
+    judges: int
     holders: set[str] = field(default_factory=set)
     judgements: dict[str, Judgement] = field(default_factory=dict)
     due: int = 0
@@ -67,7 +67,7 @@ class Assignment:
     @property
     def waits(self) -> bool:
         """Whether it is nobody's just now, and not yet judged as often as it is to be."""
-        return not self.holders and len(self.grades) < (2 if self.double else 1)
+        return not self.holders and len(self.grades) < self.judges
 
     @property
     def group(self) -> WaitingGroup:
@@ -87,8 +87,11 @@ class JudgingState:
         orders: the order of each topic, by the topic's number; one object may serve several.
         limits: documents of each topic that are to be judged.
         names: of the topics and of their documents, to numbers: what events call them.
-        double: share of a topic's documents that a second assessor judges too, or (as an int) how many of them.
+        double: share of a topic's documents that other assessors judge too, or (as an int) how many of them.
         relevant_from: lowest grade that counts as relevant.
+        judges: of these documents.
+        gold: documents of each topic whose grades are known and that assessors are tried by; the orders, figures and
+            judgements know nothing of them.
     """
 
     def __init__(
@@ -98,7 +101,11 @@ class JudgingState:
         names: Sequence[tuple[str, dict[str, int]]],
         double: int | float = 0,
         relevant_from: int = 1,
+        judges: int = 2,
+        gold: Sequence[dict[int, int]] | None = None,
     ) -> None:
+        self.gold = [{} for _ in names] if gold is None else gold
+        self.gold_given: defaultdict[str, dict[Place, int | None]] = defaultdict(dict)
         self.orders, self.limits = orders, limits
         self.last = 0  # id of the last event
         self.assessors: dict[str, int | None] = {}  # each one's topic
@@ -114,8 +121,18 @@ class JudgingState:
         self.own_progress: defaultdict[tuple[str, int], TopicProgress] = defaultdict(TopicProgress)
         self.unjudgeable: list[dict[int, None]] = [{} for _ in names]  # judged by nobody, as someone could not
         self.agreement: defaultdict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
+        # Documents with two grades that differ, and those of which the owner has said which grade counts.
+        self.disputed: dict[Place, None] = {}
+        self.resolved: dict[Place, int] = {}
+        # Ordered pairs of the grades of documents with so many, for Krippendorff's α.
+        self.coincidences: defaultdict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
         self._topics = {name: number for number, (name, _) in enumerate(names)}
         self._documents = [documents for _, documents in names]
+        self._sizes = [len(documents) for _, documents in names]
+        # Documents that no run has, as assessors found them: they follow the pool's in number.
+        self._found: list[list[str]] = [[] for _ in names]
+        self._names: list[list[str] | None] = [None for _ in names]
+        self._judges = judges
         self._double, self._relevant_from = double, relevant_from
 
     def apply(self, event: Event) -> None:
@@ -128,11 +145,26 @@ class JudgingState:
             self.open.setdefault(event.assessor, {})
         else:
             place = self._place(event)
+            if place[1] in self.gold[place[0]]:
+                self._try_assessor(event, place)
+                return
             assignment = self.assignments[place[0]].get(place[1])
             if assignment is not None:
                 self._stop_waiting(assignment, place)
+            if place[1] >= self._sizes[place[0]] + len(self._found[place[0]]):
+                self._found[place[0]].append(str(event.document))
+                self._documents[place[0]][str(event.document)] = place[1]
             self._on_document[event.kind](self, event, place)
             self._begin_waiting(event, place)
+
+    def _try_assessor(self, event: Event, place: Place) -> None:
+        """Take in what happened to a gold document: it is on a screen, or was judged."""
+        if event.kind == "hand out":
+            self.open[event.assessor][place] = None
+            return
+        self.open[event.assessor].pop(place, None)
+        if event.kind == "gold":
+            self.gold_given[event.assessor][place] = event.grade
 
     def waiting_for(self, assessor: str, topic: int, soon: bool = False, as_second: bool = False) -> Place | None:
         """A document that was handed out before and is to be judged by this assessor now.
@@ -158,8 +190,27 @@ class JudgingState:
         return sum(map(len, self.waiting[topic].values()))
 
     def new_left(self, topic: int) -> int:
-        """Documents of a topic that may still be brought into play."""
-        return self.limits[topic] - len(self.assignments[topic])
+        """Documents of a topic that may still be brought into play; those that assessors found do not count."""
+        return self.limits[topic] - len(self.assignments[topic]) + self.beyond(topic)
+
+    def beyond(self, topic: int) -> int:
+        """Documents in play that no run has: assessors found them."""
+        first = self._sizes[topic]
+        return sum(first + number in self.assignments[topic] for number in range(len(self._found[topic])))
+
+    def number_of(self, topic: int, document: str) -> int:
+        """The number of a document; the next free one where neither the pool nor an assessor has it yet."""
+        return self._documents[topic].get(document, self._sizes[topic] + len(self._found[topic]))
+
+    def name_of(self, place: Place) -> str:
+        """The id of a document."""
+        topic, document = place
+        if document >= self._sizes[topic]:
+            return self._found[topic][document - self._sizes[topic]]
+        names = self._names[topic]
+        if names is None:
+            names = self._names[topic] = list(self._documents[topic])[: self._sizes[topic]]
+        return names[document]
 
     def last_judgement(self, assessor: str) -> Judgement | None:
         """What this assessor would undo."""
@@ -167,7 +218,7 @@ class JudgingState:
 
     def _place(self, event: Event) -> Place:
         topic = self._topics[str(event.topic)]
-        return topic, self._documents[topic][str(event.document)]
+        return topic, self.number_of(topic, str(event.document))
 
     def _hand_out(self, event: Event, place: Place) -> None:
         topic, document = place
@@ -177,10 +228,12 @@ class JudgingState:
             turn = len(self.assignments[topic]) + 1
             if turn == 1:
                 self.owners[topic] = event.assessor
-            assignment = Assignment(event.id, self._doubled(turn, topic) > self._doubled(turn - 1, topic))
+            twice = self._doubled(turn, topic) > self._doubled(turn - 1, topic)
+            assignment = Assignment(event.id, self._judges if twice else 1)
             self.assignments[topic][document] = assignment
             self.handed_out += 1
-            self.orders[topic].add(event.id, Step(place, None, event.by_method))
+            if document < self._sizes[topic]:  # the method knows nothing of others
+                self.orders[topic].add(event.id, Step(place, None, event.by_method))
         assignment.holders.add(event.assessor)
         self.open[event.assessor][place] = None
 
@@ -209,7 +262,7 @@ class JudgingState:
         self.of_assessor[made.assessor][made.id] = made
         if made.grade is None:
             self.orders[topic].forget(made.id)
-        else:
+        elif document < self._sizes[topic]:
             self.orders[topic].add(made.id, Step(made.place, made.grade))
         self._count(assignment, made.assessor, made.place)
 
@@ -249,8 +302,23 @@ class JudgingState:
         else:
             self.unjudgeable[topic].pop(document, None)
         self._count_agreement(assignment, 1)
+        if len({grade for _, grade in grades}) > 1:
+            self.disputed[place] = None
+        else:
+            self.disputed.pop(place, None)
+
+    def _resolve(self, event: Event, place: Place) -> None:
+        if event.grade is not None:
+            self.resolved[place] = event.grade
 
     def _count_agreement(self, assignment: Assignment, by: int) -> None:
+        grades = [grade for _, grade in assignment.grades]
+        if len(grades) > 1:
+            pairs = self.coincidences[len(grades)]
+            for pair in permutations(grades, 2):
+                pairs[pair] += by
+                if not pairs[pair]:
+                    del pairs[pair]
         for (one, first), (other, second) in combinations(sorted(assignment.grades), 2):
             counts = self.agreement[one, other]
             counts[first, second] += by
@@ -279,5 +347,5 @@ class JudgingState:
 
     _on_document: dict[str, Callable[[JudgingState, Event, Place], None]] = {
         "hand out": _hand_out, "judge": _judge, "correct": _correct, "skip": _skip, "hand back": _hand_back,
-        "withdraw": _withdraw,
+        "withdraw": _withdraw, "resolve": _resolve,
     }  # fmt: skip

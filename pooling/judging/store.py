@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ JUDGEMENTS = {
     "grade": pl.Int64(), "note": pl.String(),
 }  # fmt: skip
 
-Kind = Literal["sign in", "turn", "hand out", "judge", "correct", "skip", "withdraw", "hand back"]
+Kind = Literal["sign in", "turn", "hand out", "judge", "correct", "skip", "withdraw", "hand back", "resolve", "gold"]
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -51,7 +51,8 @@ class Event:
 
     Args:
         kind: an assessor signed in, turned to a topic, was handed a document, judged it, corrected that, skipped the
-            document, withdrew a judgement or handed a document back.
+            document, withdrew a judgement or handed a document back; or the owner said which of two grades counts; or
+            an assessor judged a gold document, by which they are tried.
         assessor: who.
         topic, document: ids, where the event is about them. A turn to no topic leaves the topic to the method.
         grade: of a judgement; None where the assessor could not judge the document.
@@ -79,7 +80,7 @@ class Event:
     at: float = 0.0
 
 
-_COLUMNS = [field.name for field in fields(Event)]
+_COLUMNS = [each.name for each in fields(Event)]
 
 
 class Store:
@@ -197,11 +198,13 @@ class Snapshot:
         known: topic, document, grade: judgements made before.
         judgements: id, at, assessor, topic, document, grade, note: those that were not withdrawn, in the order in
             which the documents were first judged. The grade is null where the assessor could not judge.
+        resolved: topic, document, grade: what the owner said where assessors differ, the last word on each.
     """
 
     settings: dict[str, Any]
     known: pl.DataFrame
     judgements: pl.DataFrame
+    resolved: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=KNOWN))
 
 
 def read(folder: Path) -> Snapshot:
@@ -222,6 +225,9 @@ def read(folder: Path) -> Snapshot:
                 {name: json.loads(value) for name, value in rows},
                 _frame(connection, "SELECT topic, document, grade FROM known", KNOWN),
                 _frame(connection, f"SELECT {', '.join(JUDGEMENTS)} FROM judgements ORDER BY original", JUDGEMENTS),
+                _frame(
+                    connection, "SELECT topic, document, grade FROM events WHERE kind = 'resolve' ORDER BY id", KNOWN
+                ).unique(["topic", "document"], keep="last", maintain_order=True),
             )
     except sqlite3.Error as error:
         raise BadInput(f"can't be read ({error})", folder / FILE) from None

@@ -7,13 +7,14 @@ from itertools import islice, pairwise
 from statistics import median
 from typing import Any
 
-from pooling.judging.agreement import cohen_kappa
+from pooling.judging.agreement import cohen_kappa, krippendorff_alpha
 from pooling.judging.documents import PooledDocuments
 from pooling.judging.expectation import RECENT, expected_yield
 from pooling.judging.marking import Marking
 from pooling.judging.progress import TopicProgress
 from pooling.judging.recall import estimate_recall
 from pooling.judging.revocable_order import Place
+from pooling.judging.search import CollectionSearch
 from pooling.judging.session import PAGE, Refused, Session
 from pooling.judging.state import Judgement
 from pooling.judging.topics import TopicText
@@ -36,6 +37,7 @@ class View:
         documents: texts.
         stemming: of the words that are marked (`Marking`).
         title: of the page.
+        search: of the whole collection; None: the page has none.
     """
 
     def __init__(
@@ -45,7 +47,9 @@ class View:
         documents: PooledDocuments,
         stemming: str | None = "english",
         title: str = "Relevance judgements",
+        search: CollectionSearch | None = None,
     ) -> None:
+        self._search = search
         self._session, self._documents, self._title = session, documents, title
         self._texts = [topics.get(topic.name, TopicText()) for topic in session.pool.topics]
         self._recalls: dict[int, tuple[tuple[int, int, float], dict[str, Any] | None]] = {}
@@ -72,16 +76,23 @@ class View:
                 "by_method": session.by_method,
                 "turned": None if turned is None else session.pool.topics[turned].name,
                 "grades": [
-                    {"grade": grade, "name": self._grade_name(number), "relevant": grade >= session.pool.relevant_from}
+                    {
+                        "grade": grade,
+                        "name": self._grade_name(number),
+                        "relevant": grade >= session.pool.relevant_from,
+                        "guideline": options.guidelines[number] if options.guidelines else "",
+                    }
                     for number, grade in enumerate(options.grades)
                 ],
                 "topics": [self._progress(assessor, number) for number in range(len(session.pool.topics))],
                 "total": {
                     "judged": sum(map(len, state.progress)),
-                    "limit": min(session.limit, sum(state.limits)),
+                    "limit": min(session.limit, sum(state.limits)) + sum(map(state.beyond, range(len(state.limits)))),
                 },
                 "topic": None if topic is None else self._topic(assessor, topic, blind),
                 "document": None if place is None else self._document(place),
+                "tried": self._tried(assessor),
+                "searches": self._search is not None,
                 "undo": state.last_judgement(assessor) is not None,
                 "pace": self._pace(assessor),
             }
@@ -102,6 +113,29 @@ class View:
             raise Refused("This judgement was taken back.")
         return self._judgement(made) | {"pieces": self._document(made.place)["pieces"]}
 
+    def found(self, assessor: str, query: str) -> dict[str, Any]:
+        """What the collection has for a query: document, snippet, and whether the assessor judged it for the topic.
+
+        Raises:
+            Refused: where the page has no search.
+        """
+        if self._search is None:
+            raise Refused("This page has no search.")
+        lines = self._search.search(query)
+        with self._session.up_to_date() as state:
+            turned = state.assessors.get(assessor)
+            shown = []
+            for name, text in lines:
+                assignment = None
+                if turned is not None:
+                    assignment = state.assignments[turned].get(state.number_of(turned, name))
+                made = None if assignment is None else assignment.judgements.get(assessor)
+                shown.append({
+                    "document": name, "snippet": " ".join(text[: 2 * SNIPPET].split())[:SNIPPET],
+                    "judged": made is not None, "grade": None if made is None else made.grade,
+                })  # fmt: skip
+        return {"found": shown, "topic": None if turned is None else self._session.pool.topics[turned].name}
+
     def overview(self) -> dict[str, Any]:
         """What is the owner's to know: who did how much, how far they agree, and what nobody could judge."""
         session = self._session
@@ -110,6 +144,10 @@ class View:
                 "title": self._title,
                 "assessors": [self._work(name) for name in sorted(state.assessors)],
                 "agreement": self._agreement(),
+                "alpha": krippendorff_alpha(state.coincidences),
+                "grades": [[grade, self._grade_name(n)] for n, grade in enumerate(session.options.grades)],
+                "disputed": [self._dispute(place) for place in list(state.disputed)[:PAGE]],
+                "disputes": len(state.disputed),
                 "graded": len(session.options.grades) > 2,
                 "unjudgeable": [
                     {"topic": topic.name, "document": topic.documents[document]}
@@ -121,7 +159,7 @@ class View:
                         "name": topic.name,
                         "judged": len(progress),
                         "relevant": progress.found,
-                        "limit": state.limits[number],
+                        "limit": state.limits[number] + state.beyond(number),
                         "owner": session.owner_of(number),
                         "recall": self._recall(number),
                     }
@@ -151,14 +189,15 @@ class View:
         }
 
     def _document(self, place: Place) -> dict[str, Any]:
-        name = self._session.pool.topics[place[0]].documents[place[1]]
-        text = self._documents.text(name)
-        return {"name": name, "pieces": None if text is None else self._marking[place[0]].pieces(text)}
+        name = self._session.state.name_of(place)
+        text = self._text(name)
+        pieces = None if text is None else self._marking[place[0]].pieces(text)
+        return {"name": name, "pieces": pieces, "fields": self._documents.fields(name)}
 
     def _judgement(self, made: Judgement) -> dict[str, Any]:
         topic = self._session.pool.topics[made.place[0]]
-        name = topic.documents[made.place[1]]
-        text = " ".join((self._documents.text(name) or "")[: 2 * SNIPPET].split())
+        name = self._session.state.name_of(made.place)
+        text = " ".join((self._text(name) or "")[: 2 * SNIPPET].split())
         return {
             "id": made.id,
             "at": made.at,
@@ -177,7 +216,7 @@ class View:
             "name": session.pool.topics[topic].name,
             "title": self._texts[topic].title or self._texts[topic].description,
             "judged": len(state.progress[topic]),
-            "limit": state.limits[topic],
+            "limit": state.limits[topic] + state.beyond(topic),
             "left": session.has_for(assessor, topic),
             "may_stop": recall is not None and recall["may_stop"],
         }
@@ -202,7 +241,22 @@ class View:
         gaps = [later - earlier for later, earlier in pairwise(times)]
         return median(gaps) if gaps else None
 
+    def _tried(self, assessor: str) -> dict[str, Any] | None:
+        """While an assessor burns in, the last gold document: what they gave, and what is known."""
+        session = self._session
+        given = session.state.gold_given.get(assessor, {})
+        if not given or len(given) > session.options.burn_in or session.state.of_assessor.get(assessor):
+            return None
+        place, grade = next(reversed(given.items()))
+        return {
+            "document": session.state.name_of(place),
+            "given": grade,
+            "known": session.gold[place[0]][place[1]],
+            "number": len(given),
+        }
+
     def _work(self, name: str) -> dict[str, Any]:
+        tried = self._session.state.gold_given.get(name, {})
         made = self._session.state.of_assessor.get(name, {})
         last = next(reversed(made.values()), None)
         return {
@@ -211,6 +265,7 @@ class View:
             "pace": self._pace(name),
             "last": None if last is None else last.at,
             "open": len(self._session.state.open.get(name, {})),
+            "gold": [sum(self._session.gold[t][d] == grade for (t, d), grade in tried.items()), len(tried)],
             "listed": self._session.is_listed(name),
         }
 
@@ -234,6 +289,24 @@ class View:
                 }
             )
         return shown
+
+    def _dispute(self, place: Place) -> dict[str, Any]:
+        """A document on which assessors differ: who said what, and what the owner made of it."""
+        state = self._session.state
+        said = state.assignments[place[0]][place[1]].judgements.values()
+        text = " ".join((self._text(state.name_of(place)) or "")[: 2 * SNIPPET].split())
+        return {
+            "topic": self._session.pool.topics[place[0]].name,
+            "title": self._texts[place[0]].title,
+            "document": state.name_of(place),
+            "snippet": text[:SNIPPET],
+            "said": [[made.assessor, made.grade, made.note or ""] for made in said if made.grade is not None],
+            "resolved": state.resolved.get(place),
+        }
+
+    def _text(self, name: str) -> str | None:
+        text = self._documents.text(name)
+        return self._search.text(name) if text is None and self._search is not None else text
 
     def _grade_name(self, number: int) -> str:
         options = self._session.options

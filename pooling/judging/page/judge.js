@@ -112,8 +112,11 @@ function show(before, says) {
   $("skip").disabled = !doc;
   $("cannot").disabled = $("note-button").disabled = !doc;
   $("overview-button").hidden = !state.owner;
+  $("search-button").hidden = $("search-key").hidden = !state.searches;
   showTopics();
   showGrades(!doc);
+  showGuidelines();
+  showTried();
   $("topic").hidden = $("figures").hidden = !topic;
   if (topic) { showTopic(topic); showFigures(topic); }
   $("document").hidden = !doc;
@@ -145,11 +148,31 @@ function showGrades(disabled) {
     const button = element("button", [each.name, ...key], {type: "button"});
     if (each.grade >= 0 && each.grade <= 9) button.dataset.key = each.grade;
     if (each.relevant) button.className = "primary";
+    if (each.guideline) button.title = each.guideline;
     button.disabled = disabled;
     button.addEventListener("click", () => judge(each.grade));
     return button;
   }));
   tellKeys();
+}
+
+function showGuidelines() {
+  const told = state.grades.filter((each) => each.guideline);
+  $("guidelines").hidden = !told.length;
+  $("guideline-list").replaceChildren(...told.map((each) => element("div", [
+    element("dt", `${each.grade} · ${each.name}`), element("dd", each.guideline, {dir: "auto"}),
+  ])));
+}
+
+// While an assessor burns in: what is known of the gold document that they have just judged.
+function showTried() {
+  const tried = state.tried;
+  $("tried").hidden = !tried;
+  if (!tried) return;
+  const name = (grade) => (state.grades.find((each) => each.grade === grade) || {name: grade === null ? "can’t judge" : String(grade)}).name;
+  $("tried").textContent = tried.given === tried.known
+    ? `To begin with: ${tried.document} is ${name(tried.known)}, as you said.`
+    : `To begin with: ${tried.document} is ${name(tried.known)}; you said ${name(tried.given)}.`;
 }
 
 function showTopic(topic) {
@@ -217,6 +240,11 @@ function showDocument(doc, topic) {
   $("document-name").textContent = doc.name;
   $("missing").hidden = doc.pieces !== null;
   $("text").replaceChildren(...pieces(doc.pieces || []));
+  const fields = Object.entries(doc.fields || {});
+  $("fields").hidden = !fields.length;
+  $("fields").replaceChildren(...fields.map(([name, value]) => element("div", [
+    element("dt", name), element("dd", value, {dir: "auto"}),
+  ])));
 }
 
 const pieces = (all) => all.map(([text, marked]) => (marked ? element("mark", text) : document.createTextNode(text)));
@@ -294,6 +322,45 @@ function showNote(open) {
   if (open) $("note").focus();
 }
 
+// The whole collection: what no run found can be judged too.
+function openSearch() {
+  if (!state.searches) return;
+  $("search-said").textContent = "";
+  showDialog("search");
+  $("query").select();
+}
+
+async function search(event) {
+  event.preventDefault();
+  $("search-said").textContent = "Searching …";
+  const {status, body} = await post("search", {query: $("query").value});
+  problem("");
+  $("found-items").replaceChildren(...(status === 200 ? body.found.map((each) => foundItem(each, body.topic)) : []));
+  if (status !== 200) $("search-said").textContent = body.message || "Please sign in again.";
+  else $("search-said").textContent = body.found.length ? `${body.found.length} found, the best first.` : "Nothing found.";
+}
+
+function foundItem(each, topic) {
+  const take = element("button", each.judged ? "Judged by you" : "Judge this too", {
+    type: "button", "aria-label": `${each.judged ? "Judged by you" : "Judge this too"}: ${each.document}`,
+  });
+  take.disabled = each.judged || topic === null;
+  take.addEventListener("click", async () => {
+    const status = await ask("take", {topic, document: each.document});
+    if (status === 200) {
+      $("search").close();
+      $("document").focus({preventScroll: true});
+    } else $("search-said").textContent = $("problem").textContent || "Please try again.";
+  });
+  return element("li", [
+    element("p", each.document, {class: "label", dir: "auto"}), element("p", each.snippet, {dir: "auto"}),
+    element("div", [take], {class: "row"}),
+  ]);
+}
+
+$("search-form").addEventListener("submit", search);
+$("search-button").addEventListener("click", openSearch);
+
 // What an assessor judged, latest first, each with its grade and note to be corrected in place.
 async function listJudged() {
   $("judged-topic").replaceChildren(
@@ -364,9 +431,11 @@ async function overview() {
   $("overview-assessors").replaceChildren(...body.assessors.map((each) => row([
     each.listed ? each.name : `${each.name} (no longer listed)`, each.judged,
     each.pace === null ? "–" : each.pace.toFixed(1), each.last === null ? "–" : new Date(each.last * 1000).toLocaleString(),
-    each.open,
+    each.open, each.gold[1] ? `${each.gold[0]} of ${each.gold[1]}` : "–",
   ])));
   const kappa = (value) => (value === null ? "not defined" : value.toFixed(2));
+  $("alpha").textContent = body.alpha === null ? "" : `Krippendorff’s α of all assessors: ${body.alpha.toFixed(2)}`;
+  showDisputes(body);
   $("pairs").replaceChildren(...body.agreement.map((pair) => element("li",
     `${pair.assessors.join(" and ")}: κ ${kappa(pair.kappa)}`
     + `${body.graded ? `, of relevance ${kappa(pair.kappa_relevance)}` : ""}; ${pair.equal} of ${pair.documents} equal`)));
@@ -377,13 +446,41 @@ async function overview() {
   ])));
   $("overview-unjudgeable").hidden = !body.unjudgeable.length;
   $("unjudgeable").replaceChildren(...body.unjudgeable.map((each) => element("li", `${each.topic} · ${each.document}`)));
-  showDialog("overview");
+  if (!$("overview").open) showDialog("overview");
+}
+
+// Documents with grades that differ; the owner says which one counts.
+function showDisputes(body) {
+  $("disputes").hidden = !body.disputes;
+  $("disputes-said").textContent = body.disputes > body.disputed.length ? `${body.disputed.length} of ${body.disputes}` : "";
+  $("disputed").replaceChildren(...body.disputed.map((each) => {
+    const said = each.said.map(([name, grade, note]) => `${name}: ${grade}${note ? ` (${note})` : ""}`).join(", ");
+    const buttons = body.grades.map(([grade, name]) => {
+      const button = element("button", `${name} (${grade})`, {
+        type: "button", "aria-label": `${name}: ${each.document}`, "aria-pressed": String(each.resolved === grade),
+      });
+      if (each.resolved === grade) button.className = "primary";
+      button.addEventListener("click", async () => {
+        const {status, body: after} = await post("resolve", {
+          topic: each.topic, document: each.document, grade, request: requestId(),
+        });
+        if (status !== 200) $("disputes-said").textContent = after.message;
+        else showDisputes(after);
+      });
+      return button;
+    });
+    return element("li", [
+      element("p", `Topic ${each.topic}${each.title ? ` · ${each.title}` : ""} · ${each.document}`, {class: "label", dir: "auto"}),
+      element("p", each.snippet, {dir: "auto"}), element("p", said, {dir: "auto"}),
+      element("div", buttons, {class: "row"}),
+    ]);
+  }));
 }
 
 // Keys: of a letter or sign as it is typed; where the keyboard has no Latin letters, of where it lies.
 const KEYS = {
   u: () => $("undo").click(), s: () => $("skip").click(), x: () => $("cannot").click(), c: () => showNote(true),
-  n: () => turn(1), p: () => turn(-1), l: listJudged, "?": () => showDialog("help"),
+  n: () => turn(1), p: () => turn(-1), l: listJudged, "/": openSearch, "?": () => showDialog("help"),
 };
 
 // The digit of a key, also where it is typed with shift (French keyboards) or as another script's sign.

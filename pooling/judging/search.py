@@ -1,0 +1,56 @@
+"""Searches the whole collection for assessors, by BM25: what no run found can be judged too."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import polars as pl
+
+from ranking.bm25 import Bm25, Bm25Options
+from ranking.collections.collection import Collection
+
+FOUND = 20
+"""Documents that a search lists."""
+
+
+class CollectionSearch:
+    """An index over all documents, made when somebody first searches: until then it costs nothing.
+
+    Args:
+        read: gives the documents: id, text.
+        stemming: language of the Snowball stemmer; None: words as they are.
+    """
+
+    def __init__(self, read: Callable[[], Iterable[pl.DataFrame]], stemming: str | None = "english") -> None:
+        self._read, self._options = read, Bm25Options(stemming=stemming)
+        self._lock, self._made = threading.Lock(), None  # type: tuple[threading.Lock, tuple[pl.DataFrame, Bm25] | None]
+        self._rows: dict[str, int] = {}
+
+    def search(self, query: str) -> list[tuple[str, str]]:
+        """The best documents for a query, best first: ids and texts. Equal ones stand in the collection's order."""
+        with self._lock:
+            documents, index = self._opened()
+            [terms] = index.tokenize(pl.DataFrame({"text": [query]}))
+            index.queries = [terms[terms < index.indexed]]
+            lists, _ = index.search(np.zeros(1, np.int64), FOUND, threads=1)
+        found = [int(row) for row in lists.documents[0] if row >= 0]
+        return [(documents["id"][row], documents["text"][row]) for row in found]
+
+    def text(self, document: str) -> str | None:
+        """The text of a document; None where the collection lacks it."""
+        with self._lock:
+            documents, _ = self._opened()
+            row = self._rows.get(document)
+            return None if row is None else str(documents["text"][row])
+
+    def _opened(self) -> tuple[pl.DataFrame, Bm25]:
+        if self._made is None:
+            frames = [frame.select("id", "text") for frame in self._read()]
+            documents = pl.concat(frames) if frames else pl.DataFrame(schema={"id": pl.String, "text": pl.String})
+            nothing = documents.head(0)
+            collection = Collection("search", "", documents, nothing, nothing)
+            self._rows = {name: row for row, name in reversed(list(enumerate(documents["id"])))}
+            self._made = documents, Bm25(collection, self._options)
+        return self._made
