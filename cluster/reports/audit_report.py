@@ -132,7 +132,7 @@ def figure(rates: pl.DataFrame, truth: Mapping[str, float] | None = None) -> Fig
         if truth is not None:
             ax.plot(100 * truth[row["method"]], place, "|", color=INK, ms=14, mew=1.5)
     ax.set_yticks(range(len(whole)), whole["method"].to_list())
-    ax.invert_yaxis()
+    ax.set_ylim(len(whole) - 0.5, -0.5)
     ax.set_xlim(0)
     told = "" if truth is None else "; upright: the truth"
     name_axes(ax, f"negatives shown that are relevant, per cent, with 95% interval{told}", "")

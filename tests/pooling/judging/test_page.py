@@ -60,7 +60,8 @@ def write_runs(folder: Path) -> Path:
 
 def documents() -> pl.DataFrame:
     names = [f"{topic}-{document}" for topic in (1, 2) for document in range(20)]
-    return pl.DataFrame({"id": names, "text": [f"{EVIL} {name}" for name in names]})
+    subjects = [f"subject {name}" for name in names]
+    return pl.DataFrame({"id": names, "text": [f"{EVIL} {name}" for name in names], "category": subjects})
 
 
 @pytest.fixture(scope="module")
@@ -149,8 +150,12 @@ class Served:
 def served(pool: Pool, tmp_path: Path) -> Iterator[Callable[..., Served]]:
     running = []
 
-    def serve(options: Options | None = None) -> Served:
-        judging = open_judging(tmp_path, pool, Bandit(MaxMean()), documents(), TOPICS, options, of={"pool": "browsed"})
+    def serve(options: Options | None = None, gold: pl.DataFrame | None = None) -> Served:
+        elsewhere = pl.DataFrame({"id": ["far-1", "far-2"], "text": ["A mole digs afar", "Nothing of the kind"]})
+        judging = open_judging(
+            tmp_path, pool, Bandit(MaxMean()), documents(), TOPICS, options, of={"pool": "browsed"}, gold=gold,
+            collection=lambda: [documents().select("id", "text"), elsewhere],
+        )  # fmt: skip
         listening = socket.create_server(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(judging.app, log_level="warning", lifespan="off", ws="none"))
         thread = threading.Thread(target=server.run, args=([listening],))
@@ -550,3 +555,61 @@ def test_a_screen_reader_is_told_what_everything_is(served: Callable[..., Served
     )
     assert unnamed == []
     assert ada.page.get_attribute("#said", "aria-live") == "polite"
+
+
+def test_search_gold_and_guidelines_by_keyboard_alone_and_on_a_phone(
+    served: Callable[..., Served], enter: Enter, tmp_path: Path
+) -> None:
+    gold = pl.DataFrame([("1", "1-7", 1)], ["query", "document", "grade"], orient="row")
+    meaning = ("says nothing of moles", "digs them up")
+    room = served(Options(burn_in=1, guidelines=meaning), gold)
+    ada = enter(room.link, "Ada", width=390)
+    assert ada.document == "1-7"
+    assert ada.text("#fields") == "categorysubject 1-7"
+    ada.press("0")
+    assert ada.text("#tried") == "To begin with: 1-7 is relevant; you said not relevant."
+    ada.press("1")
+    assert not ada.page.is_visible("#tried")
+    ada.page.keyboard.press("?")
+    assert meaning[1] in ada.text("#guideline-list")
+    ada.page.keyboard.press("Escape")
+    ada.page.keyboard.press("/")
+    ada.page.keyboard.type("mole afar")
+    ada.page.keyboard.press("Enter")
+    ada.page.wait_for_selector("#found-items li")
+    tree = ada.page.locator("#search").aria_snapshot()
+    assert 'dialog "Search the collection"' in tree
+    assert 'searchbox "Words to search for"' in tree
+    assert 'button "Judge this too: far-1"' in tree
+    assert ada.page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    ada.page.keyboard.press("Tab")  # the button beside the field
+    ada.page.keyboard.press("Tab")
+    ada.page.keyboard.press("Enter")
+    ada.page.wait_for_selector("#search:not([open])", state="attached")
+    ada.ready()
+    assert ada.document == "far-1"
+    assert ada.text("#text") == "A mole digs afar"
+    ada.press("1")
+    assert "1 0 far-1 1" in room.qrels(tmp_path)
+    assert not any(" 1-7 " in line for line in room.qrels(tmp_path))
+    assert not ada.faults
+
+
+def test_the_owner_resolves_a_disagreement_on_the_page(
+    served: Callable[..., Served], enter: Enter, tmp_path: Path
+) -> None:
+    room = served(Options(double=1, judges=3, budget=1))
+    people = [enter(room.link, name) for name in ("Ada", "Grace", "Joan")]
+    for assessor, grade in zip(people, "011", strict=True):
+        assessor.page.select_option("#topics", "=1")
+        assessor.page.wait_for_function("() => document.querySelector('#topic-name').textContent === '1'")
+        assessor.ready().press(grade)
+    owner = enter(room.owner, "Owner")
+    owner.page.click("#assessor")
+    owner.page.click("#overview-button")
+    assert "α" in owner.text("#alpha")
+    assert "Ada: 0, Grace: 1, Joan: 1" in owner.text("#disputed")
+    owner.page.get_by_role("button", name="not relevant: 1-").click()
+    owner.page.wait_for_selector("#disputed button[aria-pressed=true]")
+    assert {line.split()[3] for line in room.qrels(tmp_path) if line.startswith("1 ")} == {"0"}
+    assert not owner.faults

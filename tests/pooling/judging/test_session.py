@@ -48,12 +48,13 @@ class Room:
     def __init__(self, folder: Path, pool: Pool, method: str = "max mean", options: Options | None = None) -> None:
         self.folder, self.pool, self.method, self.options = folder, pool, method, options or Options()
         self.known: pl.DataFrame | None = None
+        self.gold: pl.DataFrame | None = None
         self.requests = 0
         self.open()
 
     def open(self) -> Session:
         self.store = Store(self.folder, {"method": self.method}, self.known, Clock())
-        self.session = Session(self.pool, METHODS[self.method](), self.store, self.options)
+        self.session = Session(self.pool, METHODS[self.method](), self.store, self.options, self.gold)
         return self.session
 
     def restart(self) -> Session:
@@ -536,3 +537,93 @@ def test_a_budget_may_be_raised_later(tmp_path: Path, pool: Pool) -> None:
     room.restart()
     more = room.judge_all("ada")
     assert len({*first, *more}) == 5 * len(pool.topics)
+
+
+def gold_of(pool: Pool) -> pl.DataFrame:
+    rows = [("1", "d003", 1), ("1", "d005", 0), ("1", "d009", 1), ("2", "d001", 0)]
+    return pl.DataFrame(rows, ["topic", "document", "grade"], orient="row")
+
+
+def test_assessors_begin_with_gold_documents_that_nothing_else_hears_of(tmp_path: Path, pool: Pool) -> None:
+    room = Room(tmp_path, pool, options=Options(burn_in=2, gold_every=3))
+    room.store.close()
+    room.gold = gold_of(pool)
+    session = room.open()
+    for name in ("ada", "grace"):
+        session.sign_in(name)
+        session.turn(name, "1")
+    first = [room.judge("ada", 1), room.judge("ada", 1)]
+    assert first == [(0, 3), (0, 5)] == [room.judge("grace", 0) for _ in range(2)]
+    assert not session.state.judgements
+    assert len(session.state.progress[0]) == 0
+    assert session.state.gold_given["ada"] == {(0, 3): 1, (0, 5): 1}
+    judged = [room.judge("ada") for _ in range(4)]
+    assert judged[3] == (0, 9)  # after three judgements of her own one more, unannounced
+    assert session.state.last_judgement("ada").place == judged[2]  # type: ignore[union-attr]
+    again = room.restart()
+    assert again.state.gold_given == session.state.gold_given
+    everything = room.judge_all("ada") + room.judge_all("grace")
+    assert len(everything) == len(set(everything))
+    assert not set(everything) & {(0, 3), (0, 5)}  # but as gold
+    exported = {(topic, document) for topic, document in read(tmp_path).judgements.select("topic", "document").rows()}
+    assert not exported & set(gold_of(pool).select("topic", "document").rows())
+    room.store.close()
+
+
+def test_gold_that_is_not_in_the_pool_is_refused(tmp_path: Path, pool: Pool) -> None:
+    store = Store(tmp_path, {})
+    nowhere = pl.DataFrame([("1", "x", 1)], ["topic", "document", "grade"], orient="row")
+    with pytest.raises(BadInput, match="no gold document"):
+        Session(pool, METHODS["max mean"](), store, Options(), nowhere)
+    store.close()
+
+
+def test_a_document_that_was_searched_for_is_judged_too(room: Room, pool: Pool) -> None:
+    session, topic = room.session, pool.topics[0]
+    shown = session.next("ada")
+    wanted = next(place for place in range(topic.pool.size - 1, 0, -1) if (0, place) != shown)
+    session.take("ada", "1", topic.documents[wanted])
+    assert session.next("ada") == (0, wanted)
+    assert room.judge("ada") == (0, wanted)
+    assert session.next("ada") == shown  # it has waited
+    # One that no run has takes a number behind the pool's; the method never hears of it.
+    session.take("ada", "1", "from elsewhere")
+    beyond = (0, topic.pool.size)
+    assert session.next("ada") == beyond
+    assert session.state.name_of(beyond) == "from elsewhere"
+    session.judge("ada", "1", "from elsewhere", 1, room.request())
+    limit = session.state.limits[0]
+    assert session.state.new_left(0) == limit - 2
+    with pytest.raises(Refused, match="have judged this"):
+        session.take("ada", "1", "from elsewhere")
+    again = room.restart()
+    assert again.state.name_of(beyond) == "from elsewhere"
+    assert again.state.new_left(0) == limit - 2
+    judged = room.judge_all("ada")
+    assert (0, wanted) not in judged
+    assert len(judged) == pool.size - 1
+    assert ("1", "from elsewhere", 1) in read(room.folder).judgements.select("topic", "document", "grade").rows()
+
+
+def test_the_owner_resolves_what_assessors_differ_on(tmp_path: Path, pool: Pool) -> None:
+    from pooling.judging.export import disagreements, qrels
+
+    room = Room(tmp_path, pool, options=Options(grades=(0, 1, 2), double=3, judges=3))
+    session = room.session
+    for name, grade in (("ada", 0), ("grace", 2), ("joan", 2)):
+        session.sign_in(name)
+        session.turn(name, "1")
+        place = room.judge(name, grade)
+    assert place is not None
+    assert list(session.state.disputed) == [place]
+    assert session.state.coincidences[3] == {(0, 2): 2, (2, 0): 2, (2, 2): 2}
+    topic, document = room.names(place)
+    assert f"{topic} 0 {document} 2" in qrels(read(tmp_path), "highest")
+    session.resolve("owner", topic, document, 1, room.request())
+    assert session.state.resolved == {place: 1}
+    assert f"{topic} 0 {document} 1" in qrels(read(tmp_path), "highest")
+    assert f"{topic}\t{document}\t1\tada\t0" in disagreements(read(tmp_path), "highest")
+    with pytest.raises(Refused, match="do not differ"):
+        session.resolve("owner", topic, "d001" if document != "d001" else "d002", 1, room.request())
+    assert room.restart().state.resolved == {place: 1}
+    room.store.close()
