@@ -598,7 +598,7 @@ def test_search_gold_and_guidelines_by_keyboard_alone_and_on_a_phone(
 def test_the_owner_resolves_a_disagreement_on_the_page(
     served: Callable[..., Served], enter: Enter, tmp_path: Path
 ) -> None:
-    room = served(Options(double=1, judges=3, budget=1))
+    room = served(Options(double=1.0, judges=3, budget=1))
     people = [enter(room.link, name) for name in ("Ada", "Grace", "Joan")]
     for assessor, grade in zip(people, "011", strict=True):
         assessor.page.select_option("#topics", "=1")

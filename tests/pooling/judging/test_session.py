@@ -608,7 +608,7 @@ def test_a_document_that_was_searched_for_is_judged_too(room: Room, pool: Pool) 
 def test_the_owner_resolves_what_assessors_differ_on(tmp_path: Path, pool: Pool) -> None:
     from pooling.judging.export import disagreements, qrels
 
-    room = Room(tmp_path, pool, options=Options(grades=(0, 1, 2), double=3, judges=3))
+    room = Room(tmp_path, pool, options=Options(grades=(0, 1, 2), double=1.0, judges=3))
     session = room.session
     for name, grade in (("ada", 0), ("grace", 2), ("joan", 2)):
         session.sign_in(name)
