@@ -316,6 +316,8 @@ def _refuse_taken_names(arguments: Sequence[str]) -> None:
         if key == "trial_scheduler" and value in ("pb2", "pbt"):
             what = f"{text} changes a run's settings while it trains, and a run is named by its settings"
             raise BadInput(what, remedy="choose asha, median or hyperband")
+
+
 def _lacks(options: dict[str, Any]) -> bool:
     """Whether the experiment takes collections from a folder that is not there."""
     return f"'{options['data']}/" in str(options["experiment"]) and not Path(options["data"]).exists()
