@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from cluster.reports.partial_judgements import decided, partial_judgements, profits
+from cluster.runs.partial_judgements import partially_judged
+from ranking.collections.collection import Collection
+from ranking.errors import BadInput
+
+OPTIONS: dict[str, Any] = {"order": "rank", "budget": 2, "depth": 5, "feeders": [], "of": "all"}
+
+
+def pairs(collection: Collection) -> set[tuple[str, str]]:
+    return set(collection.judgements.select("query", "document").rows())
+
+
+def test_only_what_an_order_comes_to_is_left(tiny: Collection, tmp_path: Path) -> None:
+    few = partially_judged(tiny, OPTIONS, tmp_path)
+    more = partially_judged(tiny, OPTIONS | {"budget": 100}, tmp_path)
+    assert pairs(few) < pairs(more) <= pairs(tiny)
+    assert few.judgements.schema == tiny.judgements.schema
+    assert few.judgements.group_by("query").len()["len"].max() <= 2  # type: ignore[operator]
+    assert len({few.fingerprint, more.fingerprint, tiny.fingerprint}) == 3
+    assert partially_judged(tiny, OPTIONS, tmp_path).judgements.equals(few.judgements)
+    assert len(list((tmp_path / "judging").iterdir())) == 2
+
+
+def test_there_must_be_such_an_order(tiny: Collection, tmp_path: Path) -> None:
+    with pytest.raises(BadInput):
+        partially_judged(tiny, OPTIONS | {"order": "nowhere"}, tmp_path)
+
+
+def trials(values: dict[tuple[str, str, str, str], list[float]]) -> pl.DataFrame:
+    """A row a run, of (function, order, budget, feeders) and the seeds' values."""
+    rows = []
+    for (function, order, budget, feeders), seeds in values.items():
+        swept = [("judging.order", order), ("judging.budget", budget), ("judging.feeders", feeders)]
+        for seed, value in enumerate(seeds):
+            rows.append({
+                "run": f"{function}-{order}-{budget}-{feeders}-{seed}", "collection": "tiny", "ranker": "static",
+                "fingerprint": f"{order}{budget}{feeders}", "policy": "fixed", "function": function,
+                "selector": "uniform", "objective": "softmax", "seed": seed, "status": "done",
+                "swept": [{"key": key, "value": said} for key, said in swept if said], "bm25:AP@100": value,
+            })  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def test_what_few_judgements_decide_is_held_against_what_all_do() -> None:
+    table = partial_judgements(trials({
+        ("a", "", "", ""): [0.50, 0.51, 0.52, 0.50], ("b", "", "", ""): [0.40, 0.41, 0.41, 0.40],
+        ("a", "mm", "5", ""): [0.30, 0.31, 0.32, 0.30], ("b", "mm", "5", ""): [0.40, 0.42, 0.41, 0.40],
+        ("a", "mm", "20", ""): [0.48, 0.49, 0.50, 0.49], ("b", "mm", "20", ""): [0.40, 0.41, 0.41, 0.40],
+    }))  # fmt: skip
+    assert table["budget"].to_list() == [5, 20]
+    assert table["tau"].to_list() == [-1, 1]
+    assert table["winner"].to_list() == ["b", "a"]
+    assert table["by_all"].to_list() == ["a", "a"]
+    assert table["opposite"].to_list() == [1, 0]
+    assert table["same"].to_list() == [0, 1]
+    assert table["enough"].to_list() == [False, True]
+
+
+def test_who_fed_the_pool_profits() -> None:
+    table = profits(trials({
+        ("a", "", "", ""): [0.5, 0.5, 0.5], ("a", "mm", "5", ""): [0.30, 0.31, 0.32],
+        ("a", "mm", "5", "[a]"): [0.34, 0.35, 0.36],
+    }))  # fmt: skip
+    assert table.select("policy", "feeders").rows() == [("a", "[a]")]
+    assert table["gain"][0] == pytest.approx(0.04)
+
+
+def test_no_pair_is_decided_by_chance() -> None:
+    assert decided({"a": {0: 0.1, 1: 0.3, 2: 0.2}, "b": {0: 0.2, 1: 0.1, 2: 0.3}}, ["a", "b"]) == [0]
+    assert decided({"a": {0: 0.3, 1: 0.31, 2: 0.33}, "b": {0: 0.1, 1: 0.12, 2: 0.11}}, ["a", "b"]) == [1]
+
+
+def test_a_study_without_partial_judgements_tells_nothing() -> None:
+    bare = trials({("a", "", "", ""): [0.5, 0.5], ("b", "", "", ""): [0.4, 0.4]})
+    assert partial_judgements(bare).is_empty()
