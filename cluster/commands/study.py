@@ -34,6 +34,7 @@ from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.guarded import write_guarded
 from cluster.runs.model_card import write_cards
+from cluster.runs.rerank import rerank
 from cluster.runs.results import finished, forget_state
 from cluster.runs.shown import write_shown
 from cluster.telemetry.tracking.tracking import Tracking, as_override_of, as_overrides
@@ -114,7 +115,7 @@ class StudyExperiment(Experiment):
         from cluster.tune.wanted_agents import with_agents
 
         plan = self.plan
-        self.artifacts = artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
+        self.artifacts = artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"), rerank)
         planned, adaptive = plan.runs()
         samples = plan.options["samples"]
         self.scheduler = self._scheduler(planned, [*planned, *adaptive])

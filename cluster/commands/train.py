@@ -35,6 +35,7 @@ from cluster.runs.guarded import write_guarded
 from cluster.runs.model_card import check_push, push, write_cards
 from cluster.runs.outcome import Outcome, mean_best
 from cluster.runs.progress import Progress
+from cluster.runs.rerank import rerank
 from cluster.runs.results import execute_run
 from cluster.runs.zero_shot import zero_shot_rows
 from cluster.telemetry.tracking.tracker import Run
@@ -100,7 +101,7 @@ class TrainExperiment(Experiment):
         if self.storage is not None:
             _refuse_others(self.storage, planned)
         console.print(f"[bold]{planned.name}[/]")
-        self.artifacts = artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
+        self.artifacts = artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"), rerank)
         self.collection = collection = artifacts.collection(planned.config)
         self.parts, self.made_of = artifacts.parts(planned.config), artifacts.provenance(planned.config)
         console.print(f"collection {collection.name} ({collection.fingerprint})")

@@ -31,6 +31,7 @@ from cluster.runs.part_keys import (
 from cluster.runs.parts import Base, Lists, Part, restored
 from cluster.runs.trained import read_as
 from cluster.runs.zero_shot import ZeroShot, zero_shot
+from pooling.systems.inputs import Rerank
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.collections.collection import Collection
 from ranking.encoding import Encoder
@@ -69,13 +70,15 @@ class Artifacts:
 
     Args:
         note: told what is being made, for people who wait.
+        rerank: as `Collections` has it; whoever finds such judgements made needs none.
     """
 
     note: Callable[[str], None] = lambda line: None
+    rerank: Rerank | None = None
     _sources: dict[str, Sources] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._collections = Collections(self.note)
+        self._collections = Collections(self.note, self.rerank)
 
     def collection(self, config: dict[str, Any]) -> Collection:
         """The collection of a configuration."""

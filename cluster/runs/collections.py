@@ -12,6 +12,7 @@ from cluster.pieces.tasks import run_pieces
 from cluster.runs.file_contents import content_of
 from cluster.runs.partial_judgements import partially_judged
 from cluster.runs.zero_shot import collections_of
+from pooling.systems.inputs import Rerank
 from ranking.collections.cache import default_cache, open_collection
 from ranking.collections.collection import Collection
 from ranking.digest import digest
@@ -24,9 +25,11 @@ class Collections:
 
     Args:
         note: told what is being read, for people who wait.
+        rerank: trains the rankers that feed a pool which is judged in part (`judging.feeders`).
     """
 
     note: Callable[[str], None] = lambda line: None
+    rerank: Rerank | None = None
     _opened: dict[str, Collection] = field(default_factory=dict)
 
     def of(self, config: dict[str, Any]) -> Collection:
@@ -46,7 +49,7 @@ class Collections:
                 if what.startswith("queries "):
                     self.note(f"{what} in {name}: {count}")
             if partial:
-                collection = partially_judged(collection, partial, cache_of(config), self.note)
+                collection = partially_judged(collection, partial, cache_of(config), self.note, self.rerank)
             self._opened[key] = relabelled(collection, mended) if mended else collection
         return self._opened[key]
 

@@ -16,6 +16,7 @@ from cluster.config.build import build
 from cluster.config.compose import compose
 from pooling.pool import Pool, make_pool
 from pooling.simulation import adjudicator_of, simulate
+from pooling.systems.inputs import Rerank
 from pooling.systems.systems import ranked_by_all
 from pooling.terms import Texts, with_terms
 from ranking.collections.collection import Collection
@@ -28,7 +29,11 @@ FORMAT = 1
 
 
 def partially_judged(
-    collection: Collection, options: dict[str, Any], cache: Path, note: Callable[[str], None] = lambda line: None
+    collection: Collection,
+    options: dict[str, Any],
+    cache: Path,
+    note: Callable[[str], None] = lambda line: None,
+    rerank: Rerank | None = None,
 ) -> Collection:
     """The collection as if `options["budget"]` documents of each query had been judged, in an order, and no others.
 
@@ -40,6 +45,7 @@ def partially_judged(
         options: `judging` of conf/config.yaml: order, budget, depth, feeders, of.
         cache: folder in which the judgements are kept.
         note: told what is being made.
+        rerank: trains the feeders.
 
     Raises:
         BadInput: where there is no such order, or the judgements of a split are asked for and there is no split.
@@ -48,17 +54,15 @@ def partially_judged(
     place = cache / "judging" / f"{key}.parquet"
     if not place.is_file():
         note(f"judging {options['budget']} documents a query of {collection.name} by {options['order']}")
-        _write(_judged(collection, options), place)
+        _write(_judged(collection, options, rerank), place)
     left = pl.read_parquet(place)
     fingerprint = hashlib.sha256(f"{collection.fingerprint} {key}".encode()).hexdigest()[:16]
     facts = collection.facts | {"judgements left": f"{len(left):,} of {len(collection.judgements):,}"}
     return replace(collection, judgements=left, fingerprint=fingerprint, facts=facts)
 
 
-def _judged(collection: Collection, options: dict[str, Any]) -> pl.DataFrame:
+def _judged(collection: Collection, options: dict[str, Any], rerank: Rerank | None) -> pl.DataFrame:
     """Those of the collection's judgements that the order comes to."""
-    from cluster.runs.rerank import rerank  # which trains rankers, from artifacts
-
     order = options["order"]
     ((_, node),) = compose([f"method={order}"], "pool")["method"].items()
     method = build(node, f"judging.order={order}")
