@@ -226,19 +226,20 @@ def _ranks(own: _Searched, whole: Any, forests: Sequence[Any]) -> list[dict[str,
     rows = []
     for number, method in enumerate(own.methods):
         values = own.defaults[method]
-        if np.isnan(values).any():
+        known = np.flatnonzero(~np.isnan(values))
+        if not len(known):
             continue
-        at = np.array([own.in_cube(setting, float(value)) for setting, value in enumerate(values)])
+        at = np.array([own.in_cube(int(setting), float(values[setting])) for setting in known])
         there = own.x if len(own.methods) == 1 else own.x[own.x[:, -1] == number]
-        asked = np.append(at, number) if len(own.methods) > 1 else at
+        asked = there.copy()  # what has no number by default is averaged over what was drawn
+        asked[:, known] = at
 
         def rank(forest: Any, there: Floats = there, asked: Floats = asked) -> float:
-            return 1.0 + float((forest.predict(there) > forest.predict(asked[None])[0] + 1e-12).sum())
+            return 1.0 + float((forest.predict(there) > forest.predict(asked).mean() + 1e-12).sum())
 
         low, high = np.quantile([rank(forest) for forest in forests], (0.05, 0.95))
-        names = own.names[: len(values)]
-        told = {"method": method, "settings": " ".join(f"{n}={v:g}" for n, v in zip(names, values, strict=True))}
-        expected = float(whole.predict(asked[None])[0])
+        told = {"method": method, "settings": " ".join(f"{own.names[each]}={values[each]:g}" for each in known)}
+        expected = float(whole.predict(asked).mean())
         figures = {"expected": expected, "rank": rank(whole), "low": float(low), "high": float(high)}
         inside = bool(((at >= 0) & (at <= 1)).all())
         rows.append(own.place | told | figures | {"drawn": len(there), "inside": inside})
