@@ -607,6 +607,7 @@ def test_the_owner_resolves_a_disagreement_on_the_page(
     owner = enter(room.owner, "Owner")
     owner.page.click("#assessor")
     owner.page.click("#overview-button")
+    owner.page.wait_for_selector("#overview[open]")
     assert "α" in owner.text("#alpha")
     assert "Ada: 0, Grace: 1, Joan: 1" in owner.text("#disputed")
     owner.page.get_by_role("button", name="not relevant: 1-").click()
