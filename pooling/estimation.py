@@ -42,8 +42,10 @@ def estimation(adjudicator: Sampled, pool: Pool, seed: int, budgets: Sequence[in
             estimate(topic.pool, sample, pool.is_relevant(topic))
             for topic, sample in zip(pool.topics, samples, strict=True)
         ]
-        row = {"budget": budget} | _compared(pool, samples, estimates, truth)
-        rows.append(row | (_by_machine(pool, samples) if all(len(topic.pool.machine) for topic in pool.topics) else {}))
+        row: dict[str, float | None] = {"budget": budget, **_compared(pool, samples, estimates, truth)}
+        if all(len(topic.pool.machine) for topic in pool.topics):
+            row |= _by_machine(pool, samples)
+        rows.append(row)
     return pl.DataFrame(rows)
 
 

@@ -258,7 +258,7 @@ def _topic(
 ) -> Topic:
     documents = lines["document"].unique().sort()
     numbered = pl.DataFrame({"document": documents}).with_row_index("number")
-    deepest = max(depth, int(lines["place"].max() or 0) + 1)  # type: ignore[call-overload]
+    deepest = max(depth, int(lines["place"].to_numpy().max(initial=0)) + 1)
     ranking = np.full((len(teams), deepest), NO_DOCUMENT, np.int32)
     number = lines.join(numbered, on="document", how="left", maintain_order="left")["number"].to_numpy()
     ranking[lines["run"].to_numpy(), lines["place"].to_numpy()] = number

@@ -87,7 +87,7 @@ def _matrix(texts: Sequence[str], documents: int, stemming: str | None) -> csr_a
 
     vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True)
     try:
-        fitted: NDArray[np.object_] = vectorizer.fit(texts[:documents])
+        fitted = vectorizer.fit(texts[:documents])
     except ValueError:  # no words at all
         return csr_array((len(texts), 1))
     return csr_array(fitted.transform(texts))

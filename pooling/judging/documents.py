@@ -39,8 +39,10 @@ class PooledDocuments:
     def fields(self, document: str) -> dict[str, str]:
         """What is known of a document besides its text, by name."""
         row = self._rows.get(document)
-        known = [] if row is None else [name for name in FIELDS if name in self._frame.columns]
-        return {name: str(self._frame[name][row]) for name in known if self._frame[name][row] is not None}
+        if row is None:
+            return {}
+        known = {name: self._frame[name][row] for name in FIELDS if name in self._frame.columns}
+        return {name: str(value) for name, value in known.items() if value is not None}
 
     def missing(self, pool: Pool) -> int:
         """How many of a pool's documents have no text; one that several topics have counts once."""

@@ -159,8 +159,8 @@ def application(
         asked = await _asked(request)
 
         def run() -> Asked:
-            words = (_text(asked, key) for key in ("topic", "document"))
-            session.resolve(assessor(request) or "owner", *words, _number(asked, "grade"), _text(asked, "request"))
+            topic, document, judge = _text(asked, "topic"), _text(asked, "document"), assessor(request) or "owner"
+            session.resolve(judge, topic, document, _number(asked, "grade"), _text(asked, "request"))
             return view.overview()
 
         return await _answer(run)
