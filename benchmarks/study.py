@@ -30,7 +30,7 @@ from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
 from cluster.session import session
 from cluster.tune import live_table as live
-from cluster.tune import trainable as tuning
+from cluster.tune import study_work as tuning
 from ranking.checkpoint import to_bytes
 
 SMALLEST = [

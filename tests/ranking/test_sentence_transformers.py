@@ -70,7 +70,8 @@ def test_our_cross_encoder_there(real: dict[str, Any], tiny: Collection, tmp_pat
     again = CrossEncoder(generator(8), str(tmp_path), max_query=20, max_document=40)
     assert again.drawn == []
     assert len(again.layers()) == len(ranker.layers())
-    np.testing.assert_array_equal(scores(again, tiny), ours)
+    assert all(torch.equal(weights, ranker.state_dict()[name]) for name, weights in again.state_dict().items())
+    np.testing.assert_allclose(scores(again, tiny), ours, atol=1e-5)  # where weights lie moves last bits
 
 
 def test_their_cross_encoder_here(small_bert: str, tiny: Collection, tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_a_study_tells_its_trials_by_state(ray_session: None, told: Told, tmp_pa
     told.clear()
     for step in range(100):
         metrics.on_step_end(step, [])
-    assert [value for _, value, _ in told] == [4, 0, 1, 0]
+    assert [value for _, value, _ in told] == [4, 0, 1, 0, 0]
     table.retried = 3
     metrics.on_experiment_end([])
     assert total(told, "pyrite_study_retries_total") == 1
