@@ -24,7 +24,8 @@ def applicable_overrides(points: Sequence[Point], given: Set[str]) -> list[Point
     """The points without the options that their parts do not have.
 
     Two sorts of options are left out: one that another point takes, and one that the experiment names for a part
-    in whose place the user has put another. What no point takes stays, and composing refuses it.
+    in whose place the user has put another, or a class of their own. What no point takes stays, and composing
+    refuses it.
 
     Args:
         points: all of a study's.
@@ -33,8 +34,11 @@ def applicable_overrides(points: Sequence[Point], given: Set[str]) -> list[Point
     optional = {key for point in points for key in _keys(point) if has_option(point.overrides, key)}
     of_some = {key for point in points for key in _keys(point) if _is_of_one(point.overrides, key)}
     replaced = {key for point in points for key in _keys(point) if key not in given and key.split(".")[0] in given}
+    own = {key.removesuffix("._target_") for key in given if key.endswith("._target_")}
 
     def stays(point: Point, key: str) -> bool:
+        if "." in key and key not in given and key.split(".")[0] in own:
+            return False
         if key in of_some:
             return _chooses(point.overrides, key)
         if key.split(".")[0] in LISTS:

@@ -101,6 +101,13 @@ def test_an_experiments_option_gives_way_with_its_part() -> None:
         plan(points(methods, common, ["collection=pydocs", "collection.path=c"])[0], [], [0])
 
 
+def test_an_experiments_option_gives_way_to_a_class_of_ones_own() -> None:
+    common = ["ranker=static", "ranker.spread=0.05"]
+    given = ["ranker._target_=mine.MeanOfWords", "+ranker.scale=10"]
+    assert texts(given, common=common) == [f"ranker=static {' '.join(given)}"]
+    assert texts([*given, "ranker.spread=1"], common=common) == [f"ranker=static ranker.spread=1 {' '.join(given)}"]
+
+
 def test_an_experiments_own_mistake_is_refused() -> None:
     with pytest.raises(BadInput, match="nope"):
         plan(points([["policy=random", "policy.nope=3"]], [], [])[0], [], [0])
