@@ -8,6 +8,7 @@ import os
 import shlex
 import tempfile
 
+import torch
 from datasets import Features, IterableDataset, Value
 from sentence_transformers import (
     SentenceTransformer,
@@ -32,6 +33,7 @@ texts = [*data.collection.documents["text"], *data.collection.queries["text"]]
 known = sorted({word for text in texts for word in text.lower().split()})
 tokenizer = Tokenizer(WordLevel({word: place for place, word in enumerate(["[UNK]", *known])}, unk_token="[UNK]"))
 tokenizer.normalizer, tokenizer.pre_tokenizer = Lowercase(), Whitespace()
+torch.manual_seed(1)
 model = SentenceTransformer(modules=[models.StaticEmbedding(tokenizer, embedding_dim=32)], device="cpu")
 
 # %% Their trainer, their loss; each epoch has negatives of its own.
@@ -40,7 +42,7 @@ rows = IterableDataset.from_generator(data.rows, features=features)
 arguments = SentenceTransformerTrainingArguments(
     output_dir=tempfile.mkdtemp(), max_steps=12, per_device_train_batch_size=data.training.batch_size,
     accelerator_config={"dispatch_batches": False},  # which would cut the flat token ids of a static embedding
-    learning_rate=0.05, logging_steps=4, report_to=[], save_strategy="no", use_cpu=True, disable_tqdm=True,
+    learning_rate=0.05, logging_steps=1, report_to=[], save_strategy="no", use_cpu=True, disable_tqdm=True,
 )  # fmt: skip
 loss = losses.MultipleNegativesRankingLoss(model)
 trainer = SentenceTransformerTrainer(model, arguments, train_dataset=rows, loss=loss)
@@ -50,4 +52,4 @@ trainer.train()
 curve = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
 print("losses", curve)
 print({row["function"]: row["negatives"] for row in data.sampler.report()})
-assert curve[-1] < curve[0]
+assert sum(curve[-4:]) / 4 < curve[0]
