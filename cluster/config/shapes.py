@@ -1,4 +1,4 @@
-"""Declares what all declarations of a configuration's keys are made of."""
+"""Declares the base classes of schemas: mappings of known keys, and parts that are built from a class."""
 
 from __future__ import annotations
 
