@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,10 +17,55 @@ from ranking.collections.collection import Collection
 from ranking.ranked_lists import RankedLists
 from ranking.terms import Bm25Options, Terms
 
-__all__ = ["Bm25", "Bm25Options", "available_cores", "search_postings"]
+__all__ = ["Bm25", "Bm25Index", "Bm25Options", "available_cores", "search_postings"]
 
 
-class Bm25(Terms):
+Searched = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]
+"""Documents and scores [queries, depth], best first, and scores of pairs [queries, m]."""
+
+
+class Bm25Index(ABC):
+    """Ranks documents for queries by their terms, wherever the postings are.
+
+    Attributes:
+        queries: the terms of each of the collection's queries.
+    """
+
+    queries: Sequence[NDArray[np.integer]]
+
+    def search(
+        self,
+        queries: NDArray[np.integer],
+        depth: int,
+        pairs: NDArray[np.integer] | None = None,
+        threads: int | None = None,
+    ) -> tuple[RankedLists, NDArray[np.float32]]:
+        """The best `depth` documents of each query, and the scores of `pairs`.
+
+        Equal scores stand in the collection's order, on every machine. Documents that share no
+        term with the query are not listed.
+
+        Args:
+            queries: indices of the collection's queries.
+            depth: length of a list.
+            pairs: int [queries, m], documents to score for each query; −1 is scored −inf.
+            threads: how many to use; every available core when None. The result does not depend on it.
+
+        Returns:
+            The lists, and float32 [queries, m].
+        """
+        wanted = np.full((len(queries), 0), -1, np.int32) if pairs is None else pairs.astype(np.int32)
+        documents, scores, of_pairs = self.find([self.queries[query] for query in queries], depth, wanted, threads)
+        return RankedLists(documents, scores), of_pairs
+
+    @abstractmethod
+    def find(
+        self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32], threads: int | None
+    ) -> Searched:
+        """The same for queries of these terms."""
+
+
+class Bm25(Terms, Bm25Index):
     """An inverted index with BM25's score of every posting.
 
     Args:
@@ -44,32 +90,11 @@ class Bm25(Terms):
         # A query's term that no document holds has no postings: leave it out.
         self.queries = [query[query < self.indexed] for query in self.tokenize(collection.queries)]
 
-    def search(
-        self,
-        queries: NDArray[np.integer],
-        depth: int,
-        pairs: NDArray[np.integer] | None = None,
-        threads: int | None = None,
-    ) -> tuple[RankedLists, NDArray[np.float32]]:
-        """The best `depth` documents of each query, and the scores of `pairs`.
-
-        Equal scores stand in the collection's order, on every machine. Documents that share no
-        term with the query are not listed.
-
-        Args:
-            queries: indices of the collection's queries.
-            depth: length of a list.
-            pairs: int [queries, m], documents to score for each query; −1 is scored −inf.
-            threads: how many to use; every available core when None. The result does not depend on it.
-
-        Returns:
-            The lists, and float32 [queries, m].
-        """
-        wanted = np.full((len(queries), 0), -1, np.int32) if pairs is None else pairs.astype(np.int32)
-        terms = [self.queries[query] for query in queries]
+    def find(
+        self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32], threads: int | None
+    ) -> Searched:
         postings = Postings(self._offsets, self._documents, self._weights, self.size)
-        documents, scores, pair_scores = search_postings(postings, terms, depth, wanted, threads)
-        return RankedLists(documents, scores), pair_scores
+        return search_postings(postings, terms, depth, pairs, threads)
 
 
 @dataclass(frozen=True)
@@ -95,8 +120,8 @@ def search_postings(
     depth: int,
     pairs: NDArray[np.int32],
     threads: int | None,
-) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
-    """The best `depth` documents of each query, and the scores of `pairs`; as `Bm25.search`.
+) -> Searched:
+    """The best `depth` documents of each query, and the scores of `pairs`; as `Bm25Index.search`.
 
     Args:
         postings: to search in.

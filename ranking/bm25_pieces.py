@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -12,13 +13,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ranking.bm25 import Postings, search_postings
+from ranking.bm25 import Bm25Index, Postings, Searched, search_postings
 from ranking.collections.arrow_files import mapped
 from ranking.collections.collection import Collection
 from ranking.collections.pieces import Run, in_turn
 from ranking.digest import digest
 from ranking.mapped import open_array, write_array
-from ranking.ranked_lists import RankedLists
 from ranking.shards import merge, within
 from ranking.terms import Bm25Options, Terms
 
@@ -134,7 +134,7 @@ class SearchPiece:
             write_array(self.found / f"{name}-{number:05d}.npy", array)
 
 
-class PiecedBm25:
+class PiecedBm25(Bm25Index):
     """BM25 over documents in pieces: what `ranking.bm25.Bm25` finds, with the memory of a piece.
 
     The postings lie beside the pieces, in a folder of their own for each set of options, and are made once.
@@ -161,30 +161,20 @@ class PiecedBm25:
         ends = np.cumsum(sizes).tolist()
         self.ranges = [range(end - size, end) for end, size in zip(ends, sizes, strict=True)]
 
-    def search(
-        self,
-        queries: NDArray[np.integer],
-        depth: int,
-        pairs: NDArray[np.integer] | None = None,
-        threads: int | None = None,
-    ) -> tuple[RankedLists, NDArray[np.float32]]:
-        """See `ranking.bm25.Bm25.search`."""
-        wanted = np.full((len(queries), 0), -1, np.int32) if pairs is None else pairs.astype(np.int32)
-        terms = [self.queries[query] for query in queries]
+    def find(
+        self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32], threads: int | None
+    ) -> Searched:
         if len(terms) < MANY:
             found = [
-                search_piece(self.folder, number, held, terms, depth, wanted, threads)
+                search_piece(self.folder, number, held, terms, depth, pairs, threads)
                 for number, held in enumerate(self.ranges)
             ]
         else:
-            found = self._by_tasks(terms, depth, wanted)
+            found = self._by_tasks(terms, depth, pairs)
         documents, scores = merge([(rows, best.astype(np.float64)) for rows, best, _ in found], self.ranges, depth)
-        of_pairs = np.max([own for _, _, own in found], axis=0)
-        return RankedLists(documents, scores.astype(np.float32)), of_pairs
+        return documents, scores.astype(np.float32), np.max([own for _, _, own in found], axis=0)
 
-    def _by_tasks(
-        self, terms: list[NDArray[np.int64]], depth: int, pairs: NDArray[np.int32]
-    ) -> list[tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]]:
+    def _by_tasks(self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32]) -> list[Searched]:
         place = Path(tempfile.mkdtemp(prefix="found-", dir=self.folder))
         try:
             offsets = np.concatenate([[0], np.cumsum([len(own) for own in terms])]).astype(np.int64)
@@ -223,11 +213,11 @@ def search_piece(
     folder: Path,
     number: int,
     held: range,
-    terms: list[NDArray[np.int64]],
+    terms: Sequence[NDArray[np.integer]],
     depth: int,
     pairs: NDArray[np.int32],
     threads: int | None,
-) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
+) -> Searched:
     """What one piece has for queries, by rows of its own; scores of its documents among `pairs`, −inf for others."""
     place = _place(folder, number)
     offsets, documents, weights = (np.asarray(open_array(place / name)) for name in (OFFSETS, DOCUMENTS, WEIGHTS))

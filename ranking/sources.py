@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ranking.bm25 import Bm25, Bm25Options
+from ranking.bm25 import Bm25, Bm25Index, Bm25Options
 from ranking.bm25_pieces import PiecedBm25
 from ranking.collections.collection import Collection
 from ranking.collections.pieces import Run, in_turn
@@ -27,9 +27,9 @@ class Sources:
     encoded: EncodedCollection
     vectors: WordVectors
     run: Run = in_turn
-    _bm25: dict[Bm25Options, Bm25 | PiecedBm25] = field(default_factory=dict)
+    _bm25: dict[Bm25Options, Bm25Index] = field(default_factory=dict)
 
-    def bm25(self, options: Bm25Options) -> Bm25 | PiecedBm25:
+    def bm25(self, options: Bm25Options) -> Bm25Index:
         """An index with these options, built once."""
         if options not in self._bm25:
             several = bool(self.collection.pieces)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import ray
@@ -86,8 +88,26 @@ class IndexBuild:
         building = start_version(place, size.documents, size.queries, size.dimension, self.options)
         queries = pool.blocks(range(size.queries), True, building / QUERIES)
         pool.encode(weights, digest, [*pool.blocks(range(size.documents), False, building / DOCUMENTS), *queries])
+        return self.finish(building, place, publication, version, content, pool.finish)
+
+    def finish(
+        self,
+        building: Path,
+        place: Path,
+        publication: Publication,
+        version: int,
+        content: NDArray[np.uint8],
+        finish: Callable[..., object],
+    ) -> IndexVersion:
+        """Put the weights beside what was built from them, have it finished, and open it.
+
+        Args:
+            building, place: the folder now, and when it is finished.
+            publication, version, content: of `make`.
+            finish: `finish_version`, wherever that is done.
+        """
         content.tofile(building / WEIGHTS)
-        pool.finish(building, place, version, publication.step, digest, self.options)
+        finish(building, place, version, publication.step, publication.digest, self.options)
         finished = open_version(place)
         if finished is None:
             raise RuntimeError(f"{place} was finished and can't be opened")

@@ -20,7 +20,7 @@ from cluster.index.errors import unwrapped
 from cluster.index.folder import WEIGHTS, IndexFolder, Publication
 from cluster.index.shards import ShardActors, ShardedVersion, Sharding
 from ranking.index import IndexOptions
-from ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion, finish_version, open_version, start_version
+from ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion, finish_version, start_version
 from ranking.query_lists import Listed
 from ranking.shards import Searched, shard_ranges
 
@@ -76,13 +76,8 @@ class ShardedBuild(IndexBuild):
         with self._encoding:
             pool.encode(weights, digest, pool.blocks(range(size.queries), True, building / QUERIES))
             self._fill(publication, version, weights, size.dimension)
-        content.tofile(building / WEIGHTS)
         (building / SHARDS).write_text(json.dumps([[held.start, held.stop] for held in ranges]))
-        finish_version(building, place, version, publication.step, digest, self.options)
-        finished = open_version(place)
-        if finished is None:
-            raise RuntimeError(f"{place} was finished and can't be opened")
-        return self._searched(folder, finished)
+        return self._searched(folder, self.finish(building, place, publication, version, content, finish_version))
 
     def complete(self, version: IndexVersion) -> Searched:
         assert isinstance(version.index, ShardedVersion)

@@ -7,9 +7,12 @@ import errno
 import itertools
 import os
 import re
+import shutil
+import tempfile
 import time
 import uuid
-from typing import Any
+from collections.abc import Iterator
+from typing import IO, Any
 
 from ranking.errors import BadInput
 
@@ -76,10 +79,10 @@ class Storage:
         self.place, self.option = place, option
         self.local = "://" not in place
         try:
-            self._files, self._root = open_files(place)
+            self.files, self._root = open_files(place)
         except (ArrowInvalid, OSError) as error:
             raise BadInput(f"is no folder to write to ({error})", place) from None
-        self.renames = self._files.type_name in RENAMING
+        self.renames = self.files.type_name in RENAMING
 
     def __reduce__(self) -> tuple[type[Storage], tuple[str, str]]:
         return (Storage, (self._root if self.local else self.place, self.option))
@@ -104,24 +107,54 @@ class Storage:
         Raises:
             Unwritable: where it can't be written. What stood there before stands there still.
         """
+        with self._placed(name) as stream:
+            stream.write(content)
+
+    @contextlib.contextmanager
+    def writing(self, name: str) -> Iterator[IO[bytes]]:
+        """A binary stream for what is too large to be held; the file is there once all of it is.
+
+        Raises:
+            Unwritable: as of `write`.
+        """
+        if self.renames:
+            with self._placed(name) as stream:
+                yield stream
+            return
+        with tempfile.TemporaryFile() as file:  # an object store would take half of it for whole
+            yield file
+            file.seek(0)
+            with self._placed(name) as stream:
+                shutil.copyfileobj(file, stream, 1 << 20)
+
+    @contextlib.contextmanager
+    def _placed(self, name: str) -> Iterator[Any]:
+        """A stream to a file, which gets its name when the stream is closed."""
         whole = self.path(name)
         first = self.path(f"{name}.{uuid.uuid4().hex[:8]}.part") if self.renames else whole
         try:
             if self.renames:
-                self._files.create_dir(os.path.dirname(whole), recursive=True)
-            with self._files.open_output_stream(first) as stream:
-                stream.write(content)
+                self.files.create_dir(os.path.dirname(whole), recursive=True)
+            with self.files.open_output_stream(first) as stream:
+                yield stream
             if self.local:
                 _sync(first)
             if self.renames:
-                self._files.move(first, whole)
+                self.files.move(first, whole)
             if self.local:
                 _sync(os.path.dirname(whole))  # where the new name stands
         except OSError as error:
-            if self.renames:
-                with contextlib.suppress(OSError):  # on a full disk this is what takes the last room
-                    self._files.delete_file(first)
+            self._give_up(first)
             raise unwritable(error, f"{self.place}/{name}", f"choose another {self.option}=") from None
+        except BaseException:
+            self._give_up(first)
+            raise
+
+    def _give_up(self, file: str) -> None:
+        """Delete what was begun: on a full disk this is what takes the last room."""
+        if self.renames:
+            with contextlib.suppress(OSError):
+                self.files.delete_file(file)
 
     def read(self, name: str) -> bytes | None:
         """The content of a file, None where there is none.
@@ -130,7 +163,7 @@ class Storage:
             BadInput: where it can't be read.
         """
         try:
-            with self._files.open_input_stream(self.path(name)) as stream:
+            with self.files.open_input_stream(self.path(name)) as stream:
                 return bytes(stream.read())
         except FileNotFoundError:
             return None
@@ -142,7 +175,7 @@ class Storage:
         from pyarrow import fs
 
         selector = fs.FileSelector(self.path(folder).rstrip("/"), allow_not_found=True)
-        found = [info.base_name for info in self._files.get_file_info(selector) if info.type == fs.FileType.File]
+        found = [info.base_name for info in self.files.get_file_info(selector) if info.type == fs.FileType.File]
         return sorted(name for name in found if not name.endswith(".part"))
 
     def tidy(self) -> None:
@@ -152,9 +185,9 @@ class Storage:
         if not self.renames:
             return
         with contextlib.suppress(OSError):
-            for info in self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True, recursive=True)):
+            for info in self.files.get_file_info(fs.FileSelector(self._root, allow_not_found=True, recursive=True)):
                 if UNFINISHED.search(info.path):
-                    self._files.delete_file(info.path)
+                    self.files.delete_file(info.path)
 
     def move(self, name: str, to: str) -> None:
         """Give a file another name, in place of what has it; nothing where there is no such file.
@@ -164,7 +197,7 @@ class Storage:
         """
         try:
             if self.renames:
-                self._files.move(self.path(name), self.path(to))
+                self.files.move(self.path(name), self.path(to))
             elif (content := self.read(name)) is not None:
                 self.write(to, content)
                 self.delete(name)
@@ -176,7 +209,7 @@ class Storage:
     def delete(self, name: str) -> None:
         """Remove a file, if it is there."""
         with contextlib.suppress(FileNotFoundError):
-            self._files.delete_file(self.path(name))
+            self.files.delete_file(self.path(name))
 
 
 def open_files(place: str) -> tuple[Any, str]:

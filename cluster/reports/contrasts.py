@@ -13,6 +13,7 @@ from rich.table import Table
 
 from cluster.output.methods import evaluations, with_methods
 from cluster.reports.page import Markup, rendered, table
+from cluster.reports.query_values import QueryNumbers, values_of
 from ranking.errors import BadInput
 from ranking.evaluation.significance import bootstrap_over_both, holm, paired_t_test
 
@@ -27,7 +28,9 @@ SCHEMA: dict[str, Any] = {
 """Columns of contrasts.parquet."""
 
 
-def contrasts(trials: pl.DataFrame, queries: pl.DataFrame, asked: Sequence[str], seed: int = 0) -> pl.DataFrame:
+def contrasts(
+    trials: pl.DataFrame, queries: pl.DataFrame | pl.LazyFrame, asked: Sequence[str], seed: int = 0
+) -> pl.DataFrame:
     """Test one method against each of some others, by the leading measure.
 
     Args:
@@ -55,7 +58,7 @@ def contrasts(trials: pl.DataFrame, queries: pl.DataFrame, asked: Sequence[str],
     for origin, measure in evaluations(trials):
         if measure != leading:
             continue
-        values = [_by_seed(each, queries, origin, measure) for each in chosen]
+        values = _by_seed(chosen, queries, origin, measure)
         family = [
             _contrast(values[0], other, np.random.default_rng([seed, number]))
             for number, other in enumerate(values[1:])
@@ -81,10 +84,26 @@ def _named(done: pl.DataFrame, asked: str) -> pl.DataFrame:
     return found.filter(pl.col("method") == best[0, "method"]).sort("seed")
 
 
-def _by_seed(runs: pl.DataFrame, queries: pl.DataFrame, origin: str, measure: str) -> dict[int, NDArray[np.float64]]:
-    """Values of the queries, in one order, by seed."""
-    own = runs.select("run", "seed").join(queries.filter(origin=origin), on="run").sort("seed", "query")
-    return {int(seed): part[measure].to_numpy() for (seed,), part in own.partition_by("seed", as_dict=True).items()}
+def _by_seed(
+    methods: Sequence[pl.DataFrame], queries: pl.DataFrame | pl.LazyFrame, origin: str, measure: str
+) -> list[dict[int, NDArray[np.float64]]]:
+    """Of each method, values of the queries in the order of their names, by seed."""
+    seeds = [dict(runs.select("run", "seed").rows()) for runs in methods]
+    wanted, numbers = {run for of in seeds for run in of}, QueryNumbers()
+    found: list[dict[int, list[tuple[NDArray[np.int32], NDArray[np.float64]]]]] = [{} for _ in methods]
+    for run, _, names, values in values_of(queries, wanted, [origin], measure):
+        for of, kept in zip(seeds, found, strict=True):
+            if run in of:
+                kept.setdefault(of[run], []).append((numbers.of(names), values))
+    place = np.argsort(np.argsort(np.array(numbers.names)))
+    ordered = []
+    for kept in found:
+        own = {}
+        for seed in sorted(kept):
+            rows, values = (np.concatenate(each) for each in zip(*kept.pop(seed), strict=True))
+            own[seed] = values[np.argsort(place[rows], kind="stable")]
+        ordered.append(own)
+    return ordered
 
 
 def _contrast(

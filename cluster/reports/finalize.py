@@ -17,7 +17,7 @@ from cluster.output.failure_summary import failure_summary, show
 from cluster.output.manifest import CONFIG, read_config
 from cluster.output.methods import METHOD, column_of, diverged, factors, stopped_runs, with_factors, with_methods
 from cluster.output.storage import Storage
-from cluster.output.tables import read_table, required_table, write_table
+from cluster.output.tables import RunRows, read_table, required_scan, required_table, scan_table, write_table
 from cluster.reports import across, contrasts, partial_judgements, power, spread, surface, zero_shot
 from cluster.reports.canvas import png
 from cluster.reports.comparison import named_baseline
@@ -41,7 +41,9 @@ def own_baseline(trials: pl.DataFrame, design: Mapping[str, Any] | None) -> str 
     return named
 
 
-def renew(storage: Storage, tables: Mapping[str, pl.DataFrame], config: Mapping[str, Any], waiting: int) -> None:
+def renew(
+    storage: Storage, tables: Mapping[str, pl.DataFrame | RunRows], config: Mapping[str, Any], waiting: int
+) -> None:
     """Write report.html of a study that still runs, from the tables of what is done.
 
     Args:
@@ -53,15 +55,17 @@ def renew(storage: Storage, tables: Mapping[str, pl.DataFrame], config: Mapping[
     from cluster.reports.study_report import render
 
     own = config.get("study", {})
-    trials = with_factors(tables["trials"], own.get("factors"))
+    whole = {name: table for name, table in tables.items() if isinstance(table, pl.DataFrame)}
+    by_run = {name: table.lazy() for name, table in tables.items() if isinstance(table, RunRows)}
+    trials = with_factors(whole["trials"], own.get("factors"))
     named = {"baseline": own["baseline"]} if own.get("baseline") else config.get("design")
     summary = summarise(trials, own_baseline(trials, named))
     written = (storage.read(CONFIG) or b"").decode()
     sections = analyses(trials, own, own.get("baseline")).sections
-    sections += zero_shot.section(trials, tables.get("zero_shot"))
+    sections += zero_shot.section(trials, whole.get("zero_shot"))
     page = render(
-        trials, tables["queries"], summary, written, config.get("command", ""), config, tables["steps"],
-        tables.get("embeddings"), failure_summary(EventLog.read(storage)), waiting, sections,
+        trials, by_run["queries"], summary, written, config.get("command", ""), config, by_run["steps"],
+        whole.get("embeddings"), failure_summary(EventLog.read(storage)), waiting, sections,
     )  # fmt: skip
     storage.write("report.html", page.html.encode())
 
@@ -144,7 +148,7 @@ def report(
     from cluster.reports.terminal_table import table
 
     config = read_config(storage)
-    trials, queries = required_table(storage, "trials"), required_table(storage, "queries")
+    trials, queries = required_table(storage, "trials"), required_scan(storage, "queries")
     if not (trials["status"] == "done").any():
         failures = trials["error"].drop_nulls().to_list()
         console.print(f"[red]no run came to its end[/]: {escape(failures[0] if failures else 'nothing ran')}")
@@ -157,7 +161,7 @@ def report(
     rates = convergence(trials)
     if not rates.is_empty():
         storage.write("convergence.csv", rates.write_csv().encode())
-    steps, embeddings = read_table(storage, "steps"), read_table(storage, "embeddings")
+    steps, embeddings = scan_table(storage, "steps"), read_table(storage, "embeddings")
     lost = failure_summary(EventLog.read(storage))
     named = baseline or own.get("baseline") or own_baseline(trials, config.get("design"))
     told = analyses(trials, own, named)
@@ -200,7 +204,7 @@ def report(
 
 
 def _contrasts(
-    trials: pl.DataFrame, queries: pl.DataFrame, config: Mapping[str, Any], asked: Sequence[str] | None
+    trials: pl.DataFrame, queries: pl.LazyFrame, config: Mapping[str, Any], asked: Sequence[str] | None
 ) -> pl.DataFrame | None:
     """The contrasts that are asked for, or else the study's, or else its experiment's; None where there are none.
 

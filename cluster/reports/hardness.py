@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -21,7 +22,7 @@ FIGURES = {
 }
 
 
-def how_hard(trials: pl.DataFrame, traces: pl.DataFrame, figure: Markup) -> Markup:
+def how_hard(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame, figure: Markup) -> Markup:
     """The section of a report about it; empty where no step was recorded.
 
     Args:
@@ -33,29 +34,33 @@ def how_hard(trials: pl.DataFrame, traces: pl.DataFrame, figure: Markup) -> Mark
     return Markup("") if rows.is_empty() else rendered("hardness.html", table=_table(rows), figure=figure)
 
 
-def hardness(trials: pl.DataFrame, traces: pl.DataFrame) -> Figure | None:
+def hardness(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> Figure | None:
     """Draw how hard negatives were by step: means over a method's runs, and one standard deviation as a band.
 
     Columns are the mean score of negatives, the share of them that score no lower than their positive and, where
     negatives come from an index with versions, its age. None where no step was recorded.
     """
-    every = _of_methods(trials, traces)
-    if every.is_empty():
+    of_methods = _methods(trials)
+    done = traces.lazy().join(of_methods.lazy(), on="run")
+    last = pl.max_horizontal(pl.lit(1.0), (pl.col("step") + pl.col("steps")).max() / BINS)
+    widths = done.group_by("collection", "ranker").agg(last.alias("width"), pl.col(FIGURES).count())
+    sections = widths.sort("collection", "ranker").collect(engine="streaming")
+    if sections.is_empty():
         return None
-    columns = {name: title for name, title in FIGURES.items() if every[name].count()}
-    sections = every.select("collection", "ranker").unique().sort("collection", "ranker").rows()
-    figure, axes = grid(section_titles(sections), list(columns.values()), height=2.6)
-    look = looks(with_methods(trials)["method"])
-    for row, (collection, ranker) in enumerate(sections):
-        here = every.filter(collection=collection, ranker=ranker)
-        width = max(1.0, float((here["step"] + here["steps"]).max()) / BINS)  # type: ignore[arg-type]
-        for column, (name, title) in enumerate(columns.items()):
-            ax = axes[row * len(columns) + column]
-            for of in here.partition_by("method", maintain_order=True):
+    columns = {name: title for name, title in FIGURES.items() if sections[name].sum()}
+    titles = section_titles(sections.select("collection", "ranker").rows())
+    figure, axes = grid(titles, list(columns.values()), height=2.6)
+    look, shown = looks(with_methods(trials)["method"]), []
+    for row, (collection, ranker, width) in enumerate(sections.select("collection", "ranker", "width").rows()):
+        own = axes[row * len(columns) : (row + 1) * len(columns)]
+        for of in _of_methods(of_methods.filter(collection=collection, ranker=ranker), traces):
+            shown.append(of[0, "method"])
+            for ax, name in zip(own, columns, strict=True):
                 _line(ax, of, name, width, look[of[0, "method"]])
+        for ax, title in zip(own, columns.values(), strict=True):
             name_axes(ax, "step", title)
             ax.margins(x=0.01)
-    legend(figure, look, every["method"])
+    legend(figure, look, pl.Series(shown))
     return figure
 
 
@@ -78,7 +83,7 @@ def _line(ax: Axes, of: pl.DataFrame, name: str, width: float, look: Look) -> No
     ax.fill_between(x, mean - sd, mean + sd, color=look.colour, alpha=0.12, lw=0)
 
 
-def at_the_end(trials: pl.DataFrame, traces: pl.DataFrame) -> pl.DataFrame:
+def at_the_end(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """What negatives were like in the last tenth of each training, by method.
 
     Returns:
@@ -86,9 +91,8 @@ def at_the_end(trials: pl.DataFrame, traces: pl.DataFrame) -> pl.DataFrame:
         standard deviation (`NAME_std`), null where there is none; and versions, how many a run's index had at most.
     """
     of_run = ["collection", "ranker", "method", "run"]
-    every = _of_methods(trials, traces)
     last = (pl.col("step") + pl.col("steps")).max().over("run", "fold")
-    tenth = every.filter(pl.col("step") + pl.col("steps") > 0.9 * last)
+    still = pl.col("step") + pl.col("steps") > 0.9 * last
     figures = ["positive", "negative", "misranked", "age"]
 
     def mean(name: str) -> pl.Expr:
@@ -96,18 +100,29 @@ def at_the_end(trials: pl.DataFrame, traces: pl.DataFrame) -> pl.DataFrame:
         return ((pl.col(name) * weights).sum() / weights.sum()).fill_nan(None).alias(name)
 
     versions = (pl.col("version").max() + 1).alias("versions")
-    runs = tenth.group_by(of_run, maintain_order=True).agg(*map(mean, figures), versions)
+    empty = traces.lazy().head(0).join(_methods(trials).clear().lazy(), on="run").collect()
+    every = pl.concat([empty, *(of.filter(still) for of in _of_methods(_methods(trials), traces))])
+    runs = every.group_by(of_run, maintain_order=True).agg(*map(mean, figures), versions)
     spread = pl.col(figures).std().name.suffix("_std")
     return runs.group_by(of_run[:3], maintain_order=True).agg(
         pl.len().alias("runs"), pl.col(figures).mean(), spread, pl.col("versions").max()
     )
 
 
-def _of_methods(trials: pl.DataFrame, traces: pl.DataFrame) -> pl.DataFrame:
-    """The steps of the runs that are done, with their methods."""
+def _methods(trials: pl.DataFrame) -> pl.DataFrame:
+    """The runs that are done, with their methods."""
     done = trials.filter(pl.col("status") == "done").select("run")
-    methods = with_methods(trials).join(done, on="run", how="semi").select("run", "collection", "ranker", "method")
-    return traces.join(methods, on="run").sort("collection", "ranker", "method", "run", "fold", "step")
+    return with_methods(trials).join(done, on="run", how="semi").select("run", "collection", "ranker", "method")
+
+
+def _of_methods(runs: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """The steps of one method's runs after another's, as far as they have any."""
+    order = "collection", "ranker", "method"
+    for own in runs.sort(order).partition_by(order, maintain_order=True):
+        found = traces.lazy().filter(pl.col("run").is_in(own["run"].to_list())).collect(engine="streaming")
+        steps = found.join(own, on="run").sort(*order, "run", "fold", "step")
+        if len(steps):
+            yield steps
 
 
 def _table(rows: pl.DataFrame) -> Markup:

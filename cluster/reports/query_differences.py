@@ -9,12 +9,15 @@ from matplotlib.ticker import MaxNLocator
 
 from cluster.output.methods import with_methods
 from cluster.reports.canvas import INK, grid, name_axes
+from cluster.reports.query_values import QueryMeans, values_of
 from ranking.evaluation.significance import holm, paired_t_test
 
 TIE = 1e-9
 
 
-def differences(trials: pl.DataFrame, queries: pl.DataFrame, summary: pl.DataFrame, measure: str) -> pl.DataFrame:
+def differences(
+    trials: pl.DataFrame, queries: pl.DataFrame | pl.LazyFrame, summary: pl.DataFrame, measure: str
+) -> pl.DataFrame:
     """Compare the two best methods of each ranker and origin on the same queries.
 
     A query's figure is first averaged over a method's runs, so that seeds do not count as queries. Which two are the
@@ -33,22 +36,29 @@ def differences(trials: pl.DataFrame, queries: pl.DataFrame, summary: pl.DataFra
     methods = with_methods(trials).select("run", "collection", "ranker", "method")
     able = summary.filter((pl.col("measure") == measure) & (pl.col("runs") > 0) & (pl.col("ranker") != "bm25"))
     able = able.sort("collection", "ranker", maintain_order=True)
-    rows = []
-    for (collection, ranker, origin), best in able.group_by("collection", "ranker", "candidates", maintain_order=True):
-        if len(best) < 2 or measure not in queries.columns:
-            continue
-        first, second = best["method"][:2]
+    compared = [
+        (*identity, *best["method"][:2])
+        for identity, best in able.group_by("collection", "ranker", "candidates", maintain_order=True)
+        if len(best) > 1
+    ]
+    if measure not in queries.lazy().collect_schema().names():
+        compared = []
+    wanted: dict[tuple[str, str], list[QueryMeans]] = {}  # by run and origin
+    means = []
+    for collection, ranker, origin, *pair in compared:
         of = methods.filter(collection=collection, ranker=ranker)
-        per_query = [
-            queries.filter(pl.col("origin") == origin)
-            .join(of.filter(method=method).select("run"), on="run", how="semi")
-            .group_by("query")
-            .agg(pl.col(measure).mean())
-            .drop_nulls()
-            for method in (first, second)
-        ]
-        both = per_query[0].join(per_query[1], on="query").sort("query")
-        a, b = both[measure].to_numpy(), both[f"{measure}_right"].to_numpy()
+        means.append((QueryMeans(), QueryMeans()))
+        for method, mean in zip(pair, means[-1], strict=True):
+            for run in of.filter(method=method)["run"]:
+                wanted.setdefault((run, origin), []).append(mean)
+    runs, origins = {run for run, _ in wanted}, {origin for _, origin in wanted}
+    for run, origin, names, values in values_of(queries, runs, origins, measure) if wanted else ():
+        for mean in wanted.get((run, origin), ()):
+            mean.add(names, values)
+    rows = []
+    for (collection, ranker, origin, first, second), own in zip(compared, means, strict=True):
+        both = own[0].means().join(own[1].means(), on="query").sort("query")
+        a, b = both["mean"].to_numpy(), both["mean_right"].to_numpy()
         d = a - b
         rows.append(
             {

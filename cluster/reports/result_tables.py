@@ -27,6 +27,9 @@ SCHEMA: dict[str, Any] = {
 }  # fmt: skip
 """Columns of trials.parquet before those of the measures."""
 
+QUERY_SCHEMA: dict[str, pl.DataType] = dict.fromkeys(("run", "query", "origin"), pl.String())
+"""Columns of queries.parquet before those of the measures."""
+
 
 def mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:
     """The mean of several folds' curves by epoch; a fold that stopped keeps its last value."""

@@ -30,12 +30,12 @@ from cluster.runs.traces import SCHEMA
 
 def render(
     trials: pl.DataFrame,
-    queries: pl.DataFrame,
+    queries: pl.DataFrame | pl.LazyFrame,
     summary: pl.DataFrame,
     config: str,
     command: str = "",
     study: Mapping[str, Any] | None = None,
-    steps: pl.DataFrame | None = None,
+    steps: pl.DataFrame | pl.LazyFrame | None = None,
     embeddings: pl.DataFrame | None = None,
     lost: Sequence[str] = (),
     waiting: int = 0,
@@ -154,7 +154,7 @@ def _figures(
     summary: pl.DataFrame,
     compared: pl.DataFrame,
     measure: str,
-    steps: pl.DataFrame,
+    steps: pl.DataFrame | pl.LazyFrame,
     embeddings: pl.DataFrame | None,
 ) -> dict[str, tuple[Figure, str]]:
     figures: dict[str, tuple[Figure | None, str]] = {

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import polars as pl
+from numpy.typing import NDArray
 
 from cluster.output.methods import METHOD, column_of, factors, with_factors, with_methods
 from cluster.output.storage import Storage
-from cluster.output.tables import write_table
+from cluster.output.tables import RunRows, write_table
 from cluster.plan.sweep import Planned
 from cluster.reports import result_tables
 from cluster.reports.comparison import named_baseline
 from cluster.runs import traces
 from cluster.runs.embeddings import embeddings_table
-from cluster.runs.outcome import read_outcome
+from cluster.runs.outcome import Outcome, read_outcome
 from cluster.runs.stop import Stop
 from cluster.runs.zero_shot import zero_shot_rows
 from ranking.collections.collection import Collection
@@ -60,7 +63,9 @@ def write_tables(
     tables = tables_of(storage, runs, collections, errors, out_of_time, stopped)
     for name, table in tables.items():
         write_table(storage, name, table)
-    return int((tables["trials"]["status"] == "failed").sum())
+    trials = tables["trials"]
+    assert isinstance(trials, pl.DataFrame)
+    return int((trials["status"] == "failed").sum())
 
 
 def tables_of(
@@ -70,8 +75,10 @@ def tables_of(
     errors: Mapping[str, str],
     out_of_time: bool = False,
     stopped: Mapping[str, Stop] | None = None,
-) -> dict[str, pl.DataFrame]:
+) -> dict[str, pl.DataFrame | RunRows]:
     """Make the tables trials, queries, samplers, steps and, where there are any, embeddings.
+
+    Queries and steps are read from the runs' results again whenever their rows are asked for.
 
     Args:
         storage: the study's folder.
@@ -81,8 +88,8 @@ def tables_of(
         out_of_time: whether the study's time was over before all runs had begun: they are neither failed nor done.
         stopped: runs that the scheduler of a search has stopped, which are neither as well.
     """
-    rows, queries, samplers, steps = [], [], [], []
-    vectors, others = {}, []
+    rows, samplers, others, done, embedded = [], [], [], [], []
+    measures: dict[str, pl.DataType] = {}
     for planned in runs:
         outcome, collection = read_outcome(storage, planned.name), collections[planned.name]
         if planned.name in errors:
@@ -95,21 +102,42 @@ def tables_of(
             row |= {"epochs": stop.at, "curve_validation": list(stop.curve)} if stop else {}
         rows.append(row)
         if outcome:
-            queries.append(result_tables.query_rows(planned, collection, outcome))
+            done.append(planned)
+            measures |= {name: pl.Float64() for values in outcome.values.values() for name in values}
             samplers += result_tables.sampler_rows(planned, outcome)
-            steps.append(traces.trace_table(planned.name, list(planned.config["function"]), outcome.traces))
             others += zero_shot_rows(planned.name, outcome)
             if outcome.embeddings:
-                vectors[planned.name] = outcome.embeddings
+                embedded.append(planned.name)
     trials = result_tables.trials_table(rows)
-    tables = {
+
+    def outcomes() -> Iterator[tuple[Planned, Outcome]]:
+        for planned in done:
+            outcome = read_outcome(storage, planned.name)
+            assert outcome is not None  # it was there a moment ago, and nobody else writes here
+            yield planned, outcome
+
+    def queries() -> Iterator[pl.DataFrame]:
+        for planned, outcome in outcomes():
+            yield result_tables.query_rows(planned, collections[planned.name], outcome)
+
+    def steps() -> Iterator[pl.DataFrame]:
+        for planned, outcome in outcomes():
+            yield traces.trace_table(planned.name, list(planned.config["function"]), outcome.traces)
+
+    tables: dict[str, pl.DataFrame | RunRows] = {
         "trials": trials,
-        "queries": pl.concat(queries, how="diagonal") if queries else pl.DataFrame(),
+        "queries": RunRows(pl.Schema(result_tables.QUERY_SCHEMA | measures if done else {}), queries),
         "samplers": pl.DataFrame(samplers, infer_schema_length=None),
-        "steps": pl.concat(steps) if steps else pl.DataFrame(schema=traces.SCHEMA),
+        "steps": RunRows(traces.SCHEMA, steps),
     }
     if others:
         tables["zero_shot"] = pl.concat(others)
-    if vectors:
-        tables["embeddings"] = embeddings_table(trials, collections, vectors)
+    if embedded:
+        tables["embeddings"] = embeddings_table(trials, collections, embedded, partial(_embeddings, storage))
     return tables
+
+
+def _embeddings(storage: Storage, run: str) -> dict[str, NDArray[Any]]:
+    outcome = read_outcome(storage, run)
+    assert outcome is not None
+    return outcome.embeddings

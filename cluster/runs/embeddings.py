@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,20 +44,24 @@ def vectors_of(ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.i
 
 
 def embeddings_table(
-    trials: pl.DataFrame, collections: dict[str, Collection], vectors: dict[str, dict[str, NDArray[Any]]]
+    trials: pl.DataFrame,
+    collections: dict[str, Collection],
+    embedded: Sequence[str],
+    vectors: Callable[[str], dict[str, NDArray[Any]]],
 ) -> pl.DataFrame:
     """embeddings.parquet: of each method the run with the lowest seed.
 
     Args:
         trials: the frame of `trials.parquet`.
         collections: by the runs' names.
-        vectors: `Outcome.embeddings` of the runs that have some, by name.
+        embedded: names of the runs that have some.
+        vectors: reads `Outcome.embeddings` of a run.
     """
-    runs = with_methods(trials).join(trials.select("run", "seed"), on="run").filter(pl.col("run").is_in(list(vectors)))
+    runs = with_methods(trials).join(trials.select("run", "seed"), on="run").filter(pl.col("run").is_in(list(embedded)))
     first = runs.sort("seed", "run").unique(["collection", "ranker", "method"], keep="first", maintain_order=True)
     parts = [pl.DataFrame(schema=SCHEMA)]
     for run, collection in first.select("run", "collection").sort("run").rows():
-        found = vectors[run]
+        found = vectors(run)
         of_queries = collections[run].queries[found["queries"]]
         parts.append(
             of_queries.select(
