@@ -31,6 +31,12 @@ class Objects(fs.FileSystemHandler):
     def open_output_stream(self, path: str, metadata: Any) -> Any:
         return pa.PythonFile(_Upload(self, path), mode="w")
 
+    def open_input_file(self, path: str) -> Any:
+        return self.open_input_stream(path)
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
     def delete_file(self, path: str) -> None:
         if self.objects.pop(path, None) is None:
             raise FileNotFoundError(path)
@@ -49,7 +55,7 @@ class Objects(fs.FileSystemHandler):
         raise NotImplementedError("an object store cannot")
 
     move = copy_file = open_append_stream = create_dir = delete_dir = delete_dir_contents = _refused
-    delete_root_dir_contents = open_input_file = normalize_path = _refused
+    delete_root_dir_contents = _refused
 
 
 class _Upload:
