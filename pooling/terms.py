@@ -13,7 +13,6 @@ import Stemmer
 from bm25s.stopwords import STOPWORDS_EN_PLUS
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from pooling.pool import Pool, Terms
 
@@ -79,6 +78,8 @@ def _terms(matrix: csr_array) -> Terms:
 
 def _matrix(texts: Sequence[str], documents: int, stemming: str | None) -> csr_array:
     """[texts, terms], idf by the first so many."""
+    from sklearn.feature_extraction.text import TfidfVectorizer  # with pandas, most of a second for every process
+
     stopped = set(STOPWORDS_EN_PLUS) if stemming in (None, "english") else set()
     stem = Stemmer.Stemmer(stemming).stemWords if stemming else list
 

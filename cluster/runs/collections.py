@@ -10,7 +10,6 @@ from typing import Any
 from cluster.config.build import build
 from cluster.pieces.tasks import run_pieces
 from cluster.runs.file_contents import content_of
-from cluster.runs.partial_judgements import partially_judged
 from cluster.runs.zero_shot import collections_of
 from pooling.systems.inputs import Rerank
 from ranking.collections.cache import default_cache, open_collection
@@ -49,6 +48,8 @@ class Collections:
                 if what.startswith("queries "):
                     self.note(f"{what} in {name}: {count}")
             if partial:
+                from cluster.runs.partial_judgements import partially_judged
+
                 collection = partially_judged(collection, partial, cache_of(config), self.note, self.rerank)
             self._opened[key] = relabelled(collection, mended) if mended else collection
         return self._opened[key]
