@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.metadata
 import os
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import settings
 
+from cluster.config.groups import CONF
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection, Encoder, Judgements
 from ranking.sources import Sources
@@ -75,6 +78,25 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         if not MAY_SKIP.search(reason):
             report.outcome, report.longrepr = "failed", f"skipped, with PYRITE_NO_SKIP set: {reason}"
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _files_of_hydra_are_read_once() -> Iterator[None]:
+    """Hydra reads each file of conf anew for each composition, a third of its time; tests compose thousands."""
+    from hydra._internal.config_repository import ConfigRepository
+
+    load, read = ConfigRepository.load_config, {}
+
+    def remembered(self: ConfigRepository, config_path: str) -> Any:
+        if not any(source.path.startswith(f"file://{CONF}") for source in self.sources):
+            return load(self, config_path)
+        if config_path not in read:
+            read[config_path] = load(self, config_path)
+        return copy.deepcopy(read[config_path])  # what is composed is changed on the way
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ConfigRepository, "load_config", remembered)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -110,6 +110,7 @@ def made_up(page: str) -> set[str]:
     return {each.strip() for said in re.findall(r"<!-- not ours: (.*?) -->", page) for each in said.split(" ; ")}
 
 
+@functools.cache
 def check_command(command: str) -> None:
     """Compose what a command asks for, without reading any data."""
     given = words(command)
@@ -173,6 +174,7 @@ def options_in(page: str) -> Iterator[str]:
             yield span
 
 
+@functools.cache
 def composes(override: str) -> bool:
     """Whether some command takes an option, with whatever is chosen beside it."""
     key, value = key_of(override), override.partition("=")[2]
@@ -181,7 +183,7 @@ def composes(override: str) -> bool:
             continue
         if is_placeholder(override) or not value:
             return True
-        for choice in ["", *keys(primary).get(key, [])][-3:]:
+        for choice in (keys(primary).get(key) or [""])[-3:]:
             needed = [choice, *NEEDED.get(choice.partition("=")[2], [])] if choice else []
             needed = [
                 *{"judge": JUDGED, "rank": RANKED, "audit": ["studies=somewhere"]}.get(primary, []),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,11 @@ def group_options() -> dict[str, list[str]]:
 
 def groups_of(config: str) -> list[str]:
     """The configuration groups that a primary file chooses from, in their order by name."""
+    return sorted(_groups(config))
+
+
+@cache
+def _groups(config: str) -> frozenset[str]:
     from omegaconf import OmegaConf
 
     content: Any = OmegaConf.to_container(OmegaConf.load(CONF / f"{config}.yaml"), resolve=False)
@@ -35,8 +41,8 @@ def groups_of(config: str) -> list[str]:
         if isinstance(entry, dict):
             found |= {str(group) for group in entry if not str(group).startswith(("override ", "optional "))}
         elif entry != "_self_":  # another primary file, whose options this one has too
-            found |= set(groups_of(entry))
-    return sorted(found)
+            found |= _groups(entry)
+    return frozenset(found)
 
 
 def option(group: str, name: str) -> dict[str, Any]:

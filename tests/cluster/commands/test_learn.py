@@ -167,7 +167,7 @@ def test_what_a_lost_runner_held_is_repeated(
 
 
 def test_killed_and_resumed_it_learns_the_same(
-    base: list[str], longer: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
+    base: list[str], longer: tuple[TrainedAgent, pl.DataFrame], kills: int, tmp_path: Path
 ) -> None:
     options = [*base, *SMALL, "episodes=12", "save_every=0"]
     place = tmp_path / "killed"

@@ -319,9 +319,9 @@ def test_a_missing_checkpoint_is_one_line(capsys: pytest.CaptureFixture[str], tm
 
 @pytest.fixture(scope="module")
 def table_2(base: list[str], ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two rewards of table 2, an agent each, on the made-up collection."""
+    """A reward of table 2, with an agent, on the made-up collection."""
     out = tmp_path_factory.mktemp("studies") / "table_2"
-    learn = ",".join(f"['reward={reward}','episodes=2','copies=2','random_baseline=0']" for reward in ("diff", "raw"))
+    learn = "['reward=diff','episodes=2','copies=2','random_baseline=0']"
     mine = [text for text in base if not text.startswith("scale=")]
     few = ["scale=tiny", "training.max_epochs=1", "policy.agent=3", f"policy.learn={learn}", "seeds=1"]
     assert command("study", "experiment=cohen2019_table2", *mine, *few, "concurrent=1", f"out={out}") == 0
@@ -329,14 +329,14 @@ def table_2(base: list[str], ray_session: None, tmp_path_factory: pytest.TempPat
 
 
 def test_a_study_learns_its_agents_and_says_how_reliably(table_2: Path) -> None:
-    assert len(list((table_2 / "agents").iterdir())) == 2
+    assert len(list((table_2 / "agents").iterdir())) == 1
     trials = pl.read_parquet(table_2 / "trials.parquet")
-    assert trials["status"].to_list() == ["done"] * 3
+    assert trials["status"].to_list() == ["done"] * 2
     rates = pl.read_csv(table_2 / "convergence.csv")
     assert rates["agents"].unique().to_list() == [1]
     assert set(rates["rate"]) <= {0.0, 1.0}
     chance = trials.filter(policy="random")["bm25:AP@10"].mean()
-    assert rates.filter(candidates="bm25", measure="AP@10")["random_mean"].to_list() == [pytest.approx(chance)] * 2
+    assert rates.filter(candidates="bm25", measure="AP@10")["random_mean"].to_list() == [pytest.approx(chance)]
 
 
 def test_its_report_has_the_papers_figures(table_2: Path) -> None:

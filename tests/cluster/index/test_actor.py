@@ -275,7 +275,7 @@ def test_bm25_of_the_same_documents_is_served_too(asynchronous: RemoteIndex) -> 
 
 
 def test_it_comes_back_when_it_is_killed_in_the_middle_of_a_build_and_of_a_query(
-    asynchronous: RemoteIndex, gate: Path
+    asynchronous: RemoteIndex, gate: Path, kills: int
 ) -> None:
     said: list[str] = []
     bounded = client_of(asynchronous, Refresh("async", every=10, max_staleness=10), said.append)

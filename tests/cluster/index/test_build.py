@@ -47,6 +47,7 @@ def build(ray_session: None, folder: Path) -> Iterator[IndexBuild]:
         ray.kill(actor)
 
 
+@pytest.mark.usefixtures("kills")
 def test_the_block_of_an_encoder_that_dies_is_done_again(build: IndexBuild, folder: Path, tmp_path: Path) -> None:
     (folder / "poison").touch()
     version = version_of(build, tmp_path, 5)

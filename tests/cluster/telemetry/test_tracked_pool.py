@@ -9,9 +9,9 @@ from tests.cluster.command_line import command
 from tests.cluster.telemetry.read_back import of_mlflow, of_tensorboard
 
 
-def test_a_pool_is_tracked_by_seeds(of_small_pool: list[str], ray_session: None, tmp_path: Path) -> None:
+def test_a_pool_is_tracked_by_seeds(of_small_pool: list[str], tmp_path: Path) -> None:
     out = tmp_path / "pool"
-    options = ["method=rank,mtf", "seeds=2", "ranking_quality=false", "budgets=[3]", "track=mlflow"]
+    options = ["method=rank,mtf", "seeds=2", "ranking_quality=false", "budgets=[3]", "track=mlflow", "local=true"]
     assert command("pool", *of_small_pool, *options, f"out={out}") == 0
     effort = pl.read_parquet(out / "effort.parquet")
     found = pl.read_parquet(out / "budgets.parquet")
