@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from pooling.across_topics import NAME, AcrossTopics
 from pooling.adjudicators.adjudicator import Adjudicator, topic_rng
@@ -36,6 +37,7 @@ from pooling.adjudicators.uniform import Random
 from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, TopicPool
+from pooling.run_regression import RunRegression
 from pooling.shared_fusion import SharedFusion, rounds, side_by_side
 from pooling.simulation import Method, adjudicator_of
 
@@ -340,6 +342,7 @@ def in_lockstep(method: SharedFusion, pool: Pool, seed: int) -> JudgingOrder:
         judged = np.array([[float(len(counts[t][run])) for run in runs] for t in topics])
         gained = np.array([[added(float(grades[t][d]) for d in counts[t][run]) for run in runs] for t in topics])
         strength, means = method.prior(judged, gained) if begun else (0.0, np.zeros_like(judged))
+        factors = plain_factors(method, pool, orders, grades) if begun else [np.ones(size) for size in sizes]
         for t in topics:
             while len(orders[t]) < min(upto, sizes[t]):
                 weights = []
@@ -352,6 +355,7 @@ def in_lockstep(method: SharedFusion, pool: Pool, seed: int) -> JudgingOrder:
                     document: added(
                         weights[run] * rank_weights[rank] for run, rank in sorted(held[t][document].items())
                     )
+                    * factors[t][document]
                     for document in range(sizes[t])
                     if document not in orders[t]
                 }
@@ -359,6 +363,57 @@ def in_lockstep(method: SharedFusion, pool: Pool, seed: int) -> JudgingOrder:
         begun = upto
     documents = [np.array(order, np.int32) for order in orders]
     return JudgingOrder(documents, side_by_side(sizes), shared=False)
+
+
+def plain_factors(
+    method: SharedFusion, pool: Pool, orders: Sequence[Sequence[int]], grades: Sequence[NDArray[np.float64]]
+) -> list[NDArray[np.float64]]:
+    """What each topic's documents' scores are multiplied by, the regression over runs fitted to a dense matrix."""
+    found = [np.zeros(topic.pool.size) for topic in pool.topics]
+    for part in method.regressions:
+        if not isinstance(part, RunRegression):
+            raise NotImplementedError("regressions over texts have no plain form")
+        for log, odds, order in zip(found, plain_log_odds(part, pool, orders, grades), orders, strict=True):
+            if len(order) < part.until * len(log):
+                log += part.weight * (1 - len(order) / len(log) / part.until) ** part.fade * odds
+    waiting = [[d for d in range(len(log)) if d not in order] for log, order in zip(found, orders, strict=True)]
+    highest = [log[own].max() if own else 0.0 for log, own in zip(found, waiting, strict=True)]
+    return [np.exp(np.minimum(log - most, 0)) for log, most in zip(found, highest, strict=True)]
+
+
+def plain_log_odds(
+    part: RunRegression, pool: Pool, orders: Sequence[Sequence[int]], grades: Sequence[NDArray[np.float64]]
+) -> list[NDArray[np.float64]]:
+    """`RunRegression.log_odds`, by scipy's minimizer."""
+    teams = int(pool.topics[0].pool.teams.max()) + 1
+    matrices = []
+    for topic in pool.topics:
+        x = np.zeros((topic.pool.size, teams + 1))
+        x[:, 0] = 1
+        for run, ranking in enumerate(topic.pool.ranking):
+            for rank, document in enumerate(ranking[: topic.pool.lengths[run]]):
+                team = topic.pool.teams[run] + 1
+                x[document, team] = max(x[document, team], (part.constant + 1) / (part.constant + 1 + rank))
+        matrices.append(x)
+
+    def fitted(
+        x: NDArray[np.float64], y: NDArray[np.float64], mean: NDArray[np.float64], deviations: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        def loss(b: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            odds = x @ b
+            off = (b - mean) / deviations
+            value = np.logaddexp(0, odds).sum() - y @ odds + (off**2).sum() / 2
+            return float(value), x.T @ (1 / (1 + np.exp(-odds)) - y) + off / deviations
+
+        return np.array(minimize(loss, mean, jac=True, method="BFGS", options={"gtol": 1e-9}).x)
+
+    judged = [x[list(order)] for x, order in zip(matrices, orders, strict=True)]
+    heard = [said[list(order)] for said, order in zip(grades, orders, strict=True)]
+    mean = np.array([-2.0] + [3 / teams] * teams)
+    common = fitted(np.vstack(judged), np.concatenate(heard), mean, np.array([10.0] + [part.spread] * teams))
+    around = np.array([2.0] + [part.topic_spread] * teams)
+    own = [fitted(x, y, common, around) for x, y in zip(judged, heard, strict=True)]
+    return [np.round(x @ b, 6) for x, b in zip(matrices, own, strict=True)]
 
 
 def terms(

@@ -1,5 +1,5 @@
 """Judges topics side by side, so that what each shows of the runs informs the others: posterior fusion with a prior
-across topics."""
+across topics, and with what regressions say of each document."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from pooling.adjudicators.adjudicator import topic_rng
 from pooling.adjudicators.fusion import FusionState, reweigh
 from pooling.adjudicators.posterior_fusion import PosteriorFusion
 from pooling.pool import Pool, TopicPool
+from pooling.run_regression import RunRegression
+from pooling.sentinels import OPEN
+from pooling.text_regression import TextRegression
 from ranking.errors import BadInput
 
 STRENGTHS = np.array([0.0, 0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 60, 80, 120, 160])
@@ -31,18 +34,35 @@ class SharedFusion:
 
     Runs hold the same documents, so their counts are not independent; the likelihood is a composite one.
 
+    Regressions over runs and over texts say of each document how likely it is relevant. They are pooled with the fusion
+    log-linearly (Genest and Zidek 1986, "Combining probability distributions", section 3): its score is multiplied by
+    the odds to the power of the regression's weight, which fades with the share of the topic's pool that was judged.
+
     Args:
         adjudicator: the fusion, with the prior of the first judgement.
         strength: κ; None estimates it, anew as judging goes on.
+        runs, texts: the regressions; None leaves one out, as does a weight of 0.
 
     Raises:
         BadInput: where strength is below 0.
     """
 
-    def __init__(self, adjudicator: PosteriorFusion, strength: float | None = None) -> None:
+    def __init__(
+        self,
+        adjudicator: PosteriorFusion,
+        strength: float | None = None,
+        runs: RunRegression | None = None,
+        texts: TextRegression | None = None,
+    ) -> None:
         if strength is not None and strength < 0:
             raise BadInput(f"strength is {strength}", remedy="give 0 or more, or null to have it estimated")
         self.adjudicator, self.strength = adjudicator, strength
+        self.regressions = [part for part in (runs, texts) if part is not None and part.weight > 0]
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether the pool must have texts."""
+        return any(isinstance(part, TextRegression) for part in self.regressions)
 
     def orders(self, pool: Pool, rewards: Sequence[NDArray[np.float64]], seed: int) -> list[NDArray[np.int32]]:
         """In which order each topic's documents are judged, as `judging_order` says of one topic.
@@ -71,7 +91,7 @@ class SharedFusion:
         return orders
 
     def inform(self, pools: Sequence[TopicPool], states: Sequence[FusionState]) -> float:
-        """Give each topic's runs the prior that the other topics' judgements say.
+        """Give each topic's runs the prior that the other topics' judgements say, and its documents their factors.
 
         Args:
             pools: of the topics.
@@ -83,12 +103,27 @@ class SharedFusion:
         judged, relevant = np.array([state.seen for state in states]), np.array([state.gained for state in states])
         strength, means = self.prior(judged, relevant)
         options = self.adjudicator.options().weight_options
+        self._set_factors(pools, states)
         for pool, state, mean in zip(pools, states, means, strict=True):
             state.lent_seen[:], state.lent_gained[:] = strength, strength * mean
             seen, gained = state.seen + state.lent_seen, state.gained + state.lent_gained
             state.weights[:] = [self.adjudicator.weight(*counts, *options) for counts in zip(seen, gained, strict=True)]
             reweigh(pool, state)
         return strength
+
+    def _set_factors(self, pools: Sequence[TopicPool], states: Sequence[FusionState]) -> None:
+        rewards = [state.rewards for state in states]
+        shares = np.array([np.mean(~np.isnan(heard)) if len(heard) else 1.0 for heard in rewards])
+        logarithms = [np.zeros(len(heard)) for heard in rewards]
+        for part in self.regressions:
+            weights = part.weight * np.maximum(1 - shares / part.until, 0) ** part.fade * (shares < part.until)
+            if weights.any():
+                for log, weight, odds in zip(logarithms, weights, part.log_odds(pools, rewards), strict=True):
+                    log += weight * odds
+        for state, log in zip(states, logarithms, strict=True):
+            # Of the open documents the likeliest has 1, so that none is too small for a float.
+            waiting = log[state.taken == OPEN]
+            state.factors[:] = np.exp(np.minimum(log - waiting.max(initial=-np.inf), 0)) if len(waiting) else 1.0
 
     def prior(self, judged: NDArray[np.float64], relevant: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """κ, and m of each topic and run.

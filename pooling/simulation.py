@@ -23,6 +23,12 @@ def adjudicator_of(method: Method) -> Adjudicator:
     return method if isinstance(method, Adjudicator) else method.adjudicator
 
 
+def needs_of(method: Method) -> tuple[str, ...]:
+    """What the pool must have besides runs, as `Adjudicator.needs` says it."""
+    reads_texts = isinstance(method, SharedFusion) and method.reads_texts
+    return (*adjudicator_of(method).needs, *(["texts"] if reads_texts else []))
+
+
 def simulate(
     method: Method,
     pool: Pool,

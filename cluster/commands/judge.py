@@ -28,7 +28,7 @@ from pooling.judging.options import Options
 from pooling.judging.topics import read_topics, topics_of
 from pooling.pool import make_pool, with_machine
 from pooling.runs import read_runs
-from pooling.simulation import adjudicator_of
+from pooling.simulation import needs_of
 from pooling.terms import Texts, with_terms
 from ranking.collections.faults import Faults
 from ranking.collections.lines import lines
@@ -191,7 +191,7 @@ def _open(config: dict[str, Any], console: Console) -> Judging:
         topics = topics_of(reader.read_queries(faults))
     ((named, node),) = config["method"].items()
     method = build(node)
-    if "texts" in adjudicator_of(method).needs:
+    if "texts" in needs_of(method):
         pool = with_terms(pool, Texts(texts, {name: " ".join(filter(None, said)) for name, said in topics.items()}))
     judging = open_judging(
         config["out"], pool, method, texts, topics, options,

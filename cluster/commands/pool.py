@@ -23,7 +23,7 @@ from cluster.plan.sweep import key_of
 from cluster.pools.sources import NamedPool, open_pools
 from cluster.pools.trial import finished, plan_trial
 from cluster.telemetry.tracking.tracking import Tracking
-from pooling.simulation import adjudicator_of
+from pooling.simulation import needs_of
 from ranking.errors import BadInput
 
 DEFAULT = [
@@ -82,7 +82,7 @@ class PoolExperiment(Experiment):
             self.pools = pools = open_pools(
                 plan.config,
                 lambda name, done, total: _tell(status, name, done, total),
-                any("texts" in adjudicator_of(variant.build()).needs for variant in plan.variants),
+                any("texts" in needs_of(variant.build()) for variant in plan.variants),
             )
         for pool in pools:
             console.print(escape(described(pool)), soft_wrap=True)

@@ -43,6 +43,8 @@ class FusionState(NamedTuple):
         fresh: int64 [documents], how many judgements its score was last computed after.
         counts: int64 [2], documents in the heap, and judgements.
         lent_seen, lent_gained: float64 [runs], what other topics add to `seen` and `gained`.
+        factors: float64 [documents], what a document's sum is multiplied by, 0 or more; it changes where all are lined up
+            anew (`reweigh`).
     """
 
     rank_weights: NDArray[np.float64]
@@ -61,6 +63,7 @@ class FusionState(NamedTuple):
     counts: NDArray[np.int64]
     lent_seen: NDArray[np.float64]
     lent_gained: NDArray[np.float64]
+    factors: NDArray[np.float64]
 
 
 class Fusion(Adjudicator):
@@ -119,6 +122,7 @@ class Fusion(Adjudicator):
             counts=np.array([size, 0], np.int64),
             lent_seen=np.zeros(len(runs)),
             lent_gained=np.zeros(len(runs)),
+            factors=np.ones(size),
         )
         _fill(pool, state)
         return state
@@ -136,7 +140,7 @@ def _score(pool, state, document):  # type: ignore[no-untyped-def]
     for cell in range(pool.offsets[document], pool.offsets[document + 1]):
         score += state.weights[pool.holders[cell]] * state.rank_weights[pool.ranks[cell]]
     state.fresh[document] = state.counts[JUDGED]
-    return score
+    return score * state.factors[document]
 
 
 @kernel
@@ -147,7 +151,7 @@ def _fill(pool, state):  # type: ignore[no-untyped-def]
 
 @kernel
 def reweigh(pool, state):  # type: ignore[no-untyped-def]
-    """Line up the open documents anew, after all weights have changed."""
+    """Line up the open documents anew, after all weights and factors have changed."""
     state.counts[HEAPED] = 0
     for document in range(len(state.taken)):
         if state.taken[document] == OPEN:

@@ -89,12 +89,20 @@ class TextLearning(Adjudicator):
     def options(self) -> LearningOptions:
         return LearningOptions()
 
-    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> LearningState:
+    def check_texts(self, pool: TopicPool) -> None:
+        """Refuse a pool that has no texts.
+
+        Raises:
+            BadInput: where it has none.
+        """
         if len(pool.terms.starts) != pool.size + 2:
             raise BadInput(
                 f"{type(self).__name__} learns from texts, and the pool has none",
                 remedy="give collection=…, where documents and topics are, e.g. collection=beir collection.path=FOLDER",
             )
+
+    def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> LearningState:
+        self.check_texts(pool)
         return LearningState(
             priority=rng.permutation(pool.size).astype(np.int32),
             lot=rng.permutation(pool.size).astype(np.int32),

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pooling.adjudicators.posterior_fusion import PosteriorFusion
 from pooling.effort import total_curve
-from pooling.pool import Pool
+from pooling.pool import NO_TERMS, Pool, topic_pool
+from pooling.run_regression import RunRegression
 from pooling.shared_fusion import SharedFusion, rounds, side_by_side
-from pooling.simulation import found_at, simulate
+from pooling.simulation import found_at, needs_of, simulate
+from pooling.text_regression import TextRegression
 from ranking.errors import BadInput
 
 
@@ -64,3 +67,59 @@ def test_one_topic_is_judged_as_by_posterior_fusion(random_pool: Callable[..., P
 def test_a_strength_below_0_is_refused() -> None:
     with pytest.raises(BadInput, match="strength is -1"):
         SharedFusion(PosteriorFusion(), -1)
+
+
+def test_odds_over_runs_by_hand(pool_of: Callable[..., Pool]) -> None:
+    # One team, whose two runs hold documents 0 and 1 at the top, one each: x is 1 for both, .5 for none (constant 0).
+    pool = pool_of([[[0, 1], [1, 0]]], [[1, 0]], teams=["a", "a"])
+    [odds] = RunRegression(constant=0).log_odds([pool.topics[0].pool], [np.full(2, np.nan)])
+    assert odds.tolist() == [-2 + 3, -2 + 3]  # nothing judged: the prior
+    [odds] = RunRegression(constant=0).log_odds([pool.topics[0].pool], [np.array([0.0, np.nan])])
+    assert odds[0] == odds[1] < 1
+
+
+def test_copies_of_a_run_count_once(random_pool: Callable[..., Pool]) -> None:
+    topic = random_pool(np.random.default_rng(3), topics=1).topics[0].pool
+    ranking = np.concatenate([topic.ranking, topic.ranking[[0, 0, 0]]])
+    copied = topic_pool(ranking, topic.size, np.concatenate([topic.teams, topic.teams[[0, 0, 0]]]))
+    heard = np.where(np.arange(topic.size) < 9, (np.arange(topic.size) % 3 == 0).astype(float), np.nan)
+    [alone], [many] = (RunRegression().log_odds([own], [heard]) for own in (topic, copied))
+    assert many == pytest.approx(alone, abs=2e-6)
+
+
+def test_regressions_fade_and_can_be_left_out(random_pool: Callable[..., Pool]) -> None:
+    pool = random_pool(np.random.default_rng(8))
+    plain, none = SharedFusion(PosteriorFusion()), SharedFusion(PosteriorFusion(), runs=RunRegression(weight=0))
+    ends = SharedFusion(PosteriorFusion(), runs=RunRegression(until=1e-6))
+    for other in (none, ends):
+        for [one], [two] in [(simulate(plain, pool, [4]), simulate(other, pool, [4]))]:
+            assert [own.tolist() for own in one.documents] == [own.tolist() for own in two.documents]
+
+
+def test_texts_tell_relevant_documents(random_pool: Callable[..., Pool]) -> None:
+    pool = random_pool(np.random.default_rng(8), topics=6, documents=60, depth=20)
+    pools, rng = [topic.pool for topic in pool.topics], np.random.default_rng(1)
+    heard = [np.where(rng.random(topic.pool.size) < 0.5, pool.is_relevant(topic), np.nan) for topic in pool.topics]
+    odds = np.concatenate(TextRegression(weight=1).log_odds(pools, heard))
+    waiting, relevant = np.isnan(np.concatenate(heard)), np.concatenate([pool.is_relevant(own) for own in pool.topics])
+    assert odds[waiting & relevant].mean() > odds[waiting & ~relevant].mean() + 0.5
+    nothing = [np.full(topic.pool.size, np.nan) for topic in pool.topics]
+    assert not np.concatenate(TextRegression(weight=1).log_odds(pools, nothing)).any()
+
+
+def test_texts_are_asked_for_where_they_have_a_weight(random_pool: Callable[..., Pool]) -> None:
+    pool = random_pool(np.random.default_rng(8))
+    without = SharedFusion(PosteriorFusion(), texts=TextRegression())
+    reading = SharedFusion(PosteriorFusion(), texts=TextRegression(weight=1))
+    assert (needs_of(without), needs_of(reading)) == ((), ("texts",))
+    [first], [second] = simulate(without, pool, [0]), simulate(reading, pool, [0])
+    assert any(one.tolist() != two.tolist() for one, two in zip(first.documents, second.documents, strict=True))
+    bare = replace(pool, topics=[replace(own, pool=own.pool._replace(terms=NO_TERMS)) for own in pool.topics])
+    with pytest.raises(BadInput, match="the pool has none"):
+        simulate(reading, bare, [0])
+
+
+@pytest.mark.parametrize("bad", [{"weight": -1}, {"until": 0}, {"until": 1.5}, {"fade": -1}, {"spread": 0}])
+def test_bad_options_of_a_regression_are_refused(bad: dict[str, float]) -> None:
+    with pytest.raises(BadInput, match=f"{next(iter(bad))} "):
+        RunRegression(**bad)

@@ -1,0 +1,57 @@
+"""Learns from the texts of a topic's judged documents how likely the others are relevant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pooling.adjudicators.continuous_learning import ContinuousLearning
+from pooling.pool import TopicPool
+from pooling.run_regression import check_weight
+
+
+class TextRegression:
+    """CAL's score (Cormack and Grossman 2014) in log-odds: logistic regression on tf·idf, of each topic for itself, the topic's
+    own text one more relevant document.
+
+    Until a topic has both relevant and other documents, its texts say nothing: cosines are no odds.
+
+    Args:
+        weight: of the log-odds beside the logarithm of the fusion's score; 0 leaves them out, and needs no texts.
+        until: share of a topic's pool, judged, from which they count for nothing.
+        fade: the weight is `weight` · (1 - share / until)^fade.
+        regularization: C of scikit-learn's `LogisticRegression`: the higher, the closer it fits.
+
+    Raises:
+        BadInput: where an option is out of range.
+    """
+
+    def __init__(
+        self, weight: float = 0.0, until: float = 1.0, fade: float = 0.0, regularization: float = 10.0
+    ) -> None:
+        check_weight(weight, until, fade)
+        self.weight, self.until, self.fade = weight, until, fade
+        self._learning = ContinuousLearning(regularization=regularization)
+
+    def log_odds(self, pools: Sequence[TopicPool], rewards: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        """How likely each document is relevant: for each topic float64 [documents], rounded.
+
+        Args:
+            pools: of the topics, with terms.
+            rewards: for each topic float64 [documents]; NaN where it was not judged.
+
+        Raises:
+            BadInput: where a pool has no texts.
+        """
+        found = []
+        for pool, heard in zip(pools, rewards, strict=True):
+            judged = np.flatnonzero(~np.isnan(heard))
+            relevant = heard[judged] >= 0.5
+            self._learning.check_texts(pool)
+            if not len(judged) or relevant.all():
+                found.append(np.zeros(pool.size))
+            else:
+                found.append(self._learning.scores(pool, judged, relevant, judged[:0]))
+        return found
