@@ -1,4 +1,4 @@
-"""Learns from the judgements of all topics how likely a document is relevant, by the ranks at which teams' runs hold it."""
+"""Learns from the judgements of all topics how likely a document is relevant, by its ranks in the runs of each team."""
 
 from __future__ import annotations
 

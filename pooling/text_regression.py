@@ -13,8 +13,8 @@ from pooling.run_regression import check_weight
 
 
 class TextRegression:
-    """CAL's score (Cormack and Grossman 2014) in log-odds: logistic regression on tf·idf, of each topic for itself, the topic's
-    own text one more relevant document.
+    """CAL's score (Cormack and Grossman 2014) in log-odds: logistic regression on tf·idf, of each topic for
+    itself, the topic's own text one more relevant document.
 
     Until a topic has both relevant and other documents, its texts say nothing: cosines are no odds.
 

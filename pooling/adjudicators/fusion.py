@@ -43,8 +43,8 @@ class FusionState(NamedTuple):
         fresh: int64 [documents], how many judgements its score was last computed after.
         counts: int64 [2], documents in the heap, and judgements.
         lent_seen, lent_gained: float64 [runs], what other topics add to `seen` and `gained`.
-        factors: float64 [documents], what a document's sum is multiplied by, 0 or more; it changes where all are lined up
-            anew (`reweigh`).
+        factors: float64 [documents], what a document's sum is multiplied by, 0 or more; it changes only where all are
+            lined up anew (`reweigh`).
     """
 
     rank_weights: NDArray[np.float64]
