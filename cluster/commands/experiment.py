@@ -40,7 +40,8 @@ class Work:
         largest: bytes of the parts of its largest run, in Ray's object store.
         shared: bytes of the parts of all runs, each once.
         facts: for the event log.
-        seconds: that this process would take for it (`cluster.plan.size`); None where nobody knows.
+        saved: seconds that Ray's processes on this machine's cores would save of what this one takes for it
+            (`cluster.plan.size`); None where nobody knows.
         needs: what it wants of Ray, so that no other process will do; None where nothing.
     """
 
@@ -48,7 +49,7 @@ class Work:
     largest: int = 0
     shared: int = 0
     facts: Mapping[str, Any] = field(default_factory=dict)
-    seconds: float | None = None
+    saved: float | None = None
     needs: str | None = None
 
 
@@ -185,7 +186,7 @@ def runs_here(options: Mapping[str, Any], work: Work) -> bool:
     if asked != "auto":
         return bool(asked)
     there = options["address"] or os.environ.get("RAY_ADDRESS") or connected()
-    return not there and work.needs is None and work.seconds is not None and work.seconds < RAY_START
+    return not there and work.needs is None and work.saved is not None and work.saved < RAY_START
 
 
 @contextmanager

@@ -17,8 +17,7 @@ from cluster.output.manifest import CONFIG
 from cluster.output.storage import Storage, new_place
 from cluster.plan.pool import PoolPlan
 from cluster.plan.pool_methods import Variant, split, variants
-from cluster.plan.resources import cores
-from cluster.plan.size import pool_seconds
+from cluster.plan.size import TURNS, pool_seconds, saved
 from cluster.plan.sweep import key_of
 from cluster.pools.sources import NamedPool, open_pools
 from cluster.pools.trial import finished, plan_trial
@@ -99,17 +98,17 @@ class PoolExperiment(Experiment):
         self.ready, self.waiting = len(done), [trial for trial in trials if trial.name not in done]
         used = {trial.pool for trial in self.waiting}
         sizes = [{pool.name: bytes_of(pool.pool)} for pool in pools if pool.name in used]
-        facts, seconds = {"runs": len(trials), "done": len(done)}, self._seconds()
-        return Work(bool(self.waiting), *largest_and_all(sizes), facts, seconds)
+        facts = {"runs": len(trials), "done": len(done)}
+        return Work(bool(self.waiting), *largest_and_all(sizes), facts, self._saved())
 
-    def _seconds(self) -> float:
-        """What all cores of this machine take for the trials that wait."""
+    def _saved(self) -> float:
+        """Seconds that the trials that wait take less in Ray's processes than in threads of this one."""
         total = 0.0
         for named in self.pools:
             pool, count = named.pool, sum(trial.pool == named.name for trial in self.waiting)
             cells = len(pool.runs) * len(pool.topics) * pool.depth
             total += count * pool_seconds(pool.size, cells, self.plan.config["seeds"])
-        return total / cores()
+        return saved(total * TURNS)
 
     def manifest(self) -> dict[str, Any]:
         plan, pools = self.plan, self.pools

@@ -24,7 +24,7 @@ from cluster.output.manifest import CONFIG, read_config
 from cluster.output.provenance import content_digest
 from cluster.output.storage import Storage, new_place
 from cluster.plan.point import root_of
-from cluster.plan.size import run_seconds
+from cluster.plan.size import run_seconds, saved
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, Point, given_seeds, identity, key_of
 from cluster.reports.decisions import is_baseline, rule_of
@@ -166,10 +166,10 @@ class StudyExperiment(Experiment):
         configs = [each.config for each in distinct if checkpoint_of(each.config) not in learned]
         configs += [request.config for request in self.missing.values()]
         sizes = largest_and_all([artifacts.bytes_of(config) for config in configs])
-        return Work(left, *sizes, facts, self._seconds(), self._needs())
+        return Work(left, *sizes, facts, self._saved(), self._needs())
 
-    def _seconds(self) -> float | None:
-        """What this process takes for the runs that wait; None where that is not known."""
+    def _saved(self) -> float | None:
+        """Seconds that the runs that wait take less on all cores than on one, here; None where that is not known."""
         examples, proposals = self.proposals.examples(), self.proposals
         each = (proposals.total - proposals.finished) / max(len(examples), 1)
         total = 0.0
@@ -180,7 +180,7 @@ class StudyExperiment(Experiment):
             if seconds is None:
                 return None
             total += times * seconds
-        return total
+        return saved(total)
 
     def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> SearchScheduler | None:
         """What stops runs of the search, where that is asked for.

@@ -12,10 +12,11 @@ import pytest
 from cluster.commands import experiment
 from cluster.commands.experiment import Work, runs_here
 from cluster.config.compose import compose
-from cluster.plan.size import RAY_START, pool_seconds, run_seconds
+from cluster.plan import size
+from cluster.plan.size import RAY_START, pool_seconds, run_seconds, saved
 from ranking.errors import BadInput
 
-SMALL, LARGE = Work(True, seconds=RAY_START / 2), Work(True, seconds=RAY_START * 2)
+SMALL, LARGE = Work(True, saved=RAY_START / 2), Work(True, saved=RAY_START * 2)
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     ("local", "work", "here"),
     [
         ("auto", SMALL, True), ("auto", LARGE, False), ("auto", Work(True), False), (False, SMALL, False),
-        (True, LARGE, True), (True, Work(True), True), ("auto", Work(True, seconds=1, needs="an index"), False),
+        (True, LARGE, True), (True, Work(True), True), ("auto", Work(True, saved=1, needs="an index"), False),
     ],
 )  # fmt: skip
 def test_a_plan_smaller_than_the_start_of_ray_runs_here(alone: None, local: Any, work: Work, here: bool) -> None:
@@ -60,6 +61,12 @@ def test_what_takes_longer_is_larger() -> None:
     assert small <= (run_seconds(config, "match_pyramid", 500, 600) or 0)
     assert run_seconds(config, "cross_encoder", 500, 600) is None
     assert pool_seconds(1000, 5000, 10) == pytest.approx(10 * pool_seconds(1000, 5000, 1))
+
+
+def test_what_cores_save(monkeypatch: pytest.MonkeyPatch) -> None:
+    for count, less in ((1, 0), (2, 30), (4, 45)):
+        monkeypatch.setattr(size, "cores", lambda count=count: count)
+        assert saved(60) == pytest.approx(less)
 
 
 def test_nothing_of_ray_is_imported_for_what_runs_here(small_pool: Path, tmp_path: Path) -> None:
