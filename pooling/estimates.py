@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.stats import beta, norm, t
+from scipy.special import betaincinv, ndtri, stdtrit
 
 from pooling.adjudicators.sampled import CERTAIN, Sample
 from pooling.jackknife import jackknife_variance
 from pooling.pool import TopicPool
 
 CONFIDENCE = 0.95
-Z = float(norm.ppf((1 + CONFIDENCE) / 2))
+Z = float(ndtri((1 + CONFIDENCE) / 2))
 CUTOFF = 10
 """Ranks that P looks at."""
 
@@ -121,10 +121,11 @@ def relevant_interval(
     kish = every.sum() ** 2 / (every**2).sum() / max(1.0 - len(every) / rest, 1e-9)
     draws = share * (1 - share) * rest**2 / variance if variance > 0 and 0 < share < 1 else kish
     free = max(len(every) - strata, 1)
-    draws *= float((t.ppf((1 + CONFIDENCE) / 2, max(len(every) - 1, 1)) / t.ppf((1 + CONFIDENCE) / 2, free)) ** 2)
-    hits, tail = share * draws, (1 - CONFIDENCE) / 2
-    low = float(beta.ppf(tail, hits, draws - hits + 1)) if hits > 0 else 0.0
-    high = float(beta.ppf(1 - tail, hits + 1, draws - hits)) if hits < draws else 1.0
+    tail = (1 - CONFIDENCE) / 2  # quantiles as of scipy.stats' t and beta, which check and broadcast for far longer
+    draws *= float(stdtrit(max(len(every) - 1, 1), 1 - tail) / stdtrit(free, 1 - tail)) ** 2
+    hits = share * draws
+    low = float(betaincinv(hits, draws - hits + 1, tail)) if hits > 0 else 0.0
+    high = float(betaincinv(hits + 1, draws - hits, 1 - tail)) if hits < draws else 1.0
     return max(certain + low * rest, found), min(certain + high * rest, found + left)
 
 

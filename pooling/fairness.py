@@ -30,32 +30,34 @@ def fairness(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.Data
         least_run (mean over topics, of the run with the least); crowded (share of the topics of whose judged documents
         more than a third are relevant).
     """
-    of_one_team = [_of_one_team(topic) for topic in pool.topics]
-    rows = []
-    for budget in budgets:
-        found = unique = crowded = 0
-        depths = np.zeros(len(pool.runs))
-        for number, topic in enumerate(pool.topics):
-            documents = order.judged(number, budget)
-            judged = np.zeros(topic.pool.size, bool)
-            judged[documents] = True
-            relevant = judged & pool.is_relevant(topic)
-            found += int(relevant.sum())
-            unique += int((relevant & of_one_team[number]).sum())
-            crowded += int(relevant.sum() > CROWDED * len(documents))
-            depths += _depths(topic, judged) / len(pool.topics)
-        least = int(depths.argmin())
-        rows.append(
-            {
-                "budget": budget,
-                "unique": unique / found if found else None,
-                "depth": float(depths.mean()),
-                "depth_least": float(depths[least]),
-                "least_run": pool.runs[least],
-                "crowded": crowded / len(pool.topics),
-            }
-        )
-    return pl.DataFrame(rows, schema_overrides={"unique": pl.Float64})
+    spent = np.array([order.spent(budget) for budget in budgets], np.int64)
+    found, unique, crowded = (np.zeros(len(budgets), np.int64) for _ in range(3))
+    depths = np.zeros((len(budgets), len(pool.runs)))
+    for topic, documents, counts in zip(pool.topics, order.documents, spent.T, strict=True):
+        relevant = pool.is_relevant(topic)[documents]
+        own = _counted(relevant)[counts]
+        found += own
+        unique += _counted(relevant & _of_one_team(topic)[documents])[counts]
+        crowded += own > CROWDED * counts
+        last = _last_judged(topic, documents)
+        depths += [(last < count).sum(1) / len(pool.topics) for count in counts]
+    least = depths.argmin(1)
+    return pl.DataFrame(
+        {
+            "budget": list(budgets),
+            "unique": [int(alone) / int(all_) if all_ else None for alone, all_ in zip(unique, found, strict=True)],
+            "depth": depths.mean(1),
+            "depth_least": depths.min(1),
+            "least_run": [pool.runs[run] for run in least],
+            "crowded": crowded / len(pool.topics),
+        },
+        schema_overrides={"unique": pl.Float64},
+    )
+
+
+def _counted(these: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many of these are among the first n, from n = 0 on: int64 [documents + 1]."""
+    return np.concatenate([[0], np.cumsum(these, dtype=np.int64)])
 
 
 def _of_one_team(topic: Topic) -> NDArray[np.bool_]:
@@ -65,9 +67,14 @@ def _of_one_team(topic: Topic) -> NDArray[np.bool_]:
     return alone
 
 
-def _depths(topic: Topic, judged: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """How many documents of each run are judged, up to the first that is not."""
+def _last_judged(topic: Topic, documents: NDArray[np.int32]) -> NDArray[np.int64]:
+    """When the last of each run's first documents is judged: int64 [runs, ranks], in turns of the topic's own.
+
+    A rank that a run does not have is never judged.
+    """
     ranking = topic.pool.ranking
-    gaps = np.where(ranking >= 0, ~judged[ranking], True)
-    first: NDArray[np.int64] = np.where(gaps.any(1), gaps.argmax(1), ranking.shape[1])
-    return first
+    turns = np.empty(topic.pool.size, np.int64)
+    turns[documents] = np.arange(len(documents))
+    never = np.iinfo(np.int64).max
+    last: NDArray[np.int64] = np.maximum.accumulate(np.where(ranking >= 0, turns[ranking], never), axis=1)
+    return last

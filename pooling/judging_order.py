@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +24,20 @@ class JudgingOrder:
     turns: NDArray[np.int32] | None = None
     shared: bool = True
 
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Documents of each topic: int64 [topics]."""
+        return np.array([len(order) for order in self.documents], np.int64)
+
     def spent(self, budget: int) -> NDArray[np.int64]:
         """Judgements that each topic has had when each may have `budget`, or all together `budget` times as many.
 
         A pool smaller than the budget is judged whole; a shared budget goes on elsewhere then.
         """
-        sizes = np.array([len(order) for order in self.documents], np.int64)
         if self.turns is None or not self.shared:
-            return np.minimum(sizes, budget)
-        return np.bincount(self.turns[: budget * len(sizes)], minlength=len(sizes)).astype(np.int64)
+            return np.minimum(self.sizes, budget)
+        topics = len(self.documents)
+        return np.bincount(self.turns[: budget * topics], minlength=topics).astype(np.int64)
 
     def judged(self, topic: int, budget: int) -> NDArray[np.int32]:
         """The documents of a topic (by its place in the pool) that are judged when the budget is spent."""

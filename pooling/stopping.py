@@ -196,7 +196,9 @@ class StableRanking(StoppingRule):
         return spent
 
 
-def savings(pool: Pool, order: JudgingOrder, rules: Sequence[StoppingRule], seed: int = 0) -> pl.DataFrame:
+def savings(
+    pool: Pool, order: JudgingOrder, rules: Sequence[StoppingRule], seed: int = 0, quality: RankingQuality | None = None
+) -> pl.DataFrame:
     """What stopping by each rule saves and costs.
 
     Args:
@@ -204,13 +206,14 @@ def savings(pool: Pool, order: JudgingOrder, rules: Sequence[StoppingRule], seed
         order: in which they were made.
         rules: to compare.
         seed: of what is random in a rule.
+        quality: of the pool, where it is at hand: it does not depend on the order.
 
     Returns:
         A row a rule: rule (its name), saved (share of the pool that is not judged), target (recall of the pool's
         relevant documents that topics are held against: the rule's, or .9), reached (share of the topics with relevant
         documents that reach it), then the columns of `RankingQuality.at`.
     """
-    quality = RankingQuality(pool)
+    quality = quality or RankingQuality(pool)
     rows: list[Row] = []
     for rule in rules:
         judged, spent = rule.applied(pool, order, seed)

@@ -100,6 +100,7 @@ def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]
                 remedy="name it as method.NAME.option=…, with NAME among method=…",
             )
     found, there = [], group_options()["method"]
+    plain = _plain([name for name in names if name in there]) if len(names) > 1 else {}
     for name in names:
         base = f"method={name}" if name in there else "method=[]"
         given = {key_of(text): text for text in [*preset, *options] if _method_of(text) == name}
@@ -107,7 +108,7 @@ def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]
         for values in itertools.product(*(values_of(text) for text in given.values())):
             chosen = dict(zip(given, values, strict=True))
             overrides = tuple(f"{_sign(given[key])}{key}={value}" for key, value in chosen.items())
-            node = compose([base, *overrides], "pool")["method"][name]
+            node = plain[name] if name in plain and not overrides else compose([base, *overrides], "pool")["method"][name]
             for of in _with_files(node):  # trials run in other folders
                 of["path"] = os.path.abspath(of["path"])
             told = [f"{key.removeprefix(f'method.{name}.')}={chosen[key]}" for key in given if key in swept]
@@ -116,6 +117,14 @@ def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]
             variant.build()
             found.append(variant)
     return found
+
+
+def _plain(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Methods with their own defaults, composed all at once; none where one of them can't do without options."""
+    try:
+        return dict(compose([f"method=[{','.join(names)}]"], "pool")["method"])
+    except BadInput:
+        return {}
 
 
 def _at_hand(others: Sequence[str]) -> set[str]:
