@@ -108,7 +108,8 @@ def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]
         for values in itertools.product(*(values_of(text) for text in given.values())):
             chosen = dict(zip(given, values, strict=True))
             overrides = tuple(f"{_sign(given[key])}{key}={value}" for key, value in chosen.items())
-            node = plain[name] if name in plain and not overrides else compose([base, *overrides], "pool")["method"][name]
+            as_it_is = name in plain and not overrides
+            node = plain[name] if as_it_is else compose([base, *overrides], "pool")["method"][name]
             for of in _with_files(node):  # trials run in other folders
                 of["path"] = os.path.abspath(of["path"])
             told = [f"{key.removeprefix(f'method.{name}.')}={chosen[key]}" for key in given if key in swept]
