@@ -108,7 +108,9 @@ def best_of(values: Floats, k: int) -> float | None:
 
 def beats(a: Floats, b: Floats) -> float:
     """The probability that a run of `a` is better than one of `b`, ties counting half."""
-    return float(((a[:, None] > b).mean() + (a[:, None] >= b).mean()) / 2)
+    ordered, pairs = np.sort(b), len(a) * len(b)
+    better, as_good = (np.searchsorted(ordered, a, side).sum() for side in ("left", "right"))
+    return float((better / pairs + as_good / pairs) / 2)
 
 
 def _beside(a: Floats, b: Floats, rng: np.random.Generator) -> dict[str, float | None]:
@@ -117,7 +119,7 @@ def _beside(a: Floats, b: Floats, rng: np.random.Generator) -> dict[str, float |
     of_a, of_b = (rng.choice(each, (RESAMPLES, len(each))) for each in (a, b))
     stds = of_a.std(1, ddof=1), of_b.std(1, ddof=1)
     able = (stds[0] > 0) & (stds[1] > 0)
-    won = ((of_a[:, :, None] > of_b[:, None]).mean((1, 2)) + (of_a[:, :, None] >= of_b[:, None]).mean((1, 2))) / 2
+    won = [beats(*each) for each in zip(of_a, of_b, strict=True)]
     std, other = float(a.std(ddof=1)), float(b.std(ddof=1))
     row: dict[str, float | None] = {"std": std, "against_std": other, "beats": beats(a, b)}
     row |= dict(zip(("beats_low", "beats_high"), map(float, np.quantile(won, [0.025, 0.975])), strict=True))
