@@ -21,12 +21,16 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.process_memory import Watched
+
+if TYPE_CHECKING:
+    from ranking.training import RankerTraining
 
 SMALLEST = ["--documents 400 --words 300 --queries 40 --only read bm25"]
 LENGTH = 60
@@ -102,6 +106,7 @@ def bm25(folder: Path) -> None:
 def index(folder: Path, shards: int) -> None:
     """Build a version in so many shards, and search it."""
     from cluster.index.attach import attach_indexes
+    from cluster.index.client import RemoteIndex
     from cluster.runs.artifacts import Artifacts
     from cluster.runs.assemble import assemble
     from cluster.session import session
@@ -112,16 +117,43 @@ def index(folder: Path, shards: int) -> None:
         training, sampler = assemble(config, parts, 0)
         with attach_indexes(sampler.functions, training, config, "growth") as attached:
             (found,) = attached.indexes.values()
+            assert isinstance(found, RemoteIndex)
             started = time.perf_counter()
             found.publish(training.ranker.state_dict(), 0)
             found.search(np.arange(1), 1, 0)
             built = time.perf_counter() - started
-            queries = np.arange(min(ASKED, len(training.encoded.queries)))
-            started = time.perf_counter()
-            for start in range(0, len(queries), 32):
-                found.search(queries[start : start + 32], 100, 0)
-            took = time.perf_counter() - started
-    print(json.dumps({"built in s": built, "queries a second": len(queries) / took}))
+            rate = asked_in_batches(lambda queries, depth: found.search(queries, depth, 0), training)
+    print(json.dumps({"built in s": built, "queries a second": rate}))
+
+
+def served(folder: Path, shards: int) -> None:
+    """Count BM25's terms in so many shards, and ask the actors that serve them."""
+    from cluster.index.attach import attach_indexes
+    from cluster.index.bm25 import ServedBm25
+    from cluster.runs.artifacts import Artifacts
+    from cluster.runs.assemble import assemble
+    from cluster.session import session
+
+    config = config_of(folder, "function=bm25", f"function.bm25.shards={shards}")
+    started = time.perf_counter()
+    parts = Artifacts().parts(config)
+    counted = time.perf_counter() - started
+    with session(dashboard=False):
+        training, sampler = assemble(config, parts, 0)
+        with attach_indexes(sampler.functions, training, config, "growth") as attached:
+            (found,) = attached.indexes.values()
+            assert isinstance(found, ServedBm25)
+            found.search(np.arange(1), 1)
+            print(json.dumps({"built in s": counted, "queries a second": asked_in_batches(found.search, training)}))
+
+
+def asked_in_batches(search: Callable[[NDArray[np.int64], int], object], training: RankerTraining) -> float:
+    """Queries a second, 32 at once, top 100."""
+    queries = np.arange(min(ASKED, len(training.encoded.queries)))
+    started = time.perf_counter()
+    for start in range(0, len(queries), 32):
+        search(queries[start : start + 32], 100)
+    return len(queries) / (time.perf_counter() - started)
 
 
 def train(folder: Path, shards: int) -> None:
@@ -137,7 +169,15 @@ def train(folder: Path, shards: int) -> None:
         launch(config, Artifacts().parts(config), name="growth")
 
 
-PARTS: dict[str, Callable[..., None]] = {"read": read, "encode": encode, "bm25": bm25, "index": index, "train": train}
+PARTS: dict[str, Callable[..., None]] = {
+    "read": read,
+    "encode": encode,
+    "bm25": bm25,
+    "served": served,
+    "index": index,
+    "train": train,
+}
+IN_SHARDS = ("served", "index", "train")
 
 
 def measured(part: str, folder: Path, shards: int | None = None) -> dict[str, float]:
@@ -154,7 +194,7 @@ def measured(part: str, folder: Path, shards: int | None = None) -> dict[str, fl
     took = time.perf_counter() - started
     if process.returncode:
         raise SystemExit(f"{part} ended with {process.returncode}")
-    own = json.loads(said.splitlines()[-1]) if shards is not None and part == "index" else {}
+    own = json.loads(said.splitlines()[-1]) if part in ("served", "index") else {}
     return {
         "seconds": took,
         "processor": watched.processor,
@@ -162,6 +202,13 @@ def measured(part: str, folder: Path, shards: int | None = None) -> dict[str, fl
         "with files": watched.whole,
         "all": watched.together,
     } | own
+
+
+def shards_of(part: str, asked: Sequence[int]) -> Sequence[int | None]:
+    """Of each measurement of a part."""
+    if part == "index":
+        return asked
+    return [max(asked) if part in IN_SHARDS else None]
 
 
 def described(found: dict[str, float]) -> str:
@@ -196,7 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 write_collection(folder / "collection", documents, chosen.words, chosen.queries)
             print(f"{documents:,} documents, {(folder / 'collection' / 'corpus.jsonl').stat().st_size / 1e6:,.0f} MB")
             for part in chosen.only:
-                for shards in chosen.shards if part == "index" else [max(chosen.shards) if part == "train" else None]:
+                for shards in shards_of(part, chosen.shards):
                     name = part if shards is None else f"{part}, {shards} shards"
                     found = figures.setdefault(name, {})[documents] = measured(part, folder, shards)
                     print(f"  {name:16s} {described(found)}", flush=True)

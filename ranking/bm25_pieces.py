@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ranking.bm25 import Bm25Index, Postings, Searched, search_postings
-from ranking.collections.arrow_files import mapped
+from ranking.collections.arrow_files import mapped, write
+from ranking.collections.build import STORED
 from ranking.collections.collection import Collection
-from ranking.collections.pieces import Run, in_turn
+from ranking.collections.pieces import Run, in_turn, piece_file
 from ranking.digest import digest
 from ranking.mapped import open_array, write_array
 from ranking.shards import merge, within
@@ -140,15 +142,29 @@ class PiecedBm25(Bm25Index):
     The postings lie beside the pieces, in a folder of their own for each set of options, and are made once.
 
     Args:
-        collection: in several pieces.
+        collection: in several pieces, or in one that is cut.
         options: text processing, k1 and b.
         run: does the tasks, of a piece each.
+        shards: pieces that a collection of one piece is cut into; another has its own.
+        cut: folder for the index of a collection of one piece.
     """
 
-    def __init__(self, collection: Collection, options: Bm25Options, run: Run = in_turn) -> None:
+    def __init__(
+        self,
+        collection: Collection,
+        options: Bm25Options,
+        run: Run = in_turn,
+        shards: int = 1,
+        cut: Path | None = None,
+    ) -> None:
         self.options, self.run = options, run
-        key = digest([FORMAT, collection.fingerprint, astuple(options)])
-        self.folder = collection.pieces[0].parent / f"bm25-{key}"
+        content = [FORMAT, collection.fingerprint, astuple(options)]
+        if collection.pieces:
+            self.folder = collection.pieces[0].parent / f"bm25-{digest(content)}"
+        else:
+            assert cut is not None
+            self.folder = cut / f"bm25-{digest([*content, shards])}"
+            collection = replace(collection, pieces=_cut(collection, self.folder, shards))
         reader = Terms(options)
         self.queries = reader.tokenize(collection.queries)
         # Words are learned in no particular order: terms in that of the alphabet make the same files each time.
@@ -164,15 +180,10 @@ class PiecedBm25(Bm25Index):
     def find(
         self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32], threads: int | None
     ) -> Searched:
+        held = dict(enumerate(self.ranges))
         if len(terms) < MANY:
-            found = [
-                search_piece(self.folder, number, held, terms, depth, pairs, threads)
-                for number, held in enumerate(self.ranges)
-            ]
-        else:
-            found = self._by_tasks(terms, depth, pairs)
-        documents, scores = merge([(rows, best.astype(np.float64)) for rows, best, _ in found], self.ranges, depth)
-        return documents, scores.astype(np.float32), np.max([own for _, _, own in found], axis=0)
+            return search_pieces(self.folder, held, terms, depth, pairs, threads)
+        return merged(self._by_tasks(terms, depth, pairs), self.ranges, depth)
 
     def _by_tasks(self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32]) -> list[Searched]:
         place = Path(tempfile.mkdtemp(prefix="found-", dir=self.folder))
@@ -190,7 +201,7 @@ class PiecedBm25(Bm25Index):
 
     def _make(self, collection: Collection, known: list[str]) -> None:
         """Count the terms of each piece, add up, and weigh the postings of each."""
-        self.folder.mkdir(exist_ok=True)
+        self.folder.mkdir(exist_ok=True, parents=True)
         if (self.folder / "made").exists():
             return
         terms, count = self.folder / "terms.arrow", len(collection.pieces)
@@ -207,6 +218,37 @@ class PiecedBm25(Bm25Index):
         for number in range(count):
             (_place(self.folder, number) / COUNTS).unlink(missing_ok=True)
         (self.folder / "made").touch()
+
+
+def search_pieces(
+    folder: Path,
+    held: Mapping[int, range],
+    terms: Sequence[NDArray[np.integer]],
+    depth: int,
+    pairs: NDArray[np.int32],
+    threads: int | None,
+) -> Searched:
+    """What some pieces have for queries together, by rows of the collection.
+
+    Args:
+        folder: of the index.
+        held: numbers of the pieces, and the documents of each.
+        terms, depth, pairs, threads: of `Bm25Index.find`.
+    """
+    found = [search_piece(folder, number, own, terms, depth, pairs, threads) for number, own in held.items()]
+    return merged(found, list(held.values()), depth)
+
+
+def merged(found: Sequence[Searched], ranges: Sequence[range], depth: int) -> Searched:
+    """The best of several pieces, by rows of the collection.
+
+    Args:
+        found: of each, by rows of its own.
+        ranges: the documents of each.
+        depth: length of a list.
+    """
+    documents, scores = merge([(rows, best.astype(np.float64)) for rows, best, _ in found], ranges, depth)
+    return documents, scores.astype(np.float32), np.max([own for _, _, own in found], axis=0)
 
 
 def search_piece(
@@ -227,3 +269,17 @@ def search_piece(
 
 def _place(folder: Path, number: int) -> Path:
     return folder / f"{number:05d}"
+
+
+def _cut(collection: Collection, folder: Path, shards: int) -> tuple[Path, ...]:
+    """The documents of a collection of one piece in files of about as many documents each."""
+    files, size = [], len(collection.documents)
+    folder.mkdir(exist_ok=True, parents=True)
+    for number in range(shards):
+        start, stop = size * number // shards, size * (number + 1) // shards
+        files.append(folder / piece_file(number))
+        if not files[-1].exists():
+            beside = files[-1].with_name(f"{files[-1].name}.{uuid4().hex[:8]}.part")
+            write(beside, STORED["documents"], [collection.documents[start:stop]])
+            beside.replace(files[-1])
+    return tuple(files)

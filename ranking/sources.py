@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ranking.bm25 import Bm25, Bm25Index, Bm25Options
 from ranking.bm25_pieces import PiecedBm25
@@ -21,19 +22,23 @@ class Sources:
         encoded: token ids and judgements.
         vectors: word vectors of the vocabulary.
         run: does what is made of documents in pieces.
+        folder: where an index in shards is kept, of a collection in one piece; None: there is no such place.
     """
 
     collection: Collection
     encoded: EncodedCollection
     vectors: WordVectors
     run: Run = in_turn
-    _bm25: dict[Bm25Options, Bm25Index] = field(default_factory=dict)
+    folder: Path | None = None
+    _bm25: dict[tuple[Bm25Options, int], Bm25Index] = field(default_factory=dict)
 
-    def bm25(self, options: Bm25Options) -> Bm25Index:
-        """An index with these options, built once."""
-        if options not in self._bm25:
-            several = bool(self.collection.pieces)
-            self._bm25[options] = (
-                PiecedBm25(self.collection, options, self.run) if several else Bm25(self.collection, options)
+    def bm25(self, options: Bm25Options, shards: int = 1) -> Bm25Index:
+        """An index with these options, built once; in several shards, or of several pieces, a `PiecedBm25`."""
+        if (options, shards) not in self._bm25:
+            pieced = bool(self.collection.pieces) or (shards > 1 and self.folder is not None)
+            self._bm25[options, shards] = (
+                PiecedBm25(self.collection, options, self.run, shards, self.folder)
+                if pieced
+                else Bm25(self.collection, options)
             )
-        return self._bm25[options]
+        return self._bm25[options, shards]

@@ -18,7 +18,7 @@ from cluster.config.groups import CHOICES, group_options
 from cluster.config.schema import SHAPES
 from cluster.config.trust import check_classes
 from cluster.config.validate import check_run, check_shape
-from cluster.index.attach import live_functions
+from cluster.index.attach import live_functions, served_functions
 from cluster.output.event_log import EventLog
 from cluster.output.manifest import CONFIG, read_config
 from cluster.output.provenance import content_digest
@@ -224,6 +224,8 @@ class StudyExperiment(Experiment):
                 return f"resources.workers={asked['workers']}"
             if live := live_functions(planned.config):
                 return f"function.{live[0]}.refresh"
+            if served := served_functions(planned.config):
+                return f"function.{served[0]}.shards"
             if asked["gpu"] or asked["memory"] or asked["custom"]:
                 return "a run that reserves a GPU, memory or resources of its own"
         return None

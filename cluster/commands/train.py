@@ -19,7 +19,7 @@ from cluster.config.agents import learner_of
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.validate import check_run
-from cluster.index.attach import check_room, live_functions
+from cluster.index.attach import check_room, served_functions
 from cluster.output.duration import duration
 from cluster.output.event_log import EventLog
 from cluster.output.failure_summary import failure_summary, show
@@ -199,7 +199,7 @@ class TrainExperiment(Experiment):
 @contextmanager
 def _workers(config: dict[str, Any], work: Work, console: Console) -> Iterator[None]:
     """The Ray session of a run that asks for several workers or for a live index; else this process needs none."""
-    if config["resources"]["workers"] == 1 and not live_functions(config):
+    if config["resources"]["workers"] == 1 and not served_functions(config):
         yield
         return
     import ray

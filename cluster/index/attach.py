@@ -11,10 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from cluster.index.kinds import bm25_in_shards
 from ranking.collections.cache import default_cache
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
+    from cluster.index.bm25 import ServedBm25
     from cluster.index.client import RemoteIndex
     from cluster.index.encoder_pool import EncoderOptions
     from ranking.training import RankerTraining
@@ -29,6 +31,11 @@ def live_functions(config: Mapping[str, Any]) -> list[str]:
     """Names of the functions of a configuration whose index lives on Ray actors."""
     functions = config["function"].items()
     return [name for name, node in functions if (node.get("refresh") or {}).get("mode") in LIVE]
+
+
+def served_functions(config: Mapping[str, Any]) -> list[str]:
+    """Names of all functions that actors serve: those of `live_functions`, and BM25 in shards."""
+    return live_functions(config) + bm25_in_shards(config)
 
 
 def encoder_options(config: Mapping[str, Any]) -> EncoderOptions:
@@ -90,7 +97,7 @@ class LiveIndexes:
         indexes: by the function's name.
     """
 
-    def __init__(self, indexes: dict[str, RemoteIndex]) -> None:
+    def __init__(self, indexes: Mapping[str, RemoteIndex | ServedBm25]) -> None:
         self.indexes = indexes
 
     def close(self) -> None:
@@ -114,9 +121,9 @@ def attach_indexes(
     name: str,
     note: Callable[[str], None] = lambda line: None,
 ) -> LiveIndexes:
-    """Give each function that asks for one (`live_functions`) the index that follows the ranker.
+    """Give each function that asks for one the index that follows the ranker, or that serves BM25 in shards.
 
-    Nothing is started before the first weights are published, when the training begins.
+    Of the former nothing is started before the first weights are published, when the training begins.
 
     Args:
         functions: of the run, by name, made from `config`.
@@ -131,9 +138,12 @@ def attach_indexes(
     Raises:
         BadInput: where the ranker has no vectors, an option makes no sense, or memory or disk are too small.
     """
+    found: dict[str, RemoteIndex | ServedBm25] = {}
+    for each in bm25_in_shards(config):
+        found[each] = _attach_bm25(functions[each], config, _folder(config, name, each), note)
     live = live_functions(config)
     if not live:
-        return LiveIndexes({})
+        return LiveIndexes(found)
     from cluster.index.client import RemoteIndex
     from cluster.index.corpus import PreparedCorpus
     from cluster.index.service import Service
@@ -148,11 +158,9 @@ def attach_indexes(
             f"function={live[0]}",
             "choose ranker=bi_encoder",
         )
-    cache = Path(config["cache"]).absolute() if config["cache"] else default_cache()
-    found = {}
     for each in live:
         function: Any = functions[each]
-        folder = cache / "indexes" / re.sub(r"[^\w+.-]", "_", f"{name}-{each}")
+        folder = _folder(config, name, each)
         _check_size(training, training.ranker.dimension, function, len(live), folder, note)
         shards = len(shard_ranges(len(training.encoded.documents), function.shards, BLOCK))
         if shards < function.shards:
@@ -168,6 +176,33 @@ def attach_indexes(
         function.attach_index(index)
         found[each] = index
     return LiveIndexes(found)
+
+
+def _folder(config: Mapping[str, Any], name: str, function: str) -> Path:
+    """Of what a run's index keeps."""
+    cache = Path(config["cache"]).absolute() if config["cache"] else default_cache()
+    return cache / "indexes" / re.sub(r"[^\w+.-]", "_", f"{name}-{function}")
+
+
+def _attach_bm25(
+    function: RetrievalFunction, config: dict[str, Any], folder: Path, note: Callable[[str], None]
+) -> ServedBm25:
+    """Have shard actors serve BM25's lists."""
+    from cluster.index.bm25 import ServedBm25
+    from cluster.runs.artifacts import Artifacts
+    from cluster.runs.parts import Base
+    from ranking.bm25_pieces import PiecedBm25
+    from sampling.retrieval.bm25 import Bm25Function
+
+    assert isinstance(function, Bm25Function)
+    artifacts = Artifacts()
+    base = artifacts.part(config, "base")
+    assert isinstance(base, Base)
+    index = artifacts.sources(config, base).bm25(function.options, function.shards)
+    assert isinstance(index, PiecedBm25)
+    served = ServedBm25(index, function.shards, folder, note)
+    function.attach_index(served)
+    return served
 
 
 def _check_size(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.config.build import build
-from cluster.pieces.tasks import run_pieces
+from cluster.index.kinds import BM25
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.parts import Base, read_encoded
 from cluster.runs.rankers import make_ranker
@@ -18,8 +18,6 @@ from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
 from ranking.sources import Sources
 from ranking.texts import Texts
-
-BM25 = "sampling.retrieval.bm25.Bm25Function"
 
 
 class Corpus(Protocol):
@@ -65,8 +63,7 @@ class PreparedCorpus:
 
     def bm25(self, queries: NDArray[np.integer], depth: int) -> RankedLists:
         if self._sources is None:
-            base = self._base()
-            self._sources = Sources(Artifacts().collection(self.config), base.encoded, base.vectors, run_pieces)
+            self._sources = Artifacts().sources(self.config, self._base())
         return self._sources.bm25(self._bm25_options()).search(queries, depth, threads=1)[0]
 
     def _bm25_options(self) -> Bm25Options:

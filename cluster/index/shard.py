@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ import ray
 from numpy.typing import NDArray
 
 from cluster.index.owner import OWNER, claim, remove_orphans
+from ranking.bm25 import Searched as SearchedByTerms
+from ranking.bm25_pieces import search_pieces
 from ranking.index import IndexOptions, VectorIndex
 from ranking.index_versions import DOCUMENTS, IndexVersion, finish_version, open_version, start_version, write_block
 from ranking.shards import Found
@@ -77,6 +80,23 @@ class IndexShard:
         """Inner products with rows of its own; None where the version is not there."""
         index = self._version(step, digest)
         return None if index is None else index.scores(queries, rows)
+
+    def bm25(
+        self,
+        index: Path,
+        held: Mapping[int, range],
+        terms: Sequence[NDArray[np.integer]],
+        depth: int,
+        pairs: NDArray[np.int32],
+    ) -> SearchedByTerms:
+        """The best by BM25 of some pieces of the documents, and scores of pairs, by rows of the collection.
+
+        Args:
+            index: folder of a `PiecedBm25`, which every machine sees; postings are mapped from there.
+            held: pieces, and the documents of each.
+            terms, depth, pairs: of `Bm25Index.find`.
+        """
+        return search_pieces(index, held, terms, depth, pairs, 1)
 
     def remove(self, step: int) -> None:
         """Delete a version; who is searching it keeps it until the end."""

@@ -48,6 +48,8 @@ from rl.compression import compress
 from rl.similarity import similarity_table
 from rl.state import StateOptions
 from sampling.guard import negatives_lists
+from sampling.guarded_documents import GuardedDocuments
+from sampling.retrieval.bm25 import Bm25Function
 from sampling.teacher import teacher_scores
 
 SAID = {
@@ -151,9 +153,7 @@ class Artifacts:
             state = state_of(config)
             assert isinstance(state, StateOptions)
             return compress(base.encoded, base.vectors, state.weighting)
-        sources = self._sources.setdefault(
-            self.keys(config)["base"], Sources(self.collection(config), base.encoded, base.vectors, run_pieces)
-        )
+        sources = self._sources.setdefault(self.keys(config)["base"], self.sources(config, base))
         if kind == "candidates":
             nearest, documents = self.part(config, nearest_part(config)), documents_of(config)
             assert isinstance(nearest, Lists)
@@ -177,6 +177,10 @@ class Artifacts:
         )
         queries = np.unique(np.concatenate([getattr(each, split) for each in base.splits]))
         return build(node).candidates(sources, queries)
+
+    def sources(self, config: dict[str, Any], base: Base) -> Sources:
+        """What functions of a configuration rank with."""
+        return Sources(self.collection(config), base.encoded, base.vectors, run_pieces, cache_of(config) / "bm25")
 
     def _make_base(self, config: dict[str, Any]) -> Base:
         collection = self.collection(config)
@@ -202,6 +206,12 @@ class Artifacts:
     def _make_lists(self, config: dict[str, Any], name: str, sources: Sources, base: Base) -> Lists:
         """A function's lists, guarded: by a ranker, which takes its time, those of training queries alone."""
         function, guard = build(config["function"][name]), build(config["sampling"]["guard"], "sampling.guard")
+        if isinstance(function, Bm25Function) and function.shards > 1:
+            if guard.active:
+                remedy = "leave it 1, or set the guard's margins to null"
+                raise BadInput("a guard goes over lists before the training", f"function.{name}.shards", remedy)
+            sources.bm25(function.options, function.shards)  # counted now, and searched while rankers train
+            return Lists(None, GuardedDocuments.joined([]))
         if guard.ranker is None:
             return Lists(*negatives_lists(function, sources, guard))
         asked = np.unique(np.concatenate([split.train for split in base.splits]))

@@ -23,7 +23,7 @@ from sampling.guard import Guard
 from sampling.guarded_documents import GuardedDocuments
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.retrieval.live_index import LocalIndex, NegativeIndex
-from sampling.retrieval.ranked import draw_positions
+from sampling.retrieval.ranked import candidates_at, draw_positions
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
@@ -192,11 +192,11 @@ class Dense(RetrievalFunction):
 
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         lists = self._lists(batch.queries)
-        return _candidates(lists, draw_positions(lists.counts, count, rng))
+        return candidates_at(lists, draw_positions(lists.counts, count, rng))
 
     def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         lists = self._lists(batch.queries)
-        return _candidates(lists, np.broadcast_to(np.arange(count), (len(batch), count)))
+        return candidates_at(lists, np.broadcast_to(np.arange(count), (len(batch), count)))
 
     def guarded_documents(self) -> GuardedDocuments:
         """What the guard dropped when each query was last asked."""
@@ -252,12 +252,3 @@ def _among(documents: NDArray[np.int32], positives: NDArray[np.int32], size: int
     """Which of the documents [q, k] stand in their own row of `positives` [q, m]."""
     rows = np.arange(len(documents), dtype=np.int64)[:, None] * (size + 1)
     return np.isin(rows + documents, (rows + positives)[positives >= 0])
-
-
-def _candidates(lists: RankedLists, places: NDArray[np.integer]) -> CandidateBatch:
-    """The documents at the first so many places [q, count] of each list as its length allows."""
-    count = places.shape[1]
-    there = (np.arange(count) < lists.counts[:, None]) & bool(lists.documents.shape[1])
-    places = np.where(there, places, 0)
-    documents = np.where(there, np.take_along_axis(lists.documents, places, 1), -1)
-    return CandidateBatch(documents, np.where(there, np.take_along_axis(lists.scores, places, 1), -np.inf))

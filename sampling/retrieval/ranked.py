@@ -66,6 +66,15 @@ class Ranked(RetrievalFunction):
         return CandidateBatch(documents, np.where(there, self.lists.scores[rows, places], -np.inf))
 
 
+def candidates_at(lists: RankedLists, places: NDArray[np.integer]) -> CandidateBatch:
+    """The documents at the first so many places [q, count] of each list as its length allows."""
+    count = places.shape[1]
+    there = (np.arange(count) < lists.counts[:, None]) & bool(lists.documents.shape[1])
+    places = np.where(there, places, 0)
+    documents = np.where(there, np.take_along_axis(lists.documents, places, 1), -1)
+    return CandidateBatch(documents, np.where(there, np.take_along_axis(lists.scores, places, 1), -np.inf))
+
+
 def draw_positions(counts: NDArray[np.integer], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """`count` distinct places below each row's `counts`, uniformly, as far as there are so many.
 

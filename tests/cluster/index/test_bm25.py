@@ -1,0 +1,126 @@
+"""BM25 in shards: scores and lists of one index of all documents, to the bit, also where a shard dies."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cluster.config.compose import compose
+from cluster.index.attach import attach_indexes, live_functions, served_functions
+from cluster.index.bm25 import ServedBm25
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.execute import run
+from ranking.bm25 import Bm25, Bm25Options
+from ranking.bm25_pieces import PiecedBm25
+from ranking.collections.collection import Collection
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.sources import Sources
+from sampling.guard import Guard, negatives_lists
+from sampling.retrieval.bm25 import Bm25Function
+from tests.ranking.test_bm25 import by_chance
+from tests.sampling.batches import batch_of
+
+EVERY = np.arange(30)
+OPTIONS = Bm25Options()
+
+
+def collection() -> Collection:
+    blank = [pl.lit(None, pl.String).alias(name) for name in ("category", "subcategory")]
+    documents = by_chance().documents.with_row_index("id").with_columns(pl.col("id").cast(pl.String), *blank)
+    return replace(by_chance(), documents=documents, fingerprint="f")
+
+
+@pytest.mark.parametrize("shards", [1, 2, 5])
+def test_a_collection_that_is_cut_is_searched_as_one_that_is_not(shards: int, tmp_path: Path) -> None:
+    pairs = np.random.default_rng(2).integers(-1, 200, (30, 50))
+    expected, of_pairs = Bm25(collection(), OPTIONS).search(EVERY, 15, pairs)
+    for _ in ("made", "found"):
+        index = PiecedBm25(collection(), OPTIONS, shards=shards, cut=tmp_path)
+        found, of_pairs_too = index.search(EVERY, 15, pairs)
+        assert found.documents.tobytes() == expected.documents.tobytes()
+        assert found.scores.tobytes() == expected.scores.tobytes()
+        assert of_pairs.tobytes() == of_pairs_too.tobytes()
+    assert len(index.ranges) == shards
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_shard_actors_find_the_same_and_after_a_loss(ray_session: None, base: list[str], own_cache: Path) -> None:
+    import ray
+
+    config = compose([*base, "function=bm25", "function.bm25.shards=2"])
+    assert served_functions(config) == ["bm25"]
+    assert live_functions(config) == []
+    function, said = Bm25Function(shards=2), []
+    sources = Artifacts().sources(config, Artifacts().part(config, "base"))  # type: ignore[arg-type]
+    queries, pairs = np.arange(len(sources.encoded.queries)), np.tile(np.arange(10), (len(sources.encoded.queries), 1))
+    expected, of_pairs = sources.bm25(function.options).search(queries, 7, pairs)
+    with attach_indexes({"bm25": function}, None, config, "a run", said.append) as attached:  # type: ignore[arg-type]
+        served = attached.indexes["bm25"]
+        assert isinstance(served, ServedBm25)
+        assert function._served is served
+        for number in range(2):
+            found, of_pairs_too = served.search(queries, 7, pairs)
+            assert found.documents.tobytes() == expected.documents.tobytes()
+            assert found.scores.tobytes() == expected.scores.tobytes()
+            assert of_pairs.tobytes() == of_pairs_too.tobytes()
+            if number == 0:
+                ray.kill(served.actors.actors[1], no_restart=False)
+        assert served.place.exists()
+    assert not served.place.exists()
+    assert not said or said == ["shard 1 of BM25 is lost; waiting"]
+
+
+@pytest.mark.parametrize("depth", [3, 50])
+def test_lists_of_a_batch_are_those_that_are_made_before(
+    depth: int, tiny: Collection, tiny_encoded: EncodedCollection, tiny_sources: Sources, tmp_path: Path
+) -> None:
+    ahead, asked = Bm25Function(depth), Bm25Function(depth, shards=3)
+    ahead.prepare(tiny_encoded, negatives_lists(ahead, tiny_sources, Guard())[0])
+    asked.prepare(tiny_encoded, None)
+    with pytest.raises(BadInput, match=r"function.bm25.shards.*nothing serves them"):
+        asked.start_run(None)  # type: ignore[arg-type]
+    asked.attach_index(PiecedBm25(tiny, asked.options, shards=3, cut=tmp_path))
+    asked.start_run(None)  # type: ignore[arg-type]
+    batch = batch_of(0, 3, 1, 3)
+    for method in ("sample", "top"):
+        for count in (1, 2, 9):
+            found, expected = (
+                getattr(each, method)(batch, count, np.random.default_rng(count)) for each in (asked, ahead)
+            )
+            assert (found.documents == expected.documents).all()
+            assert (found.scores == expected.scores).all()
+
+
+def test_a_run_is_the_same_whether_lists_are_made_before_or_asked_for(base: list[str]) -> None:
+    outcomes = []
+    for shards in (1, 2):
+        config = compose([*base, "function=[bm25,random]", "selector=uniform", f"function.bm25.shards={shards}"])
+        parts = Artifacts().parts(config)
+        assert (parts["function:bm25"].lists is None) == (shards > 1)
+
+        def attach(training: Any, sampler: Any, config: Any = config, shards: int = shards) -> Any:
+            function = sampler.functions["bm25"]
+            if shards > 1:
+                index = Artifacts().sources(config, Artifacts().part(config, "base")).bm25(function.options, shards)  # type: ignore[arg-type]
+                function.attach_index(index)
+            return nullcontext()
+
+        outcomes.append(run(config, parts, attach=attach))
+    first, second = outcomes
+    assert first.losses == second.losses
+    assert first.validations == second.validations
+
+
+def test_what_shards_do_not_go_with_is_refused(base: list[str]) -> None:
+    with pytest.raises(BadInput, match=r"function.bm25.shards"):
+        Bm25Function(shards=0)
+    config = compose([*base, "function=bm25", "function.bm25.shards=2", "sampling.guard.relative=0.9"])
+    with pytest.raises(BadInput, match=r"function.bm25.shards.*a guard goes over lists before the training"):
+        Artifacts().part(config, "function:bm25")
