@@ -117,6 +117,7 @@ class Run(Shape):
     cache: str | None
     save_every: Annotated[float, Field(ge=0)]
     keep_at: list[Count]
+    changes: list[dict[str, int | float]] = []
     weights: bool
     embeddings: bool
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Interval:
-    """A range of numbers to draw from: `interval(low, high)`, with `tag(log, …)` on a log scale, `int(…)` whole."""
+    """A range of numbers to draw from: `interval(low, high)`, with `tag(log, …)` on a log scale.
+
+    Args:
+        low, high: its ends.
+        log: whether it is drawn from on a log scale.
+        whole: whether it holds whole numbers alone, its ends among them: those of `int(…)`, and of options that take
+            no others.
+    """
 
     low: float
     high: float
@@ -18,12 +26,23 @@ class Interval:
     whole: bool
 
     def at(self, share: float) -> float | int:
-        """The value that lies `share` (0 to 1) of the way."""
-        if self.log:
-            value = float(np.exp(np.log(self.low) + share * (np.log(self.high) - np.log(self.low))))
-        else:
-            value = self.low + share * (self.high - self.low)
-        return round(value) if self.whole else float(f"{value:.6g}")
+        """The value that lies `share` (0 to 1) of the way; of whole numbers each has its part of the way."""
+        low, high = self._ends
+        value = float(np.exp(low + share * (high - low))) if self.log else low + share * (high - low)
+        if self.whole:
+            return min(max(round(value), math.ceil(self.low)), math.floor(self.high))
+        return float(f"{value:.6g}")
+
+    def share_of(self, value: float) -> float:
+        """How much of the way to a value is: what `at` gives the value at."""
+        low, high = self._ends
+        return ((math.log(value) if self.log else value) - low) / (high - low)
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        beside = 0.5 if self.whole else 0.0
+        low, high = self.low - beside, self.high + beside
+        return (math.log(low), math.log(high)) if self.log else (low, high)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import copy
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.validate import check_shape
+from cluster.config.whole import takes_whole
 from cluster.plan.applicable import applicable_overrides, has_option
 from cluster.plan.point import Interval, Point, key_of
 from ranking.digest import digest
@@ -80,7 +81,7 @@ def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Seque
         expanded += _expand(list(merged.values()))
     expanded = [point for point in expanded if not _has_other_functions(point, given)]
     found: dict[Any, Point] = {}
-    for point in applicable_overrides(expanded, set(map(key_of, given))):
+    for point in map(_whole, applicable_overrides(expanded, set(map(key_of, given)))):
         found.setdefault((frozenset(point.overrides), point.intervals), point)
     return _name_swept(list(found.values()))
 
@@ -161,6 +162,11 @@ def _parse(text: str) -> Any:
     return override
 
 
+def override_value(text: str) -> Any:
+    """What an override without a sweep gives its key."""
+    return _parse(text).value()
+
+
 def given_seeds(overrides: Sequence[str]) -> list[int]:
     """The seeds that overrides name, as `seed=3` or `seed=range(0,10)`; none where they name none.
 
@@ -215,7 +221,19 @@ def _interval(key: str, sweep: Any) -> Interval:
         raise BadInput(
             f"the interval of {key} goes from {low} to {high}", remedy="give low < high, above 0 for tag(log, …)"
         )
-    return Interval(low, high, log, isinstance(sweep.start, int) and isinstance(sweep.end, int) and not log)
+    return Interval(low, high, log, isinstance(sweep.start, int) and isinstance(sweep.end, int))
+
+
+def _whole(point: Point) -> Point:
+    """The point, with whole numbers for options that take no others: to Hydra `interval(1,12)` is one of floats."""
+    if all(each.whole or not (each.low.is_integer() and each.high.is_integer()) for _, each in point.intervals):
+        return point
+    lowest = [f"{key}={int(each.low) if each.low.is_integer() else each.low}" for key, each in point.intervals]
+    config = compose([*point.overrides, *lowest])
+    intervals = tuple(
+        (key, replace(each, whole=each.whole or takes_whole(config, key))) for key, each in point.intervals
+    )
+    return replace(point, intervals=intervals)
 
 
 def draws(count: int, samples: int) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -287,7 +305,7 @@ def function_name(config: dict[str, Any]) -> str:
 def identity(config: dict[str, Any]) -> str:
     """Digest of what a run's result depends on: two runs with the same one are the same run."""
     beside = (CHOICES, "cache", "weights", "index", "save_every", "keep_at")
-    digested = {key: value for key, value in config.items() if key not in beside}
+    digested = {key: value for key, value in config.items() if key not in beside and (key != "changes" or value)}
     # How many workers share a run changes its rounding alone, and a run may go on with others than it began with.
     digested["resources"] = {key: config["resources"][key] for key in ("cpu", "gpu")}
     return digest(digested)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 
+from cluster.config.changes import changed_after
 from cluster.runs.assemble import assemble
+from cluster.runs.changed import Fresh, begun
 from cluster.runs.measure import measure
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Clock, Progress, between
 from cluster.telemetry.training_metrics import watched
 from ranking.checkpoint import from_bytes, to_bytes
+from ranking.errors import BadInput
 from ranking.splits import Split
 from ranking.training import RankerTraining
 from sampling.sampler import Sampler
@@ -43,6 +47,14 @@ Attach = Callable[[RankerTraining, Sampler], AbstractContextManager[object]]
 """Connects a fresh training and its sampler to what runs outside this process, until the context ends."""
 
 
+class Waits(Exception):
+    """A run has come as far as it was asked to, and its state is kept."""
+
+
+class _OptionsChange(Exception):
+    """Leaves the training's loop: it goes on under other options."""
+
+
 def run(
     config: dict[str, Any],
     parts: dict[str, Any],
@@ -52,6 +64,7 @@ def run(
     attach: Attach = lambda training, sampler: nullcontext(),
     watch: Mapping[str, str] | None = None,
     on_batch: Callable[[Progress], None] = lambda progress: None,
+    until: int | None = None,
 ) -> Outcome:
     """Train and evaluate one ranker, in this process.
 
@@ -67,61 +80,114 @@ def run(
             context that it returns ends (`cluster.training.launch`).
         on_batch: told the progress within an epoch, every few seconds.
         watch: tags of its metrics (`cluster.telemetry.training_metrics.run_tags`); None: it tells none.
+        until: epochs after which it waits, unless its training is over by then; None: it goes on to its end.
+
+    Raises:
+        Waits: where it does.
+        BadInput: where it is to change options or to wait, and is cross-validated.
     """
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
     saved = store.load() if store else None
     state = from_bytes(saved) if saved else None
     outcome = Outcome(**state["outcome"]) if state else Outcome()
     splits: list[Split] = parts["base"].splits
+    if len(splits) > 1 and (config.get("changes") or until is not None):
+        what = "options change in one training, and a collection without a split has one for each fold"
+        raise BadInput(what, "changes", "take a collection with a split, or leave them out")
     for fold in range(len(outcome.losses), len(splits)):
         with ExitStack() as started:
-            staged = StagedTraining(partial(_attached, config, parts, fold, started, attach))
-            if state and state["staged"]:
-                staged.load_state_dict(state["staged"])
+            fresh = partial(_attached, parts=parts, fold=fold, started=started, attach=attach)
+            staged = begun(config, fresh, state["staged"] if state else None)
             clock = Clock(state["seconds"] if state else 0.0)
+            fold_run = _FoldRun(config, fold, len(splits), staged, clock, store, outcome, save_every, until)
+            staged = fold_run.fit(fresh, on_epoch, on_batch, watch)
             state = None
-
-            def keep(training: Any = None, staged: StagedTraining = staged, clock: Clock = clock) -> None:
-                if store and clock.due(save_every):
-                    _keep(store, outcome, staged.state_dict(), clock.seconds)
-
-            def keep_for_forks(training: RankerTraining, staged: StagedTraining = staged, fold: int = fold) -> None:
-                first = fold == staged.stage == 0  # as a fork has it
-                if first and training.step in config["keep_at"] and isinstance(store, ForkStore):
-                    store.keep_at(training.step, to_bytes([training.state_dict(), staged.sampler.state_dict()]))
-
-            def after_epoch(
-                training: RankerTraining, fold: int = fold, staged: StagedTraining = staged, keep: Any = keep
-            ) -> None:
-                last = (training.losses[-1], training.validations[-1])
-                epochs, limit = staged.epochs + training.epoch, training.max_epochs * len(staged.stages)
-                epochs += bool(training.position)  # it was validated within the epoch
-                on_epoch(Progress(fold, len(splits), epochs, limit, *last))
-                keep_for_forks(training)
-                keep()
-
-            def after_step(
-                training: RankerTraining,
-                fold: int = fold,
-                staged: StagedTraining = staged,
-                clock: Clock = clock,
-                keep: Any = keep,
-            ) -> None:
-                if clock.time_to_tell():
-                    on_batch(between(fold, len(splits), staged, clock))
-                keep_for_forks(training)
-                # Several workers keep states between epochs alone, where none of them is a step ahead.
-                if config["resources"]["workers"] == 1:
-                    keep()
-
-            with watched(staged, watch, config["validation"]["measure"]):
-                clock.left(staged.steps + staged.training.step, 0)
-                staged.fit(after_epoch, after_step)
         outcome.seconds += clock.seconds
         measure(config, parts, fold, staged, outcome)
         if store and fold + 1 < len(splits):
             _keep(store, outcome, None, 0.0)
     return outcome
+
+
+@dataclass
+class _FoldRun:
+    """One fold of a run: keeps its state, tells how far it is, and goes on under other options where they change.
+
+    Args:
+        config, store, save_every, until: of `run`.
+        fold, folds: which one of how many.
+        staged: the training.
+        clock: of the fold.
+        outcome: of the folds before.
+    """
+
+    config: dict[str, Any]
+    fold: int
+    folds: int
+    staged: StagedTraining
+    clock: Clock
+    store: StateStore | None
+    outcome: Outcome
+    save_every: float
+    until: int | None
+
+    def fit(
+        self,
+        fresh: Fresh,
+        on_epoch: Callable[[Progress], None],
+        on_batch: Callable[[Progress], None],
+        watch: Mapping[str, str] | None,
+    ) -> StagedTraining:
+        """Train to the end, or until it waits."""
+        changes = changed_after(self.config)
+
+        def after_epoch(training: RankerTraining) -> None:
+            last = (training.losses[-1], training.validations[-1])
+            epochs, limit = self.staged.epochs + training.epoch, training.max_epochs * len(self.staged.stages)
+            epochs += bool(training.position)  # it was validated within the epoch
+            on_epoch(Progress(self.fold, self.folds, epochs, limit, *last))
+            self._keep_for_forks(training)
+            self._keep_when_due()
+            if not training.done and not training.position:
+                if training.epoch == self.until:
+                    self._keep()
+                    raise Waits
+                if training.epoch in changes:
+                    raise _OptionsChange
+
+        def after_step(training: RankerTraining) -> None:
+            if self.clock.time_to_tell():
+                on_batch(between(self.fold, self.folds, self.staged, self.clock))
+            self._keep_for_forks(training)
+            # Several workers keep states between epochs alone, where none of them is a step ahead.
+            if self.config["resources"]["workers"] == 1:
+                self._keep_when_due()
+
+        if self.until is not None and self.staged.training.epoch >= self.until:
+            after_epoch(self.staged.training)  # it waited, and that was not heard
+        while True:
+            with watched(self.staged, watch, self.config["validation"]["measure"]):
+                self.clock.left(self.staged.steps + self.staged.training.step, 0)
+                try:
+                    self.staged.fit(after_epoch, after_step)
+                    return self.staged
+                except _OptionsChange:
+                    pass
+            self.staged = begun(self.config, fresh, self.staged.state_dict())
+
+    def _keep(self) -> None:
+        if self.store:
+            _keep(self.store, self.outcome, self.staged.state_dict(), self.clock.seconds)
+
+    def _keep_when_due(self) -> None:
+        if self.store and self.clock.due(self.save_every):
+            self._keep()
+
+    def _keep_for_forks(self, training: RankerTraining) -> None:
+        first = self.fold == self.staged.stage == 0  # as a fork has it
+        if first and training.step in self.config["keep_at"] and isinstance(self.store, ForkStore):
+            state = [training.state_dict(), self.staged.sampler.state_dict()]
+            self.store.keep_at(training.step, to_bytes(state))
 
 
 def _attached(

@@ -28,6 +28,11 @@ class RunState:
     def __init__(self, storage: Storage, name: str, made_of: Mapping[str, str]) -> None:
         self.storage, self.file = storage, f"states/{name}-{content_digest(made_of)}.safetensors"
 
+    def take(self, other: RunState) -> None:
+        """Go on from what another run of the same folder has come to, where that is kept."""
+        if (state := other.load()) is not None:
+            self.save(state)
+
     def load(self) -> bytes | None:
         """The last state; None at the start, and where a power cut has left half of one."""
         state = self.storage.read(self.file)
@@ -66,6 +71,7 @@ def execute_run(
     on_epoch: Callable[[Progress], None],
     save_every: float | None = None,
     start: Callable[..., Outcome] = run,
+    until: int | None = None,
 ) -> Outcome:
     """One run, from its last state to its result in the folder.
 
@@ -78,11 +84,16 @@ def execute_run(
         on_epoch: told the progress.
         save_every: seconds between two states that are kept; None: as configured.
         start: executes the run, as `cluster.runs.execute.run` does in this process.
+        until: epochs after which it waits.
+
+    Raises:
+        Waits: where it does; its state is kept.
     """
     state = RunState(storage, name, made_of)
     watch = run_tags(storage.place, config)
     pause = config["save_every"] if save_every is None else save_every
-    outcome = start(config, parts, on_epoch, state, pause, watch=watch)
+    part = {} if until is None else {"until": until}
+    outcome = start(config, parts, on_epoch, state, pause, watch=watch, **part)
     weights, outcome.weights, outcome.made_of = outcome.weights, None, dict(made_of)
     if weights is not None:
         _write_weights(storage, name, weights)

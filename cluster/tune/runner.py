@@ -130,8 +130,8 @@ def run_trials(
             scheduler=FaultTolerantScheduler(scheduler),
             num_samples=-1,  # until the search has finished
             reuse_actors=True,
-            trial_name_creator=lambda trial: trial.config["run"]["name"],
-            trial_dirname_creator=lambda trial: trial.config["run"]["name"],
+            trial_name_creator=_trial_name,
+            trial_dirname_creator=_trial_name,
         ),
         run_config=RunConfig(
             name=f"tune/{name}" if storage.local else f"tune-{name}",
@@ -150,6 +150,12 @@ def run_trials(
     if told.unwritable is not None:
         raise told.unwritable
     return told.errors
+
+
+def _trial_name(trial: Any) -> str:
+    """A run's name, and behind it where a part of it ends."""
+    run = trial.config["run"]
+    return str(run["name"]) + (f"-{run['until']}" if run.get("until") else "")
 
 
 def own_callbacks(nodes: Sequence[Any]) -> list[Callback]:

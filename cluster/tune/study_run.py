@@ -11,10 +11,12 @@ from typing import Any
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
 from cluster.runs.artifacts import Artifacts
+from cluster.runs.execute import Waits
 from cluster.runs.outcome import mean_best
 from cluster.runs.progress import Progress
 from cluster.runs.results import execute_run
 from cluster.training.launch import launch
+from cluster.tune.progress import WAITS
 
 
 def described(planned: Planned, artifacts: Artifacts) -> dict[str, Any]:
@@ -32,7 +34,7 @@ def study_run(
     """Train and evaluate one ranker.
 
     Args:
-        run: as `described`.
+        run: as `described`; `until`, where it is one of its parts: epochs after which it waits.
         parts: by name.
         storage: where the result goes.
         report: told what `cluster.tune.progress` says.
@@ -49,5 +51,10 @@ def study_run(
         notes.clear()
 
     start = partial(launch, name=run["name"], note=notes.append)
-    outcome = execute_run(run["name"], json.loads(run["config"]), run["made_of"], parts, storage, tell, start=start)
+    config, until = json.loads(run["config"]), run.get("until")
+    try:
+        outcome = execute_run(run["name"], config, run["made_of"], parts, storage, tell, start=start, until=until)
+    except Waits:
+        report({WAITS: until, "best": best, "notes": notes})
+        return
     report({"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes})

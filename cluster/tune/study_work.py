@@ -15,6 +15,7 @@ from cluster.tune.decided_runs import DecidedRuns
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
 from cluster.tune.optuna_runs import OptunaRuns
+from cluster.tune.population_runs import PopulationRuns
 from cluster.tune.run_source import RunSource
 from cluster.tune.search_scheduler import SearchScheduler
 from cluster.tune.study_run import described
@@ -42,7 +43,7 @@ class StudyWork:
 
     study: StudyPlan
     waiting: Sequence[Planned]
-    proposals: OptunaRuns | DecidedRuns
+    proposals: OptunaRuns | DecidedRuns | PopulationRuns
     ready: int
     artifacts: Artifacts
     budget: TimeBudget
@@ -79,6 +80,8 @@ class StudyWork:
         measure = self.known[0].config["validation"]["measure"]
         with LiveTable(self.console, others + proposals.total, self.ready, measure) as table:
             proposals.on_total = lambda count: setattr(table, "total", others + count)
+            if isinstance(proposals, PopulationRuns):
+                proposals.on_stopped = table.stop
             for source in sources:
                 errors |= execute(self.budget.limit(source, self.scheduler), table)
         return errors

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
 from rl.agents.search import PolicySearch, Search
+from rl.agents.time_varying_bandit import favoured
 
 Floats = NDArray[np.float64]
-TRIED = 512
-"""Actions among which the next one is looked for."""
 
 
 class PopulationSearch(PolicySearch):
@@ -114,32 +111,10 @@ class _Population(Search):
             self.lines[loser, self.part :] = action
 
     def _favoured(self, part: int, count: int) -> Floats:
-        """Actions with the highest mean and deviation of gain in a part, each one known when the next is chosen."""
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.gaussian_process import GaussianProcessRegressor
-        from sklearn.gaussian_process.kernels import RBF, WhiteKernel
-
+        """Actions that a Gaussian process favours in a part."""
         inputs = np.array([one for one, _ in self.known])
         gains = np.array([gain for _, gain in self.known])
-        for time in np.unique(inputs[:, 0]):  # gains shrink as a training goes on: what counts is who gains more
-            at = inputs[:, 0] == time
-            gains[at] = (gains[at] - gains[at].mean()) / max(float(gains[at].std()), 1e-9)
-        kernel = RBF([0.5] * inputs.shape[1], (0.05, 5)) + WhiteKernel(0.3, (0.01, 3))
-        process = GaussianProcessRegressor(kernel)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            process.fit(inputs, gains)
-        process = GaussianProcessRegressor(process.kernel_, optimizer=None)
-        found = []
-        for _ in range(count):
-            tried = self.rng.random((TRIED, self.numbers))
-            asked = np.concatenate([np.full((TRIED, 1), part / self.options.parts), tried], axis=1)
-            process.fit(inputs, gains)
-            mean, deviation = process.predict(asked, return_std=True)
-            best = int((mean + self.options.kappa * deviation).argmax())
-            found.append(tried[best])
-            inputs, gains = np.concatenate([inputs, asked[best : best + 1]]), np.append(gains, mean[best])
-        return np.array(found)
+        return favoured(inputs, gains, part / self.options.parts, count, self.rng, self.options.kappa)
 
     def result(self) -> Floats:
         return self.best

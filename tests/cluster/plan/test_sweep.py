@@ -74,7 +74,7 @@ def test_intervals_are_drawn_alike_for_all_methods() -> None:
 def test_interval_scales() -> None:
     assert Interval(1, 100, True, False).at(0.5) == pytest.approx(10)
     assert Interval(0, 10, False, False).at(0.25) == 2.5
-    assert Interval(1, 5, False, True).at(0.6) == 3
+    assert Interval(1, 5, False, True).at(0.6) == 4
 
 
 @pytest.mark.parametrize("text", ["a=interval(3,1)", "a=tag(log,interval(0,1))", "a=[", "=3"])
