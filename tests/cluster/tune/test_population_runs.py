@@ -192,7 +192,6 @@ def test_each_run_of_a_study_is_repeated_from_its_beginning(base: list[str], tmp
     assert summary["t_p"].null_count() == len(summary)
     report = (out / "report.html").read_text()
     assert "Settings that changed in mid-run" in report
-    assert command("study", "--resume", str(out)) == 0
 
 
 def test_workers_of_ray_make_no_difference(base: list[str], tmp_path: Path, ray_session: None) -> None:

@@ -151,7 +151,7 @@ def test_stoppers_end_runs_and_searches() -> None:
 @pytest.mark.parametrize(
     ("node", "says"),
     [
-        ({"_target_": "ray.tune.schedulers.HyperBandScheduler"}, "named by its settings"),
+        ({"_target_": "ray.tune.schedulers.HyperBandScheduler"}, "no resume repeats it"),
         ({"_target_": "pathlib.Path"}, "no scheduler"),
     ],
 )
