@@ -71,7 +71,7 @@ def read_runs(
     Raises:
         BadInput: a broken line (when strict); a missing or empty file or folder; a run that the table of groups lacks.
     """
-    files = [file for path in ([paths] if isinstance(paths, str) else paths) for file in _files(path)]
+    files = [file for path in ([paths] if isinstance(paths, str) else paths) for file in files_of(path)]
     if order not in _SORTED:
         raise BadInput(f"there is no order {order!r}", remedy=f"choose one of {', '.join(_SORTED)}")
     if not files:
@@ -103,7 +103,12 @@ def read_runs(
     return Runs(ordered, _teams(ordered, groups), _sorted_topics(table), table, notes)
 
 
-def _files(path: str) -> list[Path]:
+def files_of(path: str) -> list[Path]:
+    """The files of runs at a path: of a folder all that are not hidden, in the order of their names.
+
+    Raises:
+        BadInput: where a folder holds none.
+    """
     place = Path(path)
     if not place.is_dir():
         return [place]

@@ -22,6 +22,7 @@ from cluster.config.validate import check_run
 from cluster.output.manifest import read_config_of
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import as_parquet
+from cluster.plan.resources import process_options
 from cluster.plan.sweep import key_of
 from cluster.reports.fork_values import gates, values
 from cluster.runs.agent_file import agent_of
@@ -180,8 +181,8 @@ class ForkExperiment(Experiment):
         import ray
 
         shared = {name: ray.put(part) for name, part in self.parts.items()}
-        asked, batches = self.config["resources"], self.options["length"]
-        options: dict[str, Any] = {"num_cpus": asked["cpu"], "num_gpus": asked["gpu"], "max_retries": 5}
+        batches = self.options["length"]
+        options: dict[str, Any] = {**process_options(self.config["resources"]), "max_retries": 5}
         first: Any = ray.remote(**options)(_base_task)
         then: Any = ray.remote(**options)(_fork_task)
         waiting: list[Callable[[], Any]] = []

@@ -25,7 +25,7 @@ from cluster.runs.artifacts import Artifacts
 from cluster.telemetry.tracking.tracking import Tracking
 from ranking.errors import BadInput
 
-CHANGEABLE = ("workers", "cpu", "gpu", "address", "dashboard", "cache")
+CHANGEABLE = ("workers", "cpu", "gpu", "memory", "custom", "address", "dashboard", "cache")
 
 
 class MineExperiment(Experiment):
@@ -42,6 +42,10 @@ class MineExperiment(Experiment):
 
     def __init__(self, config: dict[str, Any], arguments: Sequence[str], storage: Storage) -> None:
         here = config["workers"] == 1
+        for key in ("memory", "custom"):
+            if here and config[key]:
+                what = f"{key} is reserved of a cluster, and one worker mines in this process"
+                raise BadInput(what, key, "choose workers=2 or more, or leave it out")
         super().__init__({"address": config["address"], "dashboard": config["dashboard"], "local": here}, storage)
         self.config, self.arguments = config, list(arguments)
 

@@ -19,6 +19,7 @@ from cluster.plan.pool import PoolPlan
 from cluster.plan.pool_methods import Variant, split, variants
 from cluster.plan.size import TURNS, pool_seconds, saved
 from cluster.plan.sweep import key_of
+from cluster.pools.changed import difference, digests
 from cluster.pools.sources import NamedPool, open_pools
 from cluster.pools.trial import finished, plan_trial
 from cluster.telemetry.tracking.tracking import Tracking
@@ -49,7 +50,19 @@ class PoolExperiment(Experiment):
     """
 
     verb = "pool"
-    may_change = ("retries", "concurrent", "address", "dashboard", "cpu", "cache", "track", "local", "renew_every")
+    may_change = (
+        "retries",
+        "concurrent",
+        "address",
+        "dashboard",
+        "cpu",
+        "memory",
+        "custom",
+        "cache",
+        "track",
+        "local",
+        "renew_every",
+    )
 
     def __init__(self, plan: PoolPlan) -> None:
         super().__init__(plan.config, plan.storage)
@@ -99,7 +112,9 @@ class PoolExperiment(Experiment):
         used = {trial.pool for trial in self.waiting}
         sizes = [{pool.name: bytes_of(pool.pool)} for pool in pools if pool.name in used]
         facts = {"runs": len(trials), "done": len(done)}
-        return Work(bool(self.waiting), *largest_and_all(sizes), facts, self._saved())
+        reserves = plan.config["memory"] or plan.config["custom"]
+        needs = "a method that reserves memory or resources of its own" if reserves else None
+        return Work(bool(self.waiting), *largest_and_all(sizes), facts, self._saved(), needs)
 
     def _saved(self) -> float:
         """Seconds that the trials that wait take less in Ray's processes than in threads of this one."""
@@ -116,6 +131,7 @@ class PoolExperiment(Experiment):
             "command": plan.command,
             "overrides": plan.arguments,
             "pools": {pool.name: pool.fingerprint for pool in pools},
+            "files": {pool.name: digests(pool.files) for pool in pools if pool.files},
             "facts": {pool.name: described(pool) for pool in pools},
             "notes": {pool.name: {said: count for said, count in pool.pool.notes.items() if count} for pool in pools},
             "methods": {
@@ -127,8 +143,11 @@ class PoolExperiment(Experiment):
     def check_unchanged(self, before: dict[str, Any]) -> None:
         for pool in self.pools:
             if before["pools"].get(pool.name) != pool.fingerprint:
-                what = f"the pool {pool.name} has changed since this study began"
-                raise BadInput(what, self.plan.storage.place, "start another")
+                known = before.get("files", {}).get(pool.name)
+                others = difference(known, digests(pool.files)) if known else ""
+                how = "the same files are read in another way" if others is None else others
+                what = f"the pool {pool.name} has changed since this study began" + (f": {how}" if how else "")
+                raise BadInput(what, self.plan.storage.place, "put it back, or start another")
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
         pools = {pool.name: pool.pool for pool in self.pools}

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cluster.config.shapes import Count, Part, Shape
+from cluster.config.shapes import Count, Custom, Gigabytes, Part, Shape
 from cluster.config.verb_schema import Auditing, Forking, Judging, Mining, Ranking
 
 Local = bool | Literal["auto"]
@@ -57,11 +57,11 @@ class Resources(Shape):
 
     cpu: Annotated[int | float, Field(gt=0)]
     gpu: Annotated[float, Field(ge=0)]
-    memory: Annotated[float, Field(gt=0)] | None
+    memory: Gigabytes | None
     workers: Count
     least: Count | None
     placement: Literal["pack", "spread", "strict_pack", "strict_spread"]
-    custom: dict[str, Annotated[float, Field(gt=0)]] | None
+    custom: Custom | None
 
 
 class Index(Shape):
@@ -272,6 +272,8 @@ class Pooling(PoolSource):
     reuse: bool
     out: Annotated[str, Field(min_length=1)] | None
     cpu: Count
+    memory: Gigabytes | None = None
+    custom: Custom | None = None
     retries: Annotated[int, Field(ge=0)]
     concurrent: Count | None
     address: str | None

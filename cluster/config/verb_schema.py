@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cluster.config.shapes import Count, Part, Shape
+from cluster.config.shapes import Count, Custom, Gigabytes, Part, Shape
 
 
 class Forking(Shape):
@@ -92,6 +92,8 @@ class Mining(Shape):
     workers: Count
     cpu: Count
     gpu: Annotated[float, Field(ge=0)]
+    memory: Gigabytes | None = None
+    custom: Custom | None = None
     encoding: Part
     strict: bool
     cache: str | None

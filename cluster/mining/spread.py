@@ -11,6 +11,7 @@ from cluster.mining.miner import Miner
 from cluster.mining.shards import Shard
 from cluster.mining.writing import mine_shard
 from cluster.output.storage import Storage
+from cluster.plan.resources import bundle, check_bundle, process_options
 from ranking.errors import BadInput
 
 
@@ -47,15 +48,8 @@ def mine_on_ray(
     Raises:
         BadInput: where the cluster has no room for one actor.
     """
-    there = ray.cluster_resources()
-    for name, asked in (("CPU", config["cpu"]), ("GPU", config["gpu"])):
-        if asked > there.get(name, 0):
-            raise BadInput(
-                f"a miner asks for {asked:g} {name} and the cluster has {there.get(name, 0):g}", name.lower()
-            )
-    made = ray.remote(ShardMiner).options(
-        num_cpus=config["cpu"], num_gpus=config["gpu"], max_restarts=-1, max_task_retries=-1
-    )
+    check_bundle(bundle(config), ray.cluster_resources(), "a miner")
+    made = ray.remote(ShardMiner).options(**process_options(config), max_restarts=-1, max_task_retries=-1)
     miners: list[Any] = [made.remote(config, storage) for _ in range(min(config["workers"], len(shards)))]
     left, busy = list(reversed(shards)), {}
     try:

@@ -22,7 +22,7 @@ def bundle(asked: Mapping[str, Any]) -> dict[str, float]:
     """What a run, or each of its workers, takes.
 
     Args:
-        asked: `resources` of the run.
+        asked: `resources` of the run, or the options of a verb that are called the same.
     """
     memory = {"memory": asked["memory"] * GB} if asked["memory"] else {}
     return {"CPU": asked["cpu"], "GPU": asked["gpu"], **memory, **(asked["custom"] or {})}
@@ -57,13 +57,43 @@ def check_demand(asked: Mapping[str, Any], there: Mapping[str, float]) -> None:
     Raises:
         BadInput: where there is too little.
     """
-    for name, wanted in demand(asked).items():
-        if wanted > there.get(name, 0):
-            remedy = None if asked["workers"] == 1 else "choose fewer resources.workers"
+    remedy = None if asked["workers"] == 1 else "choose fewer resources.workers"
+    check_bundle(demand(asked), there, "a run", "resources.", remedy)
+
+
+def check_bundle(
+    wanted: Mapping[str, float], there: Mapping[str, float], who: str, prefix: str = "", remedy: str | None = None
+) -> None:
+    """See that what somebody asks for is there.
+
+    Args:
+        wanted: `bundle`, or `demand`.
+        there: resources of the cluster, as it is now.
+        who: asks, in messages.
+        prefix: of the options' keys.
+        remedy: what to do.
+
+    Raises:
+        BadInput: where there is too little.
+    """
+    for name, amount in wanted.items():
+        if amount > there.get(name, 0):
             unit = GB if name == "memory" else 1
-            what = f"a run asks for {wanted / unit:g} and this machine has {there.get(name, 0) / unit:g}"
-            where = f"custom.{name}" if name in (asked["custom"] or {}) else name.lower()
-            raise BadInput(what, f"resources.{where}", remedy)
+            what = f"{who} asks for {amount / unit:g} and this machine has {there.get(name, 0) / unit:g}"
+            where = name.lower() if name in ("CPU", "GPU", "memory") else f"custom.{name}"
+            raise BadInput(what, f"{prefix}{where}", remedy)
+
+
+def process_options(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What a task or an actor takes, in Ray's own words.
+
+    Args:
+        asked: `resources` of a run, or the options of a verb that are called the same.
+    """
+    found = bundle(asked)
+    named = {"num_cpus": found.pop("CPU"), "num_gpus": found.pop("GPU")}
+    memory = {"memory": int(found.pop("memory"))} if "memory" in found else {}
+    return {**named, **memory, **({"resources": found} if found else {})}
 
 
 def at_once(demands: Sequence[Mapping[str, float]], there: Mapping[str, float]) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from cluster.config.refusals import refusal
 from cluster.config.schema import PoolSource
 from cluster.pools.texts import PoolTexts
 from pooling.pool import UNJUDGED_NOTE, Pool, make_pool, with_machine
-from pooling.runs import read_runs
+from pooling.runs import files_of, read_runs
 from ranking.collections.cache import default_cache
 from ranking.collections.faults import Faults
 from ranking.errors import BadInput
@@ -34,11 +34,13 @@ class NamedPool:
         name: short, unique in a study.
         pool: with judgements.
         fingerprint: 16 hex digits of all that is in it.
+        files: that it was read from; none of systems that were built on the spot.
     """
 
     name: str
     pool: Pool
     fingerprint: str
+    files: tuple[str, ...] = ()
 
 
 def open_pools(
@@ -112,7 +114,15 @@ def _named(name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: boo
     if reads_texts:
         pool = texts.add_terms(pool)
     pool.notes["broken lines of the judgements left out"] = sum(faults.skipped.values())
-    return NamedPool(name, pool, fingerprint(pool))
+    return NamedPool(name, pool, fingerprint(pool), tuple(_files(source)))
+
+
+def _files(source: dict[str, Any]) -> list[str]:
+    """What a pool is read from."""
+    paths = [source["runs"]] if isinstance(source["runs"], str) else source["runs"]
+    tables = [source[key] for key in ("qrels", "machine") if source[key]]
+    groups = [source["groups"]] if source["groups"] not in (None, "prefix") else []
+    return [*(str(file) for path in paths for file in files_of(path)), *tables, *groups]
 
 
 def _systems(
@@ -133,6 +143,7 @@ def _systems(
     else:
         made, name = pydocs_systems(cache, rerank, on_system), "pydocs"
     named = _named(name, {**source, "runs": str(made.runs), "qrels": str(made.qrels)}, texts, reads_texts)
+    named = replace(named, files=())
     if not own:
         # A topic is a class or module and its members are the relevant documents: there is nothing left to judge.
         del named.pool.notes[UNJUDGED_NOTE]

@@ -14,6 +14,7 @@ from cluster.config.build import build
 from cluster.output.episodes import LEARNED, table
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
+from cluster.plan.resources import process_options
 from cluster.rollouts.trainer import EPISODES, Progress, Tell
 from cluster.runs.agent_file import FILE, read_agent
 from cluster.runs.assemble import assemble
@@ -169,8 +170,7 @@ def in_ray_tasks(config: dict[str, Any], parts: Mapping[str, Any], storage: Stor
     import ray
 
     shared = {name: ray.put(part) for name, part in parts.items()}
-    asked = config["resources"]
-    options: dict[str, Any] = {"num_cpus": asked["cpu"], "num_gpus": asked["gpu"], "max_retries": 5}
+    options: dict[str, Any] = {**process_options(config["resources"]), "max_retries": 5}
     task: Any = ray.remote(**options)(_train_task)
 
     def evaluate(trainings: Sequence[CandidateTraining]) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ from ray import tune
 from rich.console import Console
 
 from cluster.output.storage import Storage
+from cluster.plan.resources import bundle, check_bundle
 from cluster.pools.trial import Trial
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.tune.known_runs import KnownRuns
@@ -18,7 +19,6 @@ from cluster.tune.live_table import LiveTable
 from cluster.tune.pool_run import described, pool_run
 from cluster.tune.runner import run_trials, trial_body
 from pooling.pool import Pool
-from ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from cluster.plan.pool import PoolPlan
@@ -33,6 +33,15 @@ def trainable(config: dict[str, Any], shared: dict[str, ray.ObjectRef], storage:
         storage: where the result goes.
     """
     pool_run(config["run"], ray.get(shared[config["run"]["pool"]]), storage, tune.report)
+
+
+def placement(config: Mapping[str, Any]) -> tune.PlacementGroupFactory:
+    """What a method takes of a cluster.
+
+    Args:
+        config: of conf/pool.yaml, composed.
+    """
+    return tune.PlacementGroupFactory([bundle({**config, "gpu": 0})])
 
 
 def run_on_tune(
@@ -59,13 +68,12 @@ def run_on_tune(
     Raises:
         BadInput: where a trial asks for more than a local Ray has.
     """
-    cpu = study.config["cpu"]
-    remote = study.config["address"] or os.environ.get("RAY_ADDRESS")
-    if not remote and cpu > ray.cluster_resources().get("CPU", 0):
-        raise BadInput(f"a method asks for {cpu} cores, and this machine has fewer", "cpu")
+    if not (study.config["address"] or os.environ.get("RAY_ADDRESS")):
+        check_bundle(placement(study.config).bundles[0], ray.cluster_resources(), "a method")
     used = {trial.pool for trial in trials}
     shared = {name: ray.put(pool) for name, pool in pools.items() if name in used}
-    body = trial_body("PoolRun", trainable, {"cpu": cpu}, study.config["retries"], shared=shared, storage=study.storage)
+    asked, retries = placement(study.config), study.config["retries"]
+    body = trial_body("PoolRun", trainable, asked, retries, shared=shared, storage=study.storage)
     runs = KnownRuns([described(trial) for trial in trials])
     with LiveTable(console, len(trials) + ready, ready, "area", "seed") as table:
         return run_trials(body, runs, study.storage, study.config, table, tracking)

@@ -141,7 +141,9 @@ def test_a_changed_pool_is_not_gone_on_with(study: Path, small_pool: Path, capsy
     try:
         qrels.write_text(before.replace(" 1\n", " 0\n", 1))
         assert command("pool", "--resume", str(study)) == 2
-        assert "has changed since" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert f"the pool small has changed since this study began: {qrels} differs" in said
+        assert said.count("\n") == 1
     finally:
         qrels.write_text(before)
 

@@ -3,9 +3,14 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from optuna.distributions import IntDistribution
 
 from cluster.config.compose import compose
+from cluster.config.whole import takes_whole
 from cluster.plan.sweep import Interval, draws, given_seeds, identity, plan, points
+from cluster.tune.optuna_runs import distribution
 from ranking.errors import BadInput
 
 
@@ -75,6 +80,44 @@ def test_interval_scales() -> None:
     assert Interval(1, 100, True, False).at(0.5) == pytest.approx(10)
     assert Interval(0, 10, False, False).at(0.25) == 2.5
     assert Interval(1, 5, False, True).at(0.6) == 4
+
+
+def test_options_that_take_whole_numbers_are_drawn_as_such() -> None:
+    (point,) = points([], [], ["policy=fixed", "function=bm25", "sampling.negatives=interval(1,12)"])
+    drawn = sorted(int(point.at(share)[0].split("=")[1]) for share in draws(1, 12))
+    assert drawn == list(range(1, 13))  # a Latin hypercube has each of them once
+    (run,) = plan(point, point.at(draws(1, 12)[0]), [0])
+    assert type(run.config["sampling"]["negatives"]) is int
+    assert distribution(point.intervals[0][1]) == IntDistribution(1, 12)
+
+
+def test_whole_numbers_on_a_log_scale() -> None:
+    (point,) = points([], [], ["training.batch_size=tag(log,interval(4,64))", "optimizer.lr=tag(log,interval(1,10))"])
+    (_, size), (_, rate) = point.intervals
+    assert (size.at(0.0), size.at(0.5), size.at(1.0)) == (4, 15, 64)
+    assert distribution(size) == IntDistribution(4, 64, log=True)
+    assert not rate.whole
+    assert rate.at(0.5) == pytest.approx(10**0.5, rel=1e-5)
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.booleans(), st.booleans(), st.floats(0, 1))
+def test_a_value_lies_where_it_was_drawn(low: int, more: int, log: bool, whole: bool, share: float) -> None:
+    interval = Interval(low, low + more, log, whole)
+    value = interval.at(share)
+    assert low <= value <= low + more
+    assert interval.at(interval.share_of(value)) == pytest.approx(value, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("key", "whole"),
+    [
+        *(("sampling.negatives", True), ("negatives.bm25", True), ("limits.train", True), ("training.patience", True)),
+        *(("function.bm25.depth", True), ("selector.candidates", True), ("optimizer.lr", False)),
+        *(("training.clip_norm", False), ("function.bm25.k1", False), ("resources.cpu", False), ("no.such", False)),
+    ],
+)
+def test_what_takes_whole_numbers(key: str, whole: bool) -> None:
+    assert takes_whole(compose(["selector=dynamic"]), key) is whole
 
 
 @pytest.mark.parametrize("text", ["a=interval(3,1)", "a=tag(log,interval(0,1))", "a=[", "=3"])

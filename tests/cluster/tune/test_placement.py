@@ -7,11 +7,22 @@ from typing import Any
 
 import pytest
 
+from cluster.commands.mine import MineExperiment
 from cluster.config.compose import compose
 from cluster.index.attach import encoder_options
-from cluster.plan.resources import at_once, bundle, check_demand, demand, own_bundle, strategy
+from cluster.plan.resources import (
+    at_once,
+    bundle,
+    check_bundle,
+    check_demand,
+    demand,
+    own_bundle,
+    process_options,
+    strategy,
+)  # fmt: skip
 from cluster.plan.sweep import identity, plan, points
 from cluster.training.coordinator import _scaling
+from cluster.tune.pool import placement
 from cluster.tune.trainable import _resources
 from ranking.errors import BadInput
 
@@ -61,3 +72,26 @@ def test_a_run_is_the_same_wherever_it_runs() -> None:
 def test_places_that_make_no_sense(wrong: str) -> None:
     with pytest.raises(BadInput, match=wrong.split("=")[0]):
         compose([wrong])
+
+
+def test_pooling_and_mining_ask_for_what_a_cluster_calls_its_own() -> None:
+    own = ["custom={rack_a: 0.5}", "memory=2"]
+    (pooled,) = placement(compose([*own, "cpu=2"], "pool")).bundles
+    assert pooled == {"CPU": 2, "memory": 2e9, "rack_a": 0.5}
+    mined = process_options(compose([*own, "workers=2", "gpu=0.5"], "mine"))
+    assert mined == {"num_cpus": 1, "num_gpus": 0.5, "memory": 2_000_000_000, "resources": {"rack_a": 0.5}}
+    assert process_options(compose([], "mine")) == {"num_cpus": 1, "num_gpus": 0}
+    with pytest.raises(BadInput, match=r"^custom.rack_a: a method asks for 0.5 and this machine has 0"):
+        check_bundle(pooled, {"CPU": 8, "memory": 8e9}, "a method")
+
+
+@pytest.mark.parametrize("verb", ["pool", "mine"])
+@pytest.mark.parametrize("wrong", ["custom={rack_a: 0}", "custom=3", "memory=0"])
+def test_what_can_not_be_asked_for_is_refused(verb: str, wrong: str) -> None:
+    with pytest.raises(BadInput, match=wrong.split("=")[0]):
+        compose([wrong], verb)
+
+
+def test_one_worker_mines_here_and_reserves_nothing() -> None:
+    with pytest.raises(BadInput, match="mines in this process"):
+        MineExperiment.new(["custom={rack_a: 1}"])
