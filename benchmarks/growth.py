@@ -231,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--folder", type=Path, help="of one size, which is made where it is not there, and stays")
     chosen = parser.parse_args(arguments)
     if chosen.part:
-        PARTS[chosen.part](chosen.folder, *(chosen.shards if chosen.part in ("index", "train") else ()))
+        PARTS[chosen.part](chosen.folder, *(chosen.shards if chosen.part in IN_SHARDS else ()))
         return
     if chosen.folder and len(chosen.documents) > 1:
         parser.error("--folder is of one size: give one number of --documents")

@@ -52,6 +52,9 @@ class LearnExperiment(Experiment):
     @classmethod
     def new(cls, arguments: list[str]) -> LearnExperiment:
         config = compose_learning(arguments)
+        if (asked := config["resources"]["workers"]) > 1:
+            what = f"an episode trains its ranker in one process, and resources.workers is {asked}"
+            raise BadInput(what, "resources.workers", f"leave it 1, and step more episodes at once by workers={asked}")
         return cls(LearnRequest(config, arguments, Storage(config["out"] or new_place("learn"))))
 
     @classmethod

@@ -209,6 +209,11 @@ def test_bad_options_are_refused_in_one_line(base: list[str], overrides: list[st
     assert "\n" not in str(refused.value)
 
 
+def test_workers_of_one_ranker_are_refused(base: list[str]) -> None:
+    with pytest.raises(BadInput, match=r"resources.workers.*by workers=2"):
+        LearnExperiment.read([*base, "resources.workers=2"])
+
+
 def test_a_folder_without_a_learning_is_not_resumed(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"config\.yaml"):
         LearnExperiment.read([], str(tmp_path))
