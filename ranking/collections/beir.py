@@ -6,7 +6,7 @@ Thakur et al. 2021, *BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,19 @@ import polars as pl
 
 from ranking.collections.faults import Faults
 from ranking.collections.lines import lines, tables
-from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, folder, frames, stamps, together
+from ranking.collections.reader import (
+    DOCUMENTS,
+    JUDGEMENTS,
+    QUERIES,
+    Portion,
+    Reader,
+    Span,
+    folder,
+    frames,
+    stamps,
+    together,
+)
+from ranking.collections.spans import spans_of
 from ranking.collections.splits import DEV, TEST, TRAIN
 from ranking.errors import BadInput
 
@@ -46,11 +58,12 @@ class Beir(Reader):
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         return frames(_texts(self._file("corpus.jsonl"), faults), DOCUMENTS)
 
-    def documents_file(self) -> Path | None:
-        return self._file("corpus.jsonl")
+    def portions(self, size: int) -> Sequence[Portion]:
+        return spans_of(self._file("corpus.jsonl"), size)
 
-    def read_span(self, start: int, stop: int, faults: Faults) -> Iterator[pl.DataFrame]:
-        return frames(_texts(self._file("corpus.jsonl"), faults, (start, stop)), DOCUMENTS)
+    def read_portion(self, portion: Portion, faults: Faults) -> Iterator[pl.DataFrame]:
+        assert isinstance(portion, Span)
+        return frames(_texts(self._file("corpus.jsonl"), faults, (portion.start, portion.stop)), DOCUMENTS)
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
         return together(frames(_texts(self._file("queries.jsonl"), faults), QUERIES), QUERIES)

@@ -16,7 +16,7 @@ from ranking.collections.faults import Faults
 from ranking.collections.ids import write_ids
 from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_files, write_pieces
 from ranking.collections.reader import GIVEN, Reader
-from ranking.collections.spans import SpanToPiece, collected, spans_of
+from ranking.collections.spans import PortionToPiece, collected
 from ranking.errors import BadInput
 
 _CHUNK = 50_000  # rows
@@ -87,16 +87,16 @@ def _write_documents(reader: Reader, folder: Path, faults: Faults, run: Run) -> 
 
 
 def _written_by_tasks(reader: Reader, folder: Path, run: Run) -> bool:
-    """Write the documents of a large file span by span.
+    """Write the documents of large files portion by portion.
 
     Returns:
         False where they are to be read from the start: there is too little to share out, or a fault to be named.
     """
-    file = reader.documents_file()
-    if file is None or not file.is_file() or len(spans := spans_of(file, pieces.PIECE)) < 2:
+    portions = reader.portions(pieces.PIECE)
+    if len(portions) < 2:
         return False
-    run(SpanToPiece(reader, spans, folder, dict(STORED["documents"])), len(spans))
-    hashes, skipped = collected(folder, len(spans))
+    run(PortionToPiece(reader, portions, folder, dict(STORED["documents"])), len(portions))
+    hashes, skipped = collected(folder, len(portions))
     documents = mapped_pieces(piece_files(folder))
     if not skipped and not documents.is_empty() and not len(_repeated(documents, hashes)):
         return True

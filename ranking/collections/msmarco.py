@@ -5,7 +5,7 @@ Bajaj et al. 2016, *MS MARCO: A Human Generated MAchine Reading COmprehension Da
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,8 @@ import polars as pl
 
 from ranking.collections.faults import Faults
 from ranking.collections.lines import lines, tables
-from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, folder, stamps, together
+from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Portion, Reader, Span, folder, stamps, together
+from ranking.collections.spans import spans_of
 from ranking.collections.splits import DEV, TEST, TRAIN
 from ranking.errors import BadInput
 from ranking.trec_files import QRELS
@@ -72,11 +73,12 @@ class MsMarco(Reader):
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         return self._read(faults)
 
-    def documents_file(self) -> Path | None:
-        return self._documents()
+    def portions(self, size: int) -> Sequence[Portion]:
+        return spans_of(self._documents(), size)
 
-    def read_span(self, start: int, stop: int, faults: Faults) -> Iterator[pl.DataFrame]:
-        return self._read(faults, (start, stop))
+    def read_portion(self, portion: Portion, faults: Faults) -> Iterator[pl.DataFrame]:
+        assert isinstance(portion, Span)
+        return self._read(faults, (portion.start, portion.stop))
 
     def _read(self, faults: Faults, within: tuple[int, int] | None = None) -> Iterator[pl.DataFrame]:
         file = self._documents()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -30,6 +30,23 @@ JUDGEMENTS: Mapping[str, pl.DataType] = {
     **_PLACE,
 }
 GIVEN: Mapping[str, pl.DataType] = {"query": pl.String(), "document": pl.String(), "score": pl.Float32()}
+
+
+@dataclass(frozen=True)
+class Span:
+    """The lines of a file that begin in a range of its bytes.
+
+    Args:
+        start: byte that the first line begins at or after.
+        stop: byte before which the last line begins.
+    """
+
+    start: int
+    stop: int
+
+
+Portion = Span | tuple[Path, ...]
+"""Of a file, or some of several files."""
 
 
 @dataclass
@@ -60,12 +77,15 @@ class Reader(ABC):
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         """The documents as frames of `DOCUMENTS`, each small enough to be held many times."""
 
-    def documents_file(self) -> Path | None:
-        """The file that has all documents, one a line, where tasks may read spans of it; None where there is none."""
-        return None
+    def portions(self, size: int) -> Sequence[Portion]:
+        """What tasks may read of the documents beside each other, in their order, of about `size` bytes each.
 
-    def read_span(self, start: int, stop: int, faults: Faults) -> Iterator[pl.DataFrame]:
-        """The documents whose line begins in a range of bytes of `documents_file`, lines counted from 1 there."""
+        Fewer than two where there is nothing to share out.
+        """
+        return []
+
+    def read_portion(self, portion: Portion, faults: Faults) -> Iterator[pl.DataFrame]:
+        """The documents of one of `portions`; lines of a span are counted from its start."""
         raise NotImplementedError
 
     @abstractmethod

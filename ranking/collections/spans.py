@@ -1,9 +1,9 @@
-"""Reads the documents of one large file in spans of bytes, which tasks write as pieces beside each other."""
+"""Shares out large files by spans of bytes, and many files by groups, which tasks write as pieces beside each other."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,26 +14,15 @@ from ranking.collections import checks
 from ranking.collections.arrow_files import write
 from ranking.collections.faults import Faults
 from ranking.collections.pieces import piece_file
-from ranking.collections.reader import Reader
+from ranking.collections.reader import Portion, Reader, Span
 
 _GZIP = b"\x1f\x8b"
 
 
-@dataclass(frozen=True)
-class Span:
-    """The lines of a file that begin in a range of its bytes.
-
-    Args:
-        start: byte that the first line begins at or after.
-        stop: byte before which the last line begins.
-    """
-
-    start: int
-    stop: int
-
-
 def spans_of(file: Path, size: int) -> list[Span]:
-    """Spans of about `size` bytes that have each line once; none of a packed file, which is read from its start."""
+    """Spans of about `size` bytes that have each line once; none of a packed file, nor of one that is not there."""
+    if not file.is_file():
+        return []
     with file.open("rb") as opened:
         if opened.read(2) == _GZIP:
             return []
@@ -43,19 +32,32 @@ def spans_of(file: Path, size: int) -> list[Span]:
     return [Span(bounds[number], bounds[number + 1]) for number in range(count)]
 
 
+def groups_of(files: Sequence[Path], size: int) -> list[tuple[Path, ...]]:
+    """Files in their order, so many together that each group but the last has `size` bytes or more."""
+    groups: list[list[Path]] = [[]]
+    total = 0
+    for file in files:
+        if total >= size:
+            groups.append([])
+            total = 0
+        groups[-1].append(file)
+        total += file.stat().st_size
+    return [tuple(group) for group in groups]
+
+
 @dataclass(frozen=True)
-class SpanToPiece:
-    """Writes the documents of a span as a piece, with their ids' hashes and what was skipped beside it.
+class PortionToPiece:
+    """Writes the documents of a portion as a piece, with their ids' hashes and what was skipped beside it.
 
     Args:
         reader: of the format.
-        spans: of its file.
+        portions: of its documents.
         folder: of the collection that is being written.
         schema: of the piece.
     """
 
     reader: Reader
-    spans: list[Span]
+    portions: Sequence[Portion]
     folder: Path
     schema: dict[str, pl.DataType]
 
@@ -63,8 +65,7 @@ class SpanToPiece:
         faults, hashes = Faults(strict=False), [np.empty(0, np.uint64)]
 
         def chunks() -> Iterator[pl.DataFrame]:
-            span = self.spans[number]
-            for chunk in self.reader.read_span(span.start, span.stop, faults):
+            for chunk in self.reader.read_portion(self.portions[number], faults):
                 chunk = checks.with_text(chunk, "document", faults)
                 hashes.append(chunk["id"].hash().to_numpy())
                 yield chunk

@@ -13,7 +13,8 @@ import polars as pl
 from ranking.collections import trec_markup
 from ranking.collections.faults import Faults
 from ranking.collections.lines import tables
-from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, folder, frames, stamps, together
+from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Portion, Reader, folder, frames, stamps, together
+from ranking.collections.spans import groups_of
 from ranking.errors import BadInput
 from ranking.trec_files import QRELS
 
@@ -63,7 +64,16 @@ class Trec(Reader):
         return stamps([*self._files("documents"), *self._files("topics"), *self._files("qrels")])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
-        files = self._files("documents")
+        return self._read(self._files("documents"), faults)
+
+    def portions(self, size: int) -> Sequence[Portion]:
+        return groups_of(self._files("documents"), size)
+
+    def read_portion(self, portion: Portion, faults: Faults) -> Iterator[pl.DataFrame]:
+        assert isinstance(portion, tuple)
+        return self._read(portion, faults)
+
+    def _read(self, files: Sequence[Path], faults: Faults) -> Iterator[pl.DataFrame]:
         return frames((row for file in files for row in trec_markup.documents(file, faults, self.encoding)), DOCUMENTS)
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:

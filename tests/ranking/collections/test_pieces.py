@@ -17,7 +17,8 @@ from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
 from ranking.collections.ids import open_ids
 from ranking.collections.msmarco import MsMarco
-from ranking.collections.spans import spans_of
+from ranking.collections.spans import groups_of, spans_of
+from ranking.collections.trec import Trec
 from ranking.errors import BadInput
 from tests.made_up import write_beir
 
@@ -82,6 +83,38 @@ def test_ms_marco_is_read_in_spans_too(folder: Path, tmp_path: Path, monkeypatch
     parts = opened(MsMarco(other), tmp_path / "many")
     assert len(parts.pieces) == len(spans_of(other / "collection.tsv", 3000))
     assert parts.fingerprint == whole.fingerprint
+
+
+def test_files_of_a_trec_collection_are_read_beside_each_other(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beir, other = open_collection(Beir(folder), tmp_path / "beir"), tmp_path / "other"
+    (other / "docs").mkdir(parents=True)
+    rows = beir.documents.select("id", "text").rows()
+    for number in range(10):
+        text = "".join(f"<DOC>\n<DOCNO>{id}</DOCNO>\n{text}\n</DOC>\n" for id, text in rows[number::10])
+        packed = number % 3 == 0
+        content = gzip.compress(text.encode()) if packed else text.encode()
+        (other / "docs" / f"{number}{'.gz' * packed}").write_bytes(content)
+    topics = "".join(f"<top>\n<num> {id}\n<title> {text}\n</top>\n" for id, text in beir.queries["id", "text"].rows())
+    (other / "topics").write_text(topics)
+    qrels = beir.judgements.select("query", pl.lit(0), "document", "grade")
+    qrels.write_csv(other / "qrels", separator=" ", include_header=False)
+    whole = open_collection(Trec(other), tmp_path / "one")
+    assert len(whole.documents) == len(beir.documents)
+    assert whole.pieces == ()
+    monkeypatch.setattr(pieces, "PIECE", 9000)
+    parts = opened(Trec(other), tmp_path / "many")
+    assert 3 < len(parts.pieces) == len(groups_of(sorted((other / "docs").iterdir()), 9000))
+    assert parts.fingerprint == whole.fingerprint
+    for size in (1, 9000, 10**9):
+        groups = groups_of(sorted((other / "docs").iterdir()), size)
+        assert [file for group in groups for file in group] == sorted((other / "docs").iterdir())
+        assert all(sum(file.stat().st_size for file in group) >= size for group in groups[:-1])
+    with (other / "docs" / "4").open("a") as file:
+        file.write(f"<DOC>\n<DOCNO>{rows[1][0]}</DOCNO>\nagain\n</DOC>\n")
+    with pytest.raises(BadInput, match=r"docs/4:\d+: duplicate id: another document is called"):
+        opened(Trec(other), tmp_path / "broken")
 
 
 def test_a_packed_file_is_cut_into_pieces_as_it_is_read(folder: Path, tmp_path: Path, small_pieces: int) -> None:
