@@ -69,6 +69,9 @@ class BanditState(NamedTuple):
     tied: NDArray[np.int32]
 
 
+# Places are int64 wherever a function takes one: Numba compiles it anew for each type that it is called with.
+
+
 @cache
 def choose_of(arm: type[ArmIndex]) -> Any:
     name = f"{arm.__module__.rpartition('.')[2]}_{arm.__qualname__}"
@@ -145,7 +148,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
         current, team = counts[CURRENT], NO_ARM
         if options.in_teams:
             home = NO_ARM if current < 0 else pool.teams[current]
-            team = best(state.teams, state.team_left, pool.teams, NO_ARM, home, state, options, rng)  # type: ignore[name-defined]  # noqa: F821
+            team = best(state.teams, state.team_left, pool.teams, np.int64(NO_ARM), home, state, options, rng)  # type: ignore[name-defined]  # noqa: F821
             if team < 0:
                 return NO_DOCUMENT
         run = best(state.runs, state.left, pool.teams, team, current, state, options, rng)  # type: ignore[name-defined]  # noqa: F821
@@ -168,7 +171,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
             return document
         if not np.isnan(state.rewards[document]):  # one that is out is passed over: nothing is known of it yet
             _hear(state.runs, run, options.rate, state.rewards[document], 1.0)
-            _hear(state.teams, pool.teams[run], options.rate, state.rewards[document], 1.0)
+            _hear(state.teams, np.int64(pool.teams[run]), options.rate, state.rewards[document], 1.0)
             state.remembered[0] += 1.0
 
 
@@ -177,7 +180,7 @@ def take(pool, state, options, document, supplier):  # type: ignore[no-untyped-d
     state.taken[document] = supplier
     if not options.replays:
         for cell in range(pool.offsets[document], pool.offsets[document + 1]):
-            _use_up(pool, state, pool.holders[cell])
+            _use_up(pool, state, np.int64(pool.holders[cell]))
 
 
 @kernel
@@ -200,9 +203,9 @@ def learn(pool, state, options, document, reward):  # type: ignore[no-untyped-de
             _keep(state.teams, arm, options.discount)
         state.remembered[0] *= options.discount
     state.remembered[0] += 1.0
-    _tell(pool, state, options, document, 1.0, 2 * judged)
+    _tell(pool, state, options, np.int64(document), 1.0, 2 * judged)
     if 0 < options.window <= judged:  # sums of rewards are exact (`pooling.rewards`): what is taken back leaves nothing
-        _tell(pool, state, options, state.history[judged - options.window], -1.0, 2 * judged + 1)
+        _tell(pool, state, options, np.int64(state.history[judged - options.window]), -1.0, 2 * judged + 1)
         state.remembered[0] -= 1.0
 
 
@@ -212,16 +215,16 @@ def _tell(pool, state, options, document, sign, stamp):  # type: ignore[no-untyp
     reward = state.rewards[document]
     if options.holders:
         for cell in range(pool.offsets[document], pool.offsets[document + 1]):
-            run = pool.holders[cell]
-            team = pool.teams[run]
+            run = np.int64(pool.holders[cell])
+            team = np.int64(pool.teams[run])
             _hear(state.runs, run, options.rate, reward, sign)
             if state.heard[team] != stamp:
                 state.heard[team] = stamp
                 _hear(state.teams, team, options.rate, reward, sign)
     elif state.taken[document] >= 0:
-        run = state.taken[document]
+        run = np.int64(state.taken[document])
         _hear(state.runs, run, options.rate, reward, sign)
-        _hear(state.teams, pool.teams[run], options.rate, reward, sign)
+        _hear(state.teams, np.int64(pool.teams[run]), options.rate, reward, sign)
 
 
 @kernel
