@@ -38,6 +38,7 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
         resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, str(CONF), read))
     except (HydraException, OmegaConfBaseException) as error:
         raise BadInput(reason(error, overrides, config, compose), remedy=see(config)) from None
+    _resolve_negatives(resolved)
     check_parts(resolved, choices)
     _take_classes(resolved, choices, overrides)
     check_shape({str(key): value for key, value in resolved.items()}, config)
@@ -77,6 +78,16 @@ def _by_hydra(
     if not isinstance(resolved, dict) or not isinstance(choices, dict):
         raise TypeError(f"{config} is not a mapping")
     return resolved, choices
+
+
+def _resolve_negatives(config: dict[Any, Any]) -> None:
+    """Say how many negatives an example has where nobody has said it: 4, or the whole batch where that is the source."""
+    sampling, functions = config.get("sampling"), config.get("function")
+    if not isinstance(sampling, dict) or sampling.get("negatives", 0) is not None:
+        return
+    of_batch = isinstance(functions, dict) and [*functions] == ["in_batch"]
+    size = config["training"]["batch_size"] if of_batch else None
+    sampling["negatives"] = max(size - 1, 1) if isinstance(size, int) else 4
 
 
 def _set_or_add(overrides: Sequence[str]) -> list[str]:

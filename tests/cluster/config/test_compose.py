@@ -15,3 +15,17 @@ def test_what_is_composed_twice_is_the_callers_own(monkeypatch: pytest.MonkeyPat
     for place in ("here", "there"):
         monkeypatch.setenv("PYRITE_CACHE", place)
         assert compose(["scale=tiny"])["cache"] == place
+
+
+@pytest.mark.parametrize(
+    ("overrides", "count"),
+    [
+        ([], 4),
+        (["function=in_batch", "training.batch_size=16"], 15),
+        (["function=in_batch", "training.batch_size=1"], 1),
+        (["function=in_batch", "sampling.negatives=7"], 7),
+        (["function=[in_batch,bm25]"], 4),
+    ],
+)
+def test_in_batch_alone_gives_the_whole_batch(overrides: list[str], count: int) -> None:
+    assert compose(overrides)["sampling"]["negatives"] == count
