@@ -81,7 +81,7 @@ def _by_hydra(
 
 
 def _resolve_negatives(config: dict[Any, Any]) -> None:
-    """Say how many negatives an example has where nobody has said it: 4, or the whole batch where that is the source."""
+    """Say how many negatives an example has where nobody has: 4, or the whole batch where that is their source."""
     sampling, functions = config.get("sampling"), config.get("function")
     if not isinstance(sampling, dict) or sampling.get("negatives", 0) is not None:
         return
