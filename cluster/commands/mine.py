@@ -107,7 +107,7 @@ class MineExperiment(Experiment):
             import torch
 
             threads = torch.get_num_threads()
-            torch.set_num_threads(self.config["cpu"])
+            torch.set_num_threads(max(1, int(self.config["cpu"])))
             try:
                 for shard in self.waiting:
                     mine_shard(self.miner, shard, self.storage)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cluster.config.shapes import Count, Custom, Gigabytes, Part, Shape
+from cluster.config.shapes import Cores, Count, Custom, Gigabytes, Part, Shape
 from cluster.config.verb_schema import Auditing, Forking, Judging, Mining, Ranking
 
 Local = bool | Literal["auto"]
@@ -55,7 +55,7 @@ class Limits(Shape):
 class Resources(Shape):
     """`resources` of conf/config.yaml."""
 
-    cpu: Annotated[int | float, Field(gt=0)]
+    cpu: Cores
     gpu: Annotated[float, Field(ge=0)]
     memory: Gigabytes | None
     workers: Count
@@ -271,7 +271,7 @@ class Pooling(PoolSource):
     ranking_quality: bool
     reuse: bool
     out: Annotated[str, Field(min_length=1)] | None
-    cpu: Count
+    cpu: Cores
     memory: Gigabytes | None = None
     custom: Custom | None = None
     retries: Annotated[int, Field(ge=0)]

@@ -7,6 +7,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 Count = Annotated[int, Field(ge=1)]
+Cores = Annotated[int | float, Field(gt=0)]
+"""May be a share of one."""
 Gigabytes = Annotated[float, Field(gt=0)]
 Custom = dict[str, Annotated[float, Field(gt=0)]]
 """Amounts of what a cluster calls its own."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cluster.config.shapes import Count, Custom, Gigabytes, Part, Shape
+from cluster.config.shapes import Cores, Count, Custom, Gigabytes, Part, Shape
 
 
 class Forking(Shape):
@@ -90,7 +90,7 @@ class Mining(Shape):
     shard: Count
     batch: Count
     workers: Count
-    cpu: Count
+    cpu: Cores
     gpu: Annotated[float, Field(ge=0)]
     memory: Gigabytes | None = None
     custom: Custom | None = None

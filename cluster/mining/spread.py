@@ -26,7 +26,7 @@ class ShardMiner:
     def __init__(self, config: dict[str, Any], storage: Storage) -> None:
         import torch
 
-        torch.set_num_threads(config["cpu"])
+        torch.set_num_threads(max(1, int(config["cpu"])))
         self.miner, self.storage = Miner(config), storage
 
     def mine(self, shard: Shard) -> dict[str, Any]:

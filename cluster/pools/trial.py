@@ -95,7 +95,7 @@ def execute_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[
     judged = ThrottledCounter("pyrite_pool_judgements_total", tags)
     orders: list[JudgingOrder] = []
     for seed in range(trial.options["seeds"]):
-        orders += simulate(method, pool, [seed], trial.options["cpu"])
+        orders += simulate(method, pool, [seed], max(1, int(trial.options["cpu"])))
         judged.add(sum(map(len, orders[-1].documents)))
         on_seed(seed + 1, _figures(pool, orders[-1], trial.options["budgets"]))
     judged.flush()

@@ -36,7 +36,7 @@ def run_here(
     def execute(run: dict[str, Any], report: Report) -> None:
         pool_run(run, pools[run["pool"]], study.storage, report)
 
-    at_once = study.config["concurrent"] or max(1, cores() // study.config["cpu"])
+    at_once = study.config["concurrent"] or max(1, int(cores() // max(1, study.config["cpu"])))
     source = KnownRuns([described(trial) for trial in trials])
     with LiveTable(console, len(trials) + ready, ready, "area", "seed") as table:
         return run_locally(execute, source, study.storage, study.config["retries"], table, tracking, at_once)

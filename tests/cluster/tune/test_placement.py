@@ -80,6 +80,7 @@ def test_pooling_and_mining_ask_for_what_a_cluster_calls_its_own() -> None:
     assert pooled == {"CPU": 2, "memory": 2e9, "rack_a": 0.5}
     mined = process_options(compose([*own, "workers=2", "gpu=0.5"], "mine"))
     assert mined == {"num_cpus": 1, "num_gpus": 0.5, "memory": 2_000_000_000, "resources": {"rack_a": 0.5}}
+    assert placement(compose(["cpu=0.5"], "pool")).bundles == [{"CPU": 0.5}]
     assert process_options(compose([], "mine")) == {"num_cpus": 1, "num_gpus": 0}
     with pytest.raises(BadInput, match=r"^custom.rack_a: a method asks for 0.5 and this machine has 0"):
         check_bundle(pooled, {"CPU": 8, "memory": 8e9}, "a method")
