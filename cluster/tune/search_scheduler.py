@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster.config.build import build
+from cluster.config.build import build, locate
 from cluster.plan.sweep import Planned, key_of
 from cluster.runs.stop import Stop
 from ranking.errors import BadInput
@@ -185,20 +185,25 @@ def schedulers_of(node: dict[str, Any] | None) -> Callable[[], Any] | None:
     Raises:
         BadInput: where the class is none of those that stop runs by their results.
     """
+    from ray.tune.error import TuneError
     from ray.tune.schedulers import HyperBandScheduler, PopulationBasedTraining, TrialScheduler
 
     if node is None:
         return None
 
     def make() -> Any:
-        return build(node, "trial_scheduler")
+        try:
+            return build(node, "trial_scheduler")
+        except (TuneError, ValueError, AssertionError) as error:  # of its options
+            raise BadInput(str(error), "trial_scheduler") from None
 
-    made = make()
-    if not isinstance(made, TrialScheduler):
+    target = locate(node["_target_"])
+    if not issubclass(target, TrialScheduler):
         raise BadInput("is no scheduler of Ray Tune", node["_target_"], "subclass ray.tune.schedulers.TrialScheduler")
-    if isinstance(made, HyperBandScheduler | PopulationBasedTraining):
-        what = f"{type(made).__name__} changes settings or has runs wait in an order of its own: no resume repeats it"
+    if issubclass(target, HyperBandScheduler | PopulationBasedTraining):
+        what = f"{target.__name__} changes settings or has runs wait in an order of its own: no resume repeats it"
         raise BadInput(what, "trial_scheduler", "choose asha, median, hyperband or pb2")
+    make()
     return make
 
 

@@ -152,6 +152,8 @@ def test_stoppers_end_runs_and_searches() -> None:
     ("node", "says"),
     [
         ({"_target_": "ray.tune.schedulers.HyperBandScheduler"}, "no resume repeats it"),
+        ({"_target_": "ray.tune.schedulers.pb2.PB2"}, "no resume repeats it"),
+        ({"_target_": "ray.tune.schedulers.MedianStoppingRule", "mode": "most"}, "mode"),
         ({"_target_": "pathlib.Path"}, "no scheduler"),
     ],
 )
