@@ -85,7 +85,7 @@ class StudyExperiment(Experiment):
 
     @classmethod
     def new(cls, arguments: list[str]) -> StudyExperiment:
-        _refuse_taken_names(arguments)
+        arguments = _of_trials(arguments)
         mine = [text for text in arguments if root_of(text) in SHAPES["study"].model_fields]
         options, design = _options(mine)
         if options["seeds"] is not None and given_seeds(arguments):
@@ -333,17 +333,16 @@ def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"experiment": name, **options}, design
 
 
-def _refuse_taken_names(arguments: Sequence[str]) -> None:
-    """`scheduler` is the learning rate's here; who means that of Ray Tune's trials is told its name.
+def _of_trials(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with `scheduler=asha` as `trial_scheduler=asha`, and so its options.
 
-    Raises:
-        BadInput: where it names a scheduler of trials.
+    `scheduler` is the learning rate's here, and that of trials for who comes from Ray Tune; no name is of both.
     """
-    for text in arguments:
-        key, _, value = text.partition("=")
-        if key == "scheduler" and value in (*group_options()["trial_scheduler"], "none"):
-            remedy = "write trial_scheduler=asha, median, hyperband or pb2, or leave it out"
-            raise BadInput(f"{text}: scheduler is that of the learning rate", remedy=remedy)
+    of_tune = group_options()["trial_scheduler"]
+    if not any(text in (f"scheduler={name}", "scheduler=none") for name in of_tune for text in arguments):
+        return list(arguments)
+    said = [f"trial_{text}" if root_of(text) == "scheduler" else text for text in arguments]
+    return [text for text in said if text != "trial_scheduler=none"]
 
 
 def _lacks(options: dict[str, Any]) -> bool:
