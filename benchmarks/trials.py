@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import cProfile
 import json
+import os
 import pstats
 import resource
 import subprocess
@@ -25,6 +26,7 @@ import polars as pl
 from rich.console import Console
 
 import cluster  # noqa: F401  before ray, which it tells how to authenticate
+from benchmarks.process_memory import resident
 from cluster.config.compose import compose
 from cluster.session import session
 
@@ -119,11 +121,13 @@ def measure(count: int, real: bool, profile: bool) -> None:
         cpu = time.process_time() - cpu
         profiler.disable()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        own_memory = (resident(os.getpid()) or (0.0, 0.0))[0]
         files, total = size(out / "tune")
         _, own = size(out)
         print(
             f"{count:6,} trials  {seconds:7.1f} s, {seconds / count:.3f} a trial; driver {cpu / count:.3f} s of CPU "
-            f"a trial, {peak / SCALE:,.0f} MiB at most ({before / SCALE:,.0f} before); Tune's folder "
+            f"a trial, {peak / SCALE:,.0f} MiB at most ({before / SCALE:,.0f} before), {own_memory:,.0f} of its own "
+            "at the end, where files that are mapped are not counted; Tune's folder "
             f"{total / SCALE:,.1f} MiB in {files:,} files, ours {(own - total) / SCALE:,.1f} MiB"
         )
     if profile:

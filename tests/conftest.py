@@ -30,7 +30,7 @@ settings.register_profile("pyrite", deadline=None, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "pyrite"))
 
-MAY_SKIP = re.compile(r"make faults|\bGPU\b|\bCUDA\b|\.\./shared/data")
+MAY_SKIP = re.compile(r"make faults|\bGPU\b|\bCUDA\b|\.\./shared/data|KUBERAY_CRDS")
 """Reasons for which a test may be skipped where none may (PYRITE_NO_SKIP): what nobody can install."""
 
 DOCUMENTS = [  # id, text, category, subcategory; the ids' order is not the documents'

@@ -7,6 +7,7 @@ written after KubeRay's v1 API: strict, and no wider than what they use.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import tomllib
@@ -30,6 +31,8 @@ DEPLOY = ROOT / "deploy"
 FILES = ("Dockerfile", "cluster.yaml", "raycluster.yaml", "rayjob.yaml")
 MANIFESTS = ("raycluster.yaml", "rayjob.yaml")
 GPU = "nvidia.com/gpu"
+CRDS = "KUBERAY_CRDS"
+"""The environment variable with the folder `helm-chart/kuberay-operator/crds` of KubeRay."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=47)]
 Amount = Annotated[str, Field(pattern=r"^[1-9][0-9]*(m|Mi|Gi)?$")]
@@ -260,6 +263,33 @@ def test_what_kuberay_takes() -> None:
     with pytest.raises(ValidationError) as refused:
         RayCluster.model_validate(broken)
     assert refused.value.error_count() == 2
+
+
+def strict(schema: Any) -> None:
+    """As an API server that validates strictly: a field that a schema does not name is a mistake."""
+    if isinstance(schema, dict):
+        if schema.pop("x-kubernetes-int-or-string", False):
+            schema.pop("type", None)
+            schema["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+        if "properties" in schema and not schema.get("x-kubernetes-preserve-unknown-fields"):
+            schema.setdefault("additionalProperties", False)
+    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        strict(part)
+
+
+@pytest.mark.skipif(CRDS not in os.environ, reason=f"{CRDS} names no folder with KubeRay's ray.io_rayclusters.yaml")
+@pytest.mark.parametrize(("kind", "name"), [("RayCluster", "raycluster.yaml"), ("RayJob", "rayjob.yaml")])
+def test_what_the_operator_itself_takes(kind: str, name: str) -> None:
+    file = Path(os.environ[CRDS]) / f"ray.io_{kind.lower()}s.yaml"
+    versions = yaml.load(file.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))["spec"]["versions"]
+    (schema,) = [each["schema"]["openAPIV3Schema"] for each in versions if each["name"] == "v1"]
+    strict(schema)
+    schema["properties"]["metadata"] = {"type": "object"}
+    (manifest,) = [each for each in yaml.safe_load_all((DEPLOY / name).read_text()) if each["kind"] == kind]
+    validator = jsonschema.Draft7Validator(schema)
+    assert [error.json_path for error in validator.iter_errors(manifest)] == []
+    manifest["spec"]["nonsense"] = 1
+    assert not validator.is_valid(manifest)
 
 
 def test_both_manifests_have_the_same_cluster() -> None:
