@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 from sklearn.metrics import cohen_kappa_score
 
@@ -28,6 +30,25 @@ def cohen_kappa(counts: Mapping[tuple[int, int], int]) -> float | None:
         warnings.simplefilter("ignore")  # of values that are not defined, which we say ourselves
         kappa = float(cohen_kappa_score(first, second, sample_weight=list(counts.values())))
     return None if math.isnan(kappa) else kappa
+
+
+def agreement_of(counts: Mapping[tuple[int, int], int], relevant_from: int) -> dict[str, Any]:
+    """How far two judges of the same documents agree, as the page shows it: documents, equal grades, κ of grades and
+    of relevance.
+
+    Args:
+        counts: documents by the grades that the first and the second gave.
+        relevant_from: lowest grade that counts as relevant.
+    """
+    relevance = Counter[tuple[int, int]]()
+    for (first, second), documents in counts.items():
+        relevance[int(first >= relevant_from), int(second >= relevant_from)] += documents
+    return {
+        "documents": sum(counts.values()),
+        "equal": sum(documents for (first, second), documents in counts.items() if first == second),
+        "kappa": cohen_kappa(counts),
+        "kappa_relevance": cohen_kappa(relevance),
+    }
 
 
 def krippendorff_alpha(coincidences: Mapping[int, Mapping[tuple[int, int], int]]) -> float | None:

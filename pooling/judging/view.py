@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice, pairwise
 from statistics import median
 from typing import Any
 
-from pooling.judging.agreement import cohen_kappa, krippendorff_alpha
+from pooling.judging.agreement import agreement_of, krippendorff_alpha
 from pooling.judging.documents import PooledDocuments
 from pooling.judging.expectation import RECENT, expected_yield
 from pooling.judging.marking import Marking
@@ -18,6 +19,7 @@ from pooling.judging.search import CollectionSearch
 from pooling.judging.session import PAGE, Refused, Session
 from pooling.judging.state import Judgement
 from pooling.judging.topics import TopicText
+from pooling.sentinels import NO_GRADE
 
 PACE = 20
 """Judgements whose time an assessor's pace is taken from."""
@@ -145,6 +147,7 @@ class View:
                 "assessors": [self._work(name) for name in sorted(state.assessors)],
                 "agreement": self._agreement(),
                 "alpha": krippendorff_alpha(state.coincidences),
+                "machine": self._machine_agreement(),
                 "grades": [[grade, self._grade_name(n)] for n, grade in enumerate(session.options.grades)],
                 "disputed": [self._dispute(place) for place in list(state.disputed)[:PAGE]],
                 "disputes": len(state.disputed),
@@ -271,24 +274,24 @@ class View:
 
     def _agreement(self) -> list[dict[str, Any]]:
         """Of each two assessors who judged some document both."""
-        shown, least = [], self._session.pool.relevant_from
-        for (one, other), counts in sorted(self._session.state.agreement.items()):
-            if not counts:
-                continue
-            relevance: dict[tuple[int, int], int] = {}
-            for (first, second), documents in counts.items():
-                pair = int(first >= least), int(second >= least)
-                relevance[pair] = relevance.get(pair, 0) + documents
-            shown.append(
-                {
-                    "assessors": [one, other],
-                    "documents": sum(counts.values()),
-                    "equal": sum(documents for (first, second), documents in counts.items() if first == second),
-                    "kappa": cohen_kappa(counts),
-                    "kappa_relevance": cohen_kappa(relevance),
-                }
-            )
-        return shown
+        return [
+            {"assessors": [one, other], **agreement_of(counts, self._session.pool.relevant_from)}
+            for (one, other), counts in sorted(self._session.state.agreement.items())
+            if counts
+        ]
+
+    def _machine_agreement(self) -> dict[str, Any] | None:
+        """How far people agree with a machine's grades, where they judged a document that it graded; None without such
+        grades. It is the first judgement that counts, or what the owner made of several."""
+        session, state, counts = self._session, self._session.state, Counter[tuple[int, int]]()
+        for number, topic in enumerate(session.pool.topics):
+            machine = topic.pool.machine
+            for document, assignment in state.assignments[number].items():
+                if document < len(machine) and machine[document] != NO_GRADE and assignment.grades:
+                    grade = state.resolved.get((number, document), assignment.grades[0][1])
+                    counts[grade, int(machine[document])] += 1
+        graded = any(len(topic.pool.machine) for topic in session.pool.topics)
+        return agreement_of(counts, session.pool.relevant_from) if graded else None
 
     def _dispute(self, place: Place) -> dict[str, Any]:
         """A document on which assessors differ: who said what, and what the owner made of it."""

@@ -440,6 +440,11 @@ async function overview() {
     `${pair.assessors.join(" and ")}: κ ${kappa(pair.kappa)}`
     + `${body.graded ? `, of relevance ${kappa(pair.kappa_relevance)}` : ""}; ${pair.equal} of ${pair.documents} equal`)));
   if (!body.agreement.length) $("pairs").append(element("li", "No document has two judgements."));
+  if (body.machine) {
+    $("pairs").append(element("li", `People and the machine: κ ${kappa(body.machine.kappa)}`
+      + `${body.graded ? `, of relevance ${kappa(body.machine.kappa_relevance)}` : ""}; `
+      + `${body.machine.equal} of ${body.machine.documents} equal, among those judged`));
+  }
   $("overview-topics").replaceChildren(...body.topics.map((each) => row([
     each.name, `${each.judged} of ${each.limit}`, each.relevant,
     each.recall ? `at least ${percent(each.recall.recall)}${each.recall.may_stop ? ", may stop" : ""}` : "–", each.owner || "–",

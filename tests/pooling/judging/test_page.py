@@ -28,7 +28,7 @@ from pooling.judging.export import qrels
 from pooling.judging.opening import Judging, open_judging
 from pooling.judging.options import Options
 from pooling.judging.topics import TopicText
-from pooling.pool import Pool, make_pool
+from pooling.pool import Pool, make_pool, with_machine
 from pooling.runs import read_runs
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra dev")
@@ -150,7 +150,7 @@ class Served:
 def served(pool: Pool, tmp_path: Path) -> Iterator[Callable[..., Served]]:
     running = []
 
-    def serve(options: Options | None = None, gold: pl.DataFrame | None = None) -> Served:
+    def serve(options: Options | None = None, gold: pl.DataFrame | None = None, pool: Pool = pool) -> Served:
         elsewhere = pl.DataFrame({"id": ["far-1", "far-2"], "text": ["A mole digs afar", "Nothing of the kind"]})
         judging = open_judging(
             tmp_path, pool, Bandit(MaxMean()), documents(), TOPICS, options, of={"pool": "browsed"}, gold=gold,
@@ -256,6 +256,30 @@ def test_double_judging_shows_agreement(served: Callable[..., Served], enter: En
     owner.page.wait_for_selector("#pairs li")
     # Observed agreement 3/4; by chance 1/2 · 1/4 + 1/2 · 3/4 = 1/2: κ = (3/4 - 1/2) / (1 - 1/2) = 1/2.
     assert owner.text("#pairs") == "Ada and Grace: κ 0.50; 3 of 4 equal"
+
+
+def test_the_overview_compares_people_with_a_machine(pool: Pool, served: Callable[..., Served], enter: Enter) -> None:
+    # The machine finds the odd documents of topic 1 relevant, and so do people, but for the first that they judge.
+    names = [name for topic in pool.topics for name in topic.documents if topic.name == "1"]
+    odd = {name: int(name.split("-")[1]) % 2 for name in names}
+    grades = pl.DataFrame(
+        [("1", name, grade) for name, grade in odd.items()], ["query", "document", "grade"], orient="row"
+    )
+    room = served(Options(budget=6), pool=with_machine(pool, grades))
+    ada, pairs = enter(room.link, "Ada"), []
+    for number in range(6):
+        machine = odd[str(ada.document)]
+        pairs.append((1 - machine if number == 0 else machine, machine))
+        ada.press(str(pairs[-1][0]))
+    owner = enter(room.owner, "Owner")
+    owner.page.click("#assessor")
+    owner.page.click("#overview-button")
+    owner.page.wait_for_selector("#pairs li >> nth=1")
+    people, read = (sum(pair[which] for pair in pairs) / 6 for which in (0, 1))
+    chance = people * read + (1 - people) * (1 - read)
+    kappa = (5 / 6 - chance) / (1 - chance)
+    assert f"People and the machine: κ {kappa:.2f}; 5 of 6 equal, among those judged" in owner.text("#pairs")
+    assert "machine" not in ada.text("#work")
 
 
 def test_correcting_in_the_list(served: Callable[..., Served], enter: Enter, tmp_path: Path) -> None:
