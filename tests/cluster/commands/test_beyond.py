@@ -41,8 +41,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = ["query-id\tcorpus-id\tscore", *("\t".join(map(str, row)) for row in qrels)]
     (folder / "collection/qrels/test.tsv").write_text("\n".join(lines) + "\n")
     (folder / "qrels.txt").write_text("".join(f"{query} 0 {name} {grade}\n" for query, name, grade in qrels))
-    for number, run in enumerate(runs):
-        (folder / f"runs/r{number}").write_text("".join(run))
+    for number, lists in enumerate(runs):
+        (folder / f"runs/r{number}").write_text("".join(lists))
     return folder
 
 
