@@ -6,11 +6,13 @@ import csv
 import os
 import platform
 import re
+import sys
 import sysconfig
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
+from importlib.util import find_spec
 from pathlib import Path
 
 from ranking.errors import BadInput
@@ -64,7 +66,7 @@ def dependencies(installed: Iterable[Distribution] | None = None, project: str =
         Distributions by their normalised names, in alphabetical order.
     """
     present: dict[str, Distribution] = {}
-    for distribution in distributions() if installed is None else installed:
+    for distribution in distributions(path=_path()) if installed is None else installed:
         present.setdefault(_normalised(distribution.name), distribution)  # the first on the path is the one in use
     here = present.get(project)
     waiting = list(_required(here.requires or [] if here else _declared(PROJECT / "pyproject.toml")))
@@ -75,6 +77,18 @@ def dependencies(installed: Iterable[Distribution] | None = None, project: str =
             needed[name] = present[name]
             waiting.extend(_required(present[name].requires or []))
     return dict(sorted(needed.items()))
+
+
+def _path() -> list[str]:
+    """Where packages are looked for: also in the folder that Ray brings and puts on the path when it is imported.
+
+    So the collection is the same in a process that has not imported it.
+    """
+    found = find_spec("ray")
+    brought = (
+        [str(Path(each) / "thirdparty_files") for each in (found.submodule_search_locations or [])] if found else []
+    )
+    return [*brought, *(each for each in sys.path if each not in brought)]
 
 
 def sources(distribution: Distribution) -> list[Source]:
