@@ -75,6 +75,7 @@ def _unseen(
     expected = (found.sum(0) + mean_weight / 2) / max(total.sum(), 1.0)  # for each relevant document of a topic
     weight = np.where(drawn > 0, stands_for / np.maximum(drawn, 1), 0.0)
     blind = (drawn > 0) & (found == 0)
-    moved = total[:, None] / (total[:, None] + weight) ** 2
+    together = total[:, None] + weight
+    moved = np.divide(total[:, None], together**2, out=np.zeros_like(weight), where=together > 0)
     share: NDArray[np.float64] = (blind * np.maximum(weight - 1, 0) * expected * moved).sum(1)
     return share
