@@ -144,9 +144,9 @@ def show(
     from cluster.rollouts.search import last_decisions
 
     measure = config["validation"]["measure"]
-    storage.write("figures/learning.png", learning_curves(episodes, measure))
     names = actions_of(config).names
     learned = read_agent(storage.place)
+    storage.write("figures/learning.png", learning_curves(episodes, measure, learned.facts.get("converged_at")))
     if isinstance(learned, MixtureAgent):
         storage.write("figures/policy.png", mixture_picture(learned, last_decisions(storage)))
     elif config["actions"]["documents"] is None:
@@ -169,6 +169,10 @@ def show(
             f"{measure} of the last episodes against the random agent's: {tests['learned'] - tests['random']:+.4f}, "
             f"t-test p = {tests['t_p']:.3g}, Kolmogorov-Smirnov p = {tests['ks_p']:.3g}"
         )
+    if "converged" in learned.facts:
+        at = learned.facts["converged_at"]
+        said = f"converged after {at} episodes" if at else f"not converged within {config['episodes']} episodes"
+        console.print(f"{said} (until: {config['until']['by']} gains no more, and the shares have settled)")
     show_losses(failure_summary(EventLog.read(storage)), console)
     where = storage.shown()
     console.print(escape(f"agent, episodes and figures: {where}"), soft_wrap=True)

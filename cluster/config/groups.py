@@ -15,7 +15,7 @@ NAMED_GROUPS = ("function", "origin", "method", "stopping", "track")
 """Groups of which several parts may be chosen, each under its name."""
 SINGLE_GROUPS = (
     "collection", "vectors", "objective", "optimizer", "ranker", "policy", "selector", "agent", "reward", "batches",
-    "teacher", "state", "trial_scheduler",
+    "teacher", "state", "trial_scheduler", "until",
 )  # fmt: skip
 """Groups of which one part is chosen, without a name."""
 

@@ -139,6 +139,7 @@ class Learning(Run):
     reward: Part
     state: Part
     validation_sample: Part
+    until: Part | None = None
     gamma: Annotated[float, Field(gt=0, le=1)] | None
     decision_every: Count | Literal["epoch"]
     episodes: Count

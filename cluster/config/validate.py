@@ -228,6 +228,8 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | 
         raise BadInput("an episode keeps its options", "changes", "leave them out")
     for key in ("agent", "reward", "state", "validation_sample"):
         build(config[key])
+    if config.get("until") is not None:
+        build(config["until"])
     check_decision_every(config["decision_every"], actions_of(config))
     check_shares(config["copies"], config["workers"], config["hosts"])
     if documents is not None:

@@ -30,7 +30,7 @@ from cluster.output.tables import RunRows, read_table, required_scan, required_t
 from cluster.reports import across, contrasts, partial_judgements, power, settings, spread, surface, zero_shot
 from cluster.reports.canvas import png
 from cluster.reports.comparison import named_baseline
-from cluster.reports.convergence import convergence
+from cluster.reports.convergence import convergence, with_converged
 from cluster.reports.decisions import decisions, outlook, rule_of, said, section
 from cluster.reports.page import Markup
 from cluster.reports.sequential import Rule
@@ -167,7 +167,7 @@ def report(
         console.print(f"[red]no run came to its end[/]: {escape(failures[0] if failures else 'nothing ran')}")
         return
     own = config.get("study", {})
-    trials = with_factors(trials, own.get("factors") if asked is None else asked)
+    trials = with_converged(with_factors(trials, own.get("factors") if asked is None else asked), storage)
     summary = summarise(trials, baseline or own.get("baseline") or own_baseline(trials, config.get("design")))
     storage.write("summary.csv", summary.write_csv().encode())
     written = (storage.read(CONFIG) or b"").decode()

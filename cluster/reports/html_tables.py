@@ -96,10 +96,14 @@ def convergence_rates(rates: pl.DataFrame, measure: str) -> Markup:
         for row in section.iter_rows(named=True):
             against = Markup(f"<br>{tag('span', 'against ' + row['random'], class_='soft')}") if row["random"] else ""
             share = f"{row['rate']:.0%} ({row['better']} of {row['agents']})" if row["rate"] is not None else None
-            cells: list[object] = [Markup(f"{markup(row['method'])}{against}"), row["candidates"], row["agents"], share]
+            between = f"{row['rate_low']:.0%} to {row['rate_high']:.0%}" if row["rate"] is not None else None
+            settled = f"{row['converged']} of {row['agents']}" if row["converged"] is not None else None
+            cells: list[object] = [Markup(f"{markup(row['method'])}{against}"), row["candidates"], row["agents"]]
+            cells += [settled, share, between]
             cells += [figure(row[name]) for name in ("mean", "best", "better_mean", "random_mean")]
             rows.append([*cells, *(_tested(test, row[test]) for test in shown)])
-    head = ["method", "candidates", "agents", "better than random", "mean", "best agent", "better agents"]
+    head = ["method", "candidates", "agents", "converged", "better than random", "95% interval"]
+    head += ["mean", "best agent", "better agents"]
     return table([*head, "random", "difference", "pairs", "paired p (Holm)", "t p (Holm)", "ks p (Holm)"], rows, left=2)
 
 

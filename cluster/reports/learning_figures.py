@@ -45,8 +45,11 @@ def over_time(episodes: Sequence[Sequence[int]], actions: int, bins: int = BINS)
     return shares / max(len(episodes), 1)
 
 
-def learning_curves(episodes: pl.DataFrame, measure: str) -> bytes:
-    """Return, validation and shares of the actions by episode, the random agent's mean beside them, as PNG."""
+def learning_curves(episodes: pl.DataFrame, measure: str, converged_at: int | None = None) -> bytes:
+    """Return, validation and shares of the actions by episode, the random agent's mean beside them, as PNG.
+
+    A grey line marks the episode after which the agent had converged, where one is given.
+    """
     learned, random = (episodes.filter(pl.col("agent") == agent) for agent in (LEARNED, RANDOM))
     figure, (returns, values, shares) = grid(["", "", ""], [""], 2.2)
     for ax, column, label in ((returns, "return", "return"), (values, "validation", f"best {measure}")):
@@ -67,6 +70,9 @@ def learning_curves(episodes: pl.DataFrame, measure: str) -> bytes:
     name_axes(shares, "episode", "share of decisions")
     if names:
         shares.legend(frameon=False, fontsize=8, loc="best")
+    if converged_at:
+        for ax in (returns, values, shares):
+            ax.axvline(converged_at, color="0.6", lw=1)
     return png(figure)
 
 

@@ -139,12 +139,14 @@ def _convergence(trials: pl.DataFrame, measure: str) -> Markup:
         return Markup("")
     rows = [
         [
-            *(row[name] for name in ("collection", "ranker", "method", "candidates", "agent", "runs")),
+            *(row[name] for name in ("collection", "ranker", "method", "candidates", "agent")),
+            {True: "yes", False: "no", None: None}[row["converged"]],
+            row["runs"],
             *(printed(row[name]) for name in ("mean", "random_mean")),
         ]
         for row in agents(trials).filter(measure=measure).iter_rows(named=True)
     ]
-    head = ["collection", "ranker", "method", "candidates", "agent", "runs", "mean", "random policy"]
+    head = ["collection", "ranker", "method", "candidates", "agent", "converged", "runs", "mean", "random policy"]
     rates_table, each = convergence_rates(rates, measure), table(head, rows, left=4)
     return rendered("convergence.html", rates=rates_table, agents=each)
 

@@ -104,6 +104,9 @@ def _check_kinds(config: dict[str, Any]) -> None:
         raise BadInput(f"actions={chosen['actions']} does not see state={chosen['state']}", "state", f"give {wanted}")
     if not mixes:
         return
+    if config.get("until") is not None:
+        what = f"agent={chosen['agent']} spends a budget of trainings, and until={chosen['until']} ends one early"
+        raise BadInput(what, "until", "give episodes alone")
     build(config["actions"]["mixture"])
     generations_of(config, agent)
     if agent.rule in ("schedule", "steps") and "spent" not in config["state"]["features"]:

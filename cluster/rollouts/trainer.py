@@ -25,6 +25,7 @@ from rl.agents.random import RandomAgent
 from rl.environment import SamplingEnvironment
 from rl.imitation import imitate, states_of
 from rl.networks import described
+from rl.plateau import Plateau
 from rl.trained import TrainedAgent
 
 EPISODES = "episodes.parquet"
@@ -99,7 +100,8 @@ def train_agent(
             trainer.restore(saved["learning"])
         imitation = saved["imitation"] if saved else _imitate(config, trainer, parts)
         _learn(config, trainer, rows, storage, tell, imitation)
-        agent = _agent(config, trainer, parts, {**(facts or {}), "imitation": imitation})
+        said = {**(facts or {}), "imitation": imitation, **_convergence(config, rows)}
+        agent = _agent(config, trainer, parts, said)
         storage.write(FILE, agent.to_bytes())
     finally:
         trainer.close()
@@ -127,10 +129,10 @@ def _learn(
     tell: Tell,
     imitation: dict[str, float] | None,
 ) -> None:
-    """Learn until enough episodes have ended, adding them to `rows`."""
+    """Learn until enough episodes have ended, or until it has converged, adding them to `rows`."""
     kept = time.perf_counter()
     count = sum(each["agent"] == LEARNED for each in rows)
-    while count < config["episodes"]:
+    while count < config["episodes"] and not _convergence(config, rows).get("converged"):
         ended = [row(LEARNED, summary) for summary in trainer.update()]
         rows += ended
         count += len(ended)
@@ -139,6 +141,15 @@ def _learn(
             state = {"rows": rows, "imitation": imitation, "learning": trainer.state()}
             checkpoints.save(storage, state)
             kept = time.perf_counter()
+
+
+def _convergence(config: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Whether an agent has converged by the criterion that it was given, and after which episode; {} without one."""
+    if config.get("until") is None:
+        return {}
+    plateau: Plateau = build(config["until"])
+    episode = plateau.converged_at([each for each in rows if each["agent"] == LEARNED])
+    return {"converged": episode is not None, "converged_at": episode}
 
 
 def _imitate(config: dict[str, Any], trainer: AgentTrainer, parts: Mapping[str, Any]) -> dict[str, float] | None:

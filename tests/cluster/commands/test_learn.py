@@ -117,6 +117,22 @@ def test_it_goes_on_as_if_it_had_never_stopped(
     assert not (tmp_path / STATE).exists()
 
 
+def test_it_ends_once_it_has_converged(
+    config: dict[str, Any], undisturbed: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
+) -> None:
+    """Two episodes and two more are alike where any gain within a thousand errors is none."""
+    node = {"_target_": "rl.plateau.Plateau", "window": 2, "errors": 1000.0, "settled": 1.0}
+    agent, episodes = taught(config | {"episodes": 50, "until": node}, tmp_path)
+    assert (agent.facts["converged"], agent.facts["converged_at"]) == (True, 4)
+    assert same(agent, undisturbed[0])  # which had four episodes
+    assert episodes.equals(undisturbed[1])
+
+
+def test_a_budget_of_trainings_is_not_ended_early(base: list[str]) -> None:
+    with pytest.raises(BadInput, match="until=converged ends one early"):
+        compose_learning([*base, *SMALL, "episodes=8", "agent=evolution", "actions=mixture", "until=converged"])
+
+
 def test_rankers_on_a_host_learn_the_same(
     config: dict[str, Any], undisturbed: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
 ) -> None:

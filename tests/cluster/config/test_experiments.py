@@ -77,7 +77,8 @@ def test_what_is_to_be_learned_composes(name: str, tiny: dict[str, list[Planned]
     }
     assert learned
     for part, *overrides in learned:
-        assert compose([f"actions={actions[part]}", *overrides, "scale=tiny"], "learn")["reward"]
+        own = [] if any(text.startswith("actions=") for text in overrides) else [f"actions={actions[part]}"]
+        assert compose([*own, *overrides, "scale=tiny"], "learn")["reward"]
 
 
 @pytest.mark.parametrize("name", COHEN)
@@ -134,7 +135,7 @@ def test_table_1_is_two_rankers_by_eleven_methods_on_two_collections(tiny: dict[
     trials = as_trials(tiny["cohen2019_table1"])
     methods = trials.group_by("collection", "ranker").agg(pl.struct("policy", "function", "selector").n_unique())
     assert methods["policy"].to_list() == [11] * 4
-    assert len(trials) == 44
+    assert len(trials) == 52  # and two learners more
     published = Published.model_validate(study("cohen2019_table1").design["published"])
     assert sum(len(rankers) for rows in published.figures.values() for rankers in rows.values()) == 36
     best = max(rows["f_FF"] for rows in published.figures["Webscope L4"].values())
@@ -151,7 +152,9 @@ def test_what_deviates_from_cohen_is_listed(name: str, tiny: dict[str, list[Plan
 
 
 def test_table_2_differs_by_reward_alone(tiny: dict[str, list[Planned]]) -> None:
-    learned = [run for run in tiny["cohen2019_table2"] if run.config["policy"].get("learn")]
+    runs = [run for run in tiny["cohen2019_table2"] if run.config["policy"].get("learn")]
+    learned = [run for run in runs if "agent=actor_critic" in str(run.config["policy"]["learn"])]
+    assert len(runs) == len(learned) + 2  # what is evolved and what is tuned
     rewards = {item for run in learned for text in run.config["policy"]["learn"] for item in items_of(text)}
     assert {item for item in rewards if "reward" in item} == {"reward=diff", "reward=raw", "reward=ceil"}
     assert len({identity(run.config | {"policy": {}}) for run in learned}) == 1

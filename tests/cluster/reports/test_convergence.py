@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -8,7 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from cluster.reports.convergence import agents, convergence
+from cluster.output.storage import Storage
+from cluster.reports.convergence import agents, convergence, interval, with_converged
+from cluster.runs.agent_file import FILE
+from ranking.checkpoint import to_bytes
 
 DIFF, RAW = "policy.learn=['agent=ac','reward=diff']", "policy.learn=['agent=ac','reward=raw']"
 
@@ -157,3 +161,21 @@ def test_the_order_of_trials_makes_no_difference(written_trials: Any, seed: int)
     shuffled = trials.sample(fraction=1, shuffle=True, seed=seed)
     assert convergence(shuffled).equals(convergence(trials))
     assert agents(shuffled).equals(agents(trials))
+
+
+def test_the_interval_of_a_share_is_exact() -> None:
+    assert interval(0, 3) == pytest.approx((0.0, 1 - 0.025 ** (1 / 3)))  # none of three: (1 − p)³ = .025
+    assert interval(3, 3) == pytest.approx((0.025 ** (1 / 3), 1.0))
+
+
+def test_agents_that_ended_by_their_criterion_are_counted(written_trials: Any, tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    for name, facts in (("a", {"converged": True}), ("b", {"converged": False}), ("c", {"episodes": 4})):
+        storage.write(f"agents/{name}/{FILE}", to_bytes({"facts": facts}))
+    runs = [("policy=random", 0.2), *learned(DIFF, 0, 0.3), *learned(DIFF, 1, 0.1), *learned(RAW, 0, 0.1)]
+    trials = written_trials(runs)
+    overrides = ["policy=random", *(f"policy=learned policy.checkpoint=/x/agents/{name}" for name in "abc")]
+    told = with_converged(trials.with_columns(overrides=pl.Series(overrides)), storage)
+    assert convergence(told).sort("agents", descending=True)["converged"].to_list() == [1, None]
+    assert sorted(agents(told)["converged"].drop_nulls()) == [False, True]
+    assert convergence(trials)["converged"].null_count() == 2  # nothing is known

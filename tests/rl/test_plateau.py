@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ranking.errors import BadInput
+from rl.plateau import Plateau
+
+
+def episodes(values: list[float], bm25: list[float]) -> list[dict[str, Any]]:
+    return [
+        {"validation": value, "return": -value, "share:bm25": share, "share:random": 1 - share}
+        for value, share in zip(values, bm25, strict=True)
+    ]
+
+
+# Windows of two: means .2, .4, .41; the standard errors of the differences are √(.0002 + .0002)/√2 = .0141.
+VALUES = [0.19, 0.21, 0.39, 0.41, 0.40, 0.42]
+
+
+def test_it_ends_where_two_stretches_are_alike() -> None:
+    plateau = Plateau(window=2)
+    found = episodes(VALUES, [0.5, 0.5, 0.7, 0.7, 0.75, 0.75])
+    assert plateau.converged_at(found[:4]) is None  # gains .2
+    assert plateau.converged_at(found[:5]) is None  # the next stretch is not whole
+    assert plateau.converged_at(found) == 6  # gains .01, less than .0141; shares moved by .05
+    assert plateau.converged_at([*found, *found]) == 6  # what comes later changes nothing
+
+
+def test_a_gain_is_measured_in_standard_errors() -> None:
+    found = episodes(VALUES, [0.7] * 6)
+    assert Plateau(window=2, errors=0.7).converged_at(found) is None  # .01 > .7 · .0141
+    assert Plateau(window=2, errors=0.72).converged_at(found) == 6
+    assert Plateau(window=2, by="return").converged_at(found) == 4  # returns fall
+
+
+def test_a_policy_that_still_moves_has_not_settled() -> None:
+    found = episodes(VALUES, [0.5, 0.5, 0.5, 0.5, 0.7, 0.7])
+    assert Plateau(window=2).converged_at(found) is None  # .2 on average
+    assert Plateau(window=2, settled=0.21).converged_at(found) == 6
+
+
+@pytest.mark.parametrize("options", [{"window": 1}, {"by": "loss"}, {"errors": -1.0}, {"settled": -0.1}])
+def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(BadInput):
+        Plateau(**options)
