@@ -1,7 +1,7 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
 #   make study   sets up .venv with what a study needs and runs the main job
 #   make test    sets up .venv with what developers need and runs linters, types and tests
-#   make nightly runs the tests on examples that it has not seen
+#   make nightly runs the tests that take long as well, and all of them on examples that they have not seen
 #   make faults  kills processes and machines under every command, twenty times each: half an hour and more
 #   make gpu     runs the tests that want a GPU with CUDA, on a machine that has one
 #   make docs    builds pages of the Python API from docstrings, in build/docs

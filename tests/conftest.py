@@ -30,7 +30,7 @@ settings.register_profile("pyrite", deadline=None, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "pyrite"))
 
-MAY_SKIP = re.compile(r"make faults|\bGPU\b|\bCUDA\b|\.\./shared/data|KUBERAY_CRDS")
+MAY_SKIP = re.compile(r"make faults|make nightly|\bGPU\b|\bCUDA\b|\.\./shared/data|KUBERAY_CRDS")
 """Reasons for which a test may be skipped where none may (PYRITE_NO_SKIP): what nobody can install."""
 
 DOCUMENTS = [  # id, text, category, subcategory; the ids' order is not the documents'
@@ -67,6 +67,14 @@ JUDGEMENTS = [
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=0, help="losses a command in tests/faults")
     parser.addoption("--sample", action="store_true", help="of tests/faults, what each command loses on this date")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to the night what takes long and has a quicker neighbour."""
+    if os.environ.get("HYPOTHESIS_PROFILE") != "nightly":
+        for item in items:
+            if item.get_closest_marker("nightly"):
+                item.add_marker(pytest.mark.skip(reason="takes long, and a quicker test is beside it: `make nightly`"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -18,6 +18,9 @@ SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path
 ArgumentsOf = Callable[[str], list[str]]
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 
+LONG = {"audit", "environment", "growth", "index", "results", "study", "trials"}
+"""Scripts that start processes again and again, which nothing makes short."""
+
 PRINTS = {
     "dssm": r"losses differ by \d\.\de-0[4-9] at most",  # both sides compute the same
     "environment": r"a ranker host and one worker \d+: costs",
@@ -64,11 +67,11 @@ def _threads() -> Iterator[None]:
 
 def test_all_are_found() -> None:
     assert {"agents", "environment", "pooling", "transformers"} <= set(SCRIPTS)
-    assert set(PRINTS) <= set(SCRIPTS)
+    assert set(PRINTS) | LONG <= set(SCRIPTS)
 
 
 @pytest.mark.usefixtures("own_cache")
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.nightly][: name in LONG]) for name in SCRIPTS])
 def test_it_runs(name: str, arguments_of: ArgumentsOf, capsys: pytest.CaptureFixture[str]) -> None:
     script = importlib.import_module(f"benchmarks.{name}")
     assert hasattr(script, "SMALLEST"), f"benchmarks/{name}.py does not say with which options it takes seconds"

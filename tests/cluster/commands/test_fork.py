@@ -19,6 +19,7 @@ def run(*arguments: str) -> int:
     return int(ended.value.code or 0)
 
 
+@pytest.mark.nightly
 def test_forks_on_ray_are_those_of_this_process_and_a_kept_state_saves_training(
     ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,6 +141,7 @@ def test_where_an_agent_does_not_fit(own: list[str], folder: Path, wrong: list[s
         check_run(config, agent_of(config))
 
 
+@pytest.mark.nightly
 def test_a_study_learns_its_agent_first(own: list[str], ray_session: None, tmp_path: Path) -> None:
     learn = [text for text in (*SMALL, *PICKING[1:]) if text.split("=")[0] not in ("workers", "dashboard")]
     listed = ",".join(f"'{text}'" for text in learn)

@@ -152,6 +152,7 @@ def test_the_command_searches_in_ray_tasks(
     assert np.array_equal(there.parameters, read_agent(here.place).parameters)  # type: ignore[union-attr]
 
 
+@pytest.mark.nightly
 def test_a_study_learns_a_mixture_itself(
     ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

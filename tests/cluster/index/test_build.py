@@ -87,6 +87,7 @@ def test_an_encoder_builds_the_index_of_faiss(build: IndexBuild, tmp_path: Path)
         version_of(build, tmp_path, 3)
 
 
+@pytest.mark.nightly
 def test_there_may_be_more_encoders_than_blocks_and_no_documents_at_all(ray_session: None, tmp_path: Path) -> None:
     import ray
 

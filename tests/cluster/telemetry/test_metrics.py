@@ -254,6 +254,7 @@ def test_an_index_and_a_host_tell_seldom(told: Told) -> None:
     assert all(set(tags) == set(CATALOGUE[name].tags) for name, _, tags in told)
 
 
+@pytest.mark.nightly
 def test_actors_are_named_so_that_a_person_knows_them(ray_session: None, tmp_path: Path) -> None:
     import ray
 

@@ -83,6 +83,7 @@ def test_a_killed_worker_changes_nothing_and_any_number_of_workers_goes_on(
     assert_close(run(config, parts, store=store), whole)
 
 
+@pytest.mark.nightly
 def test_a_study_whose_trials_have_two_workers(base: list[str], ray_session: None, tmp_path: Path) -> None:
     from cluster.__main__ import main
     from cluster.commands.study import StudyExperiment

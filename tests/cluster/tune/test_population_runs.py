@@ -194,6 +194,7 @@ def test_each_run_of_a_study_is_repeated_from_its_beginning(base: list[str], tmp
     assert "Settings that changed in mid-run" in report
 
 
+@pytest.mark.nightly
 def test_workers_of_ray_make_no_difference(base: list[str], tmp_path: Path, ray_session: None) -> None:
     short = ["samples=3", "training.max_epochs=2"]
     for where in ("true", "false"):

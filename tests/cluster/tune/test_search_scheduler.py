@@ -194,6 +194,7 @@ def test_a_study_stops_what_is_behind(
     assert pl.read_parquet(out / "trials.parquet").equals(trials)
 
 
+@pytest.mark.nightly
 def test_workers_of_ray_stop_the_same_runs(base: list[str], tmp_path: Path, ray_session: None) -> None:
     asked = [*base, *SEARCH, "search=optuna", "parallel=3", "training.max_epochs=4", "training.patience=4"]
     for where in ("true", "false"):
