@@ -29,6 +29,7 @@ def two_rankers(steady: list[float]) -> tuple[pl.DataFrame, pl.DataFrame]:
             "bm25:RR": [means[run] for run in of],
         }
     ).with_columns(
+        overrides=pl.lit(""),
         policy=pl.lit("fixed"),
         function=pl.lit("bm25"),
         objective=pl.lit("softmax"),
