@@ -15,6 +15,8 @@ STUDY_EXTRAS ?= $(FAISS),glove
 BIN := .venv/bin
 # Half of what tests take is waiting for processes that Ray starts: more of them than cores.
 PROCESSES ?= 3
+# Each with a thread: more of them, on cores that processes share, wait for each other a third of the time.
+SHARED := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 RAY_AUTH_MODE=token $(BIN)/python -m pytest
 FAULTS := tests/faults tests/cluster/telemetry tests/cluster/commands tests/cluster/training
 
 # Measured with torch's CPU build on two cores; the build that PyPI has for Linux brings several GB of CUDA besides.
@@ -56,13 +58,13 @@ lint: install
 	$(BIN)/mypy
 
 test: lint
-	RAY_AUTH_MODE=token $(BIN)/python -m pytest --numprocesses=$(PROCESSES) --dist=loadfile $(ARGS)
+	$(SHARED) --numprocesses=$(PROCESSES) --dist=loadfile $(ARGS)
 
 gpu: install
 	RAY_AUTH_MODE=token $(BIN)/python -m pytest -m gpu -rs $(ARGS)
 
 nightly: lint
-	HYPOTHESIS_PROFILE=nightly RAY_AUTH_MODE=token $(BIN)/python -m pytest --numprocesses=$(PROCESSES) --dist=loadfile $(ARGS)
+	HYPOTHESIS_PROFILE=nightly $(SHARED) --numprocesses=$(PROCESSES) --dist=loadfile $(ARGS)
 
 faults: install
 	RAY_AUTH_MODE=token $(BIN)/python -m pytest --kills=20 $(FAULTS) $(ARGS)
