@@ -62,6 +62,7 @@ def test_a_ray_that_does_not_come_up_is_started_again(failures: int, monkeypatch
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)  # the one that other tests go on with
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr("cluster.session._dashboard", lambda: "")
     if failures == 1:
