@@ -20,7 +20,7 @@ PER_JUDGEMENT, PER_CELL = 2e-6, 7e-7
 """Seconds to simulate a judgement, and to measure a run's document at some budgets."""
 
 
-TURNS = 0.6
+TURNS = 0.8
 """Share of a pool's work that threads take in turns: Python holds them to one core for it."""
 
 
@@ -47,7 +47,10 @@ def run_seconds(config: Mapping[str, Any], ranker: str, queries: int, judgements
     limits = config["limits"]
     split = {name: min(queries, limits[name] or queries) for name in ("train", "dev", "test")}
     examples = min(judgements * split["train"] / max(queries, 1), limits["examples"] or judgements)
-    trained = examples * (2 + config["sampling"]["negatives"]) * 3  # forward, backward, and what the selector scores
+    read = (
+        0 if [*config["function"]] == ["in_batch"] else config["sampling"]["negatives"]
+    )  # a batch's own are read anyhow
+    trained = examples * (2 + read) * 3  # forward, backward, and what the selector scores
     validated = split["dev"] * 100 / 3
     measured = split["test"] * 100 * len(config["origin"]) / 3
     texts = config["training"]["max_epochs"] * (trained + validated) + measured

@@ -60,6 +60,8 @@ def test_what_takes_longer_is_larger() -> None:
     assert small < (run_seconds(longer, "feed_forward", 500, 600) or 0)
     assert small <= (run_seconds(config, "match_pyramid", 500, 600) or 0)
     assert run_seconds(config, "cross_encoder", 500, 600) is None
+    of_batch = run_seconds(compose(["scale=tiny", "function=in_batch"]), "feed_forward", 500, 600)
+    assert (of_batch or 9) < small  # its documents are in the batch already
     assert pool_seconds(1000, 5000, 10) == pytest.approx(10 * pool_seconds(1000, 5000, 1))
 
 
