@@ -371,8 +371,9 @@ def plain_factors(
     """What each topic's documents' scores are multiplied by, the regression over runs fitted to a dense matrix."""
     found = [np.zeros(topic.pool.size) for topic in pool.topics]
     for part in method.regressions:
-        if not isinstance(part, RunRegression):
-            raise NotImplementedError("regressions over texts have no plain form")
+        assert isinstance(part, RunRegression), (
+            "scikit-learn fits those over texts: there is nothing to hold it against"
+        )
         for log, odds, order in zip(found, plain_log_odds(part, pool, orders, grades), orders, strict=True):
             if len(order) < part.until * len(log):
                 log += part.weight * (1 - len(order) / len(log) / part.until) ** part.fade * odds

@@ -47,10 +47,9 @@ def run_seconds(config: Mapping[str, Any], ranker: str, queries: int, judgements
     limits = config["limits"]
     split = {name: min(queries, limits[name] or queries) for name in ("train", "dev", "test")}
     examples = min(judgements * split["train"] / max(queries, 1), limits["examples"] or judgements)
-    read = (
-        0 if [*config["function"]] == ["in_batch"] else config["sampling"]["negatives"]
-    )  # a batch's own are read anyhow
-    trained = examples * (2 + read) * 3  # forward, backward, and what the selector scores
+    in_batch = [*config["function"]] == ["in_batch"]
+    read = 2 + (0 if in_batch else config["sampling"]["negatives"])  # the batch's own documents are read anyhow
+    trained = examples * read * 3  # forward, backward, and what the selector scores
     validated = split["dev"] * 100 / 3
     measured = split["test"] * 100 * len(config["origin"]) / 3
     texts = config["training"]["max_epochs"] * (trained + validated) + measured
