@@ -14,7 +14,6 @@ from cluster.config.validate import check_learning
 from cluster.output.manifest import CONFIG, read_config, write_config
 from cluster.output.storage import Storage
 from cluster.plan.sweep import values_of
-from cluster.rollouts.search import generations_of
 from cluster.runs.agent_file import agent_of
 from ranking.errors import BadInput
 from rl.agents.search import PolicySearch
@@ -108,6 +107,8 @@ def _check_kinds(config: dict[str, Any]) -> None:
         what = f"agent={chosen['agent']} spends a budget of trainings, and until={chosen['until']} ends one early"
         raise BadInput(what, "until", "give episodes alone")
     build(config["actions"]["mixture"])
+    from cluster.rollouts.search import generations_of  # with RLlib, which studies without agents go without
+
     generations_of(config, agent)
     if agent.rule in ("schedule", "steps") and "spent" not in config["state"]["features"]:
         raise BadInput("a schedule goes by the clock", "state.features", "let spent be among them")

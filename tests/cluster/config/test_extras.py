@@ -45,3 +45,9 @@ def test_the_extras_are_those_of_the_package() -> None:
     assert set(EXTRAS.values()) <= set(extras)
     assert {line.partition(">")[0] for line in extras["judge"]} == {m for m, of in EXTRAS.items() if of == "judge"}
     assert f"pyrite[{','.join(sorted({*EXTRAS.values(), 'hub', 'peft', 'track'}))}]" in extras["dev"]
+
+
+def test_a_study_without_agents_needs_no_rllib() -> None:
+    """`make study` installs none."""
+    code = "import cluster.commands.study, cluster.tune.wanted_agents, sys; assert 'ray.rllib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
