@@ -8,12 +8,15 @@ import inspect
 import os
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cluster.config.aliases import named_parts
 from cluster.config.build import locate
 from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, option
 from ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 
 def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
@@ -55,7 +58,10 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
 def _by_hydra(
     overrides: tuple[str, ...], config: str, folder: str, environment: tuple[tuple[str, str], ...]
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """The composed configuration and the options it chose, once a process: Hydra takes a tenth of a second.
+    """The composed configuration and the options it chose, once a process.
+
+    Hydra takes a tenth of a second, nearly all of it to read and merge the files that overrides choose; it sets values
+    in what that gives. So what a choice of files gives is kept, and the values of each run are set in a copy.
 
     Args:
         overrides: as Hydra reads them.
@@ -63,6 +69,33 @@ def _by_hydra(
         folder: where it is.
         environment: variables that files refer to.
     """
+    from hydra._internal.config_loader_impl import ConfigLoaderImpl
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from omegaconf import OmegaConf
+
+    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    values = [each for each in parsed if each.package is None and not _chooses(each.key_or_group, each.value(), folder)]
+    if any(each.is_sweep_override() or each.is_hydra_override() for each in parsed):
+        values = []  # Hydra refuses the former, and has options of its own
+    files = tuple(str(each.input_line) for each in parsed if each not in values)
+    composed, choices = copy.deepcopy(_of_files(files, config, folder, environment))
+    ConfigLoaderImpl._apply_overrides_to_config(values, composed)
+    resolved = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+    if not isinstance(resolved, dict):
+        raise TypeError(f"{config} is not a mapping")
+    return resolved, choices
+
+
+def _chooses(key: str, value: Any, folder: str) -> bool:
+    """Whether an override chooses a file; all others set a value."""
+    return os.path.isdir(os.path.join(folder, key)) and not isinstance(value, dict)
+
+
+@functools.lru_cache(maxsize=500)
+def _of_files(
+    overrides: tuple[str, ...], config: str, folder: str, environment: tuple[tuple[str, str], ...]
+) -> tuple[DictConfig, dict[Any, Any]]:
+    """What a choice of files gives, not yet resolved, and the choice."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -74,10 +107,9 @@ def _by_hydra(
     choices = OmegaConf.to_container(composed.hydra.runtime.choices)
     with open_dict(composed):
         del composed["hydra"]
-    resolved = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
-    if not isinstance(resolved, dict) or not isinstance(choices, dict):
+    if not isinstance(choices, dict):
         raise TypeError(f"{config} is not a mapping")
-    return resolved, choices
+    return composed, choices
 
 
 def _resolve_negatives(config: dict[Any, Any]) -> None:

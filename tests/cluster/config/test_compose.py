@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
-from cluster.config.compose import compose
+from cluster.config.compose import _by_hydra, compose
+from cluster.config.groups import CONF
 
 
 def test_what_is_composed_twice_is_the_callers_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,3 +35,47 @@ def test_what_is_composed_twice_is_the_callers_own(monkeypatch: pytest.MonkeyPat
 )
 def test_in_batch_alone_gives_the_whole_batch(overrides: list[str], count: int) -> None:
     assert compose(overrides)["sampling"]["negatives"] == count
+
+
+def whole(overrides: list[str], config: str) -> object:
+    """What Hydra gives of all overrides at once, or what it and the causes beneath it say."""
+    try:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            return OmegaConf.to_container(hydra_compose(config, overrides), resolve=True, throw_on_missing=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        return [str(error), str(error.__cause__ or "")]
+
+
+def by_files_and_values(overrides: list[str], config: str) -> object:
+    try:
+        return _by_hydra(tuple(overrides), config, str(CONF), ())[0]
+    except (HydraException, OmegaConfBaseException) as error:
+        return [str(error), str(error.__cause__ or "")]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "config"),
+    [
+        (["training.patience=3", "ranker=match_pyramid", "optimizer.lr=0.5"], "config"),
+        (["function=[random,bm25]", "function.bm25.k1=2", "scale=tiny", "limits.train=7"], "config"),
+        (["+ranker.own=3", "++training.patience=1", "~peft", "measures=[AP@3]"], "config"),
+        (["training={patience: 3}", "collection=beir", "collection.path=${cache}/here"], "config"),
+        (["agent=evolution", "agent.candidates=5", "until=converged"], "learn"),
+        (["method=[mm,mtf]", "method.mm.ties=first", "runs=a", "qrels=b"], "pool"),
+        (["ranker=nobody"], "config"),
+        (["training.patiance=3"], "config"),
+        (["+training.patience=3"], "config"),
+        (["~training.nothing"], "config"),
+        (["training.patience.more=3"], "config"),
+        (["ranker@elsewhere=static"], "config"),
+        (["nothing@elsewhere=static"], "config"),
+        (["seed=1,2"], "config"),
+        (["seed=[1"], "config"),
+        (["collection=beir"], "config"),
+        (["hydra.nothing=3"], "config"),
+    ],
+)
+def test_values_set_in_a_copy_of_what_files_give_are_what_hydra_sets(overrides: list[str], config: str) -> None:
+    expected = whole(overrides, config)
+    for _ in range(2):
+        assert by_files_and_values(overrides, config) == expected
