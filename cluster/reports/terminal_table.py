@@ -42,7 +42,8 @@ def table(summary: pl.DataFrame, measure: str | None = None) -> Table:
     several = rows["collection"].n_unique() > 1
 
     title = f"{measure} by origin of the candidates" if measures else "no runs"
-    layout = Table(title=title, caption=READING if measures else None, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    tested = any(rows[test].is_not_null().any() for test in ("paired_p", "t_p", "ks_p"))
+    layout = Table(title=title, caption=READING if tested else None, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     layout.title_style, layout.caption_style, layout.caption_justify = "bold", "dim", "left"
     layout.add_column("method", overflow="fold")
     led = mixed_origins(rows)[:1]

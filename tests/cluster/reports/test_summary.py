@@ -13,7 +13,7 @@ from scipy import stats
 
 from cluster.output.methods import BM25, RUN, with_factors, with_methods
 from cluster.reports.summary import summarise
-from cluster.reports.terminal_table import figure, table
+from cluster.reports.terminal_table import READING, figure, table
 
 BASE = "policy=fixed function=bm25 selector=uniform"
 
@@ -294,6 +294,13 @@ def test_the_table_fits_a_terminal_and_shows_all(made_up_study: Any) -> None:
     Console(file=out, width=100).print(table(summary, "RR@10"))
     assert "RR@10" in out.getvalue()
     Console(file=out).print(table(summary.clear()))
+
+
+def test_marks_are_explained_where_something_was_tested(made_up_study: Any) -> None:
+    summary = summarise(made_up_study()[0])
+    assert table(summary).caption == READING
+    untested = summary.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("paired_p", "t_p", "ks_p"))
+    assert table(untested).caption is None
 
 
 def test_a_name_that_is_too_long_for_the_terminal_is_folded(made_up_study: Any) -> None:
