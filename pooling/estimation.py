@@ -115,7 +115,11 @@ def _compared(
         "topics_covered": float(np.mean(covered)),
     }
     relevant = [pool.is_relevant(topic) for topic in pool.topics]
-    told = {"map": mean_average_precision(estimates, samples, relevant), f"p{CUTOFF}": mean_precision(estimates)}
+    pools = [topic.pool for topic in pool.topics]
+    told = {
+        "map": mean_average_precision(estimates, samples, relevant),
+        f"p{CUTOFF}": mean_precision(estimates, pools, samples, relevant),
+    }
     for (name, (means, half)), of in zip(told.items(), ("ap", "precision"), strict=True):
         known = np.mean([getattr(each, of) for each in truth], axis=0)
         row |= {

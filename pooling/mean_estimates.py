@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pooling.adjudicators.sampled import Sample
-from pooling.estimates import TopicEstimates, Z
+from pooling.estimates import CUTOFF, TopicEstimates, Z
+from pooling.pool import TopicPool
 
 
 class MeanEstimate(NamedTuple):
@@ -19,10 +20,51 @@ class MeanEstimate(NamedTuple):
     half: NDArray[np.float64]
 
 
-def mean_precision(estimates: Sequence[TopicEstimates]) -> MeanEstimate:
-    """Mean P: a sum, so topics' estimates and variances add up."""
-    variance = np.sum([each.precision_variance for each in estimates], axis=0)
+def mean_precision(
+    estimates: Sequence[TopicEstimates],
+    pools: Sequence[TopicPool],
+    samples: Sequence[Sample],
+    relevant: Sequence[NDArray[np.bool_]],
+) -> MeanEstimate:
+    """Mean P: a sum, so topics' estimates and variances add up.
+
+    Where one stratum is all that an order leaves (a uniform sample beside it), few of its documents stand in a run's
+    first ranks, and a run of which none was found relevant would have no variance at all: then the share relevant
+    among what was drawn from anyone's first ranks says what to expect there.
+
+    Args:
+        estimates: of the topics.
+        pools: of the topics.
+        samples: of the topics.
+        relevant: for each topic bool [documents]; that of documents not judged is not looked at.
+    """
+    variance = np.sum([each.precision_variance for each in estimates], axis=0) + _unseen_in_front(
+        pools, samples, relevant
+    )
     return MeanEstimate(np.mean([each.precision for each in estimates], axis=0), Z * np.sqrt(variance) / len(estimates))
+
+
+def _unseen_in_front(
+    pools: Sequence[TopicPool], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]]
+) -> NDArray[np.float64]:
+    """The variance of the sum over topics of P that documents hide which nobody drew: float64 [runs]."""
+    hidden = np.zeros((len(pools), len(pools[0].ranking)))
+    drawn = found = 0
+    for topic, (pool, sample, known) in enumerate(zip(pools, samples, relevant, strict=True)):
+        own = sample.strata >= 0
+        if not own.any() or sample.strata.max() > 0 or len(sample.drawn):
+            continue
+        front = pool.ranking[:, :CUTOFF]
+        held = front >= 0
+        in_front = np.unique(front[held])
+        drawn += int(own[in_front].sum())
+        found += int((own & known)[in_front].sum())
+        blind = ~((own & known)[front] & held).any(axis=1)
+        open_ones = ((sample.weights == 0)[front] & held).sum(axis=1)
+        hidden[topic] = blind * open_ones * max(float(sample.weights[own].mean()) - 1, 0.0)
+    expected = (found + 0.5) / (drawn + 1)
+    summed: NDArray[np.float64] = hidden.sum(0) * expected / CUTOFF**2
+    return summed
 
 
 def mean_average_precision(

@@ -11,8 +11,9 @@ from pooling.adjudicators.posterior_fusion import PosteriorFusion
 from pooling.adjudicators.sample_beside import SampleBeside
 from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled
 from pooling.adjudicators.stratified_sampling import StratifiedSampling
-from pooling.estimates import estimate, relevant_interval
+from pooling.estimates import Z, estimate, relevant_interval
 from pooling.estimation import estimation, topic_samples
+from pooling.mean_estimates import mean_precision
 from pooling.pool import Pool
 from ranking.errors import BadInput
 
@@ -37,6 +38,23 @@ def test_a_uniform_sample_by_hand(pool_of: Callable[..., Pool]) -> None:
     assert told.relevant_variance == pytest.approx(16 * 0.5 * 0.5 / 2)
     assert told.precision.tolist() == [0.2]
     assert 1 <= told.low <= 2 <= told.high <= 3  # one was found, and two are left
+
+
+def test_first_ranks_that_nobody_drew_may_hold_relevant_documents(pool_of: Callable[..., Pool]) -> None:
+    # Two of the last ten documents were drawn, each for five. The first run has one of them in front, relevant, so that
+    # its variance is known; the second run has eight that nobody looked at, the third all that are judged anyway.
+    ranks = [[10, *range(9)], [*range(12, 20), 0, 1], [*range(10)]]
+    pool = pool_of([ranks], [[1] * 10 + [1] + [0] * 9])
+    weights, strata = np.ones(20), np.full(20, CERTAIN, np.int32)
+    weights[10:], weights[[10, 11]], strata[[10, 11]] = 0.0, 5.0, 0
+    sample, known = Sample(weights, strata), np.arange(20) <= 10
+    told = estimate(pool.topics[0].pool, sample, known)
+    assert told.precision_variance[1] == 0
+    halves = mean_precision([told], [pool.topics[0].pool], [sample], [known]).half
+    assert halves[0] == pytest.approx(Z * np.sqrt(told.precision_variance[0]))
+    expected = (1 + 0.5) / (1 + 1)  # one document of anyone's first ten was drawn, and it was relevant
+    assert halves[1] == pytest.approx(Z * np.sqrt(8 * (5 - 1) * expected) / 10)
+    assert halves[2] == 0
 
 
 def test_all_judgements_give_the_true_figures(pool_of: Callable[..., Pool]) -> None:
