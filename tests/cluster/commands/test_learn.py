@@ -96,7 +96,7 @@ def test_another_seed_gives_other_weights(
 def test_it_goes_on_as_if_it_had_never_stopped(
     config: dict[str, Any], undisturbed: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
 ) -> None:
-    """Begun by two workers, ended in this process."""
+    """Begun by a worker, ended in this process; two of them are in tests/rl/agents/test_trainer.py."""
 
     class Enough(Exception):
         pass
@@ -109,7 +109,7 @@ def test_it_goes_on_as_if_it_had_never_stopped(
 
     updates = 0
     with pytest.raises(Enough):
-        taught(config | {"save_every": 0}, tmp_path, in_workers(config | {"workers": 2}, None), stop)
+        taught(config | {"save_every": 0}, tmp_path, in_workers(config | {"workers": 1}, None), stop)
     assert (tmp_path / STATE).exists()
     agent, episodes = taught(config, tmp_path)
     assert same(agent, undisturbed[0])

@@ -45,8 +45,8 @@ def test_a_pooling_study_leaves_its_files(study: Path) -> None:
 
 def test_on_ray_it_is_the_same(study: Path, of_small_pool: list[str], ray_session: None, tmp_path: Path) -> None:
     methods = ["mm", "stratified_sampling"]
-    asked = [*of_small_pool, f"method={','.join(methods)}", "seeds=2", "reuse=true", f"out={tmp_path}"]
-    assert command("pool", *asked) == 0
+    asked = [*of_small_pool, f"method={','.join(methods)}", "seeds=2", "reuse=true", "concurrent=1"]
+    assert command("pool", *asked, f"out={tmp_path}") == 0
     assert (tmp_path / "tune").exists()
     for name in ("curves", "budgets", "ranking_quality", "stopping", "fairness", "estimates", "reuse"):
         here, there = (pl.read_parquet(place / f"{name}.parquet") for place in (study, tmp_path))

@@ -45,7 +45,8 @@ def test_in_this_process_it_is_the_same(study: Path, base: list[str], ray_sessio
     ended = [event for event in EventLog.read(Storage(str(study))) if event["event"] == "run ended"]
     assert len(ended) == 18
     there = tmp_path / "there"
-    assert command("study", *base, "policy=fixed", "function=bm25,random", "seeds=2", f"out={there}") == 0
+    asked = ["policy=fixed", "function=bm25,random", "seeds=2", "concurrent=1"]
+    assert command("study", *base, *asked, f"out={there}") == 0
     assert (there / "tune").exists()
     methods = ["policy", "function", "selector", "seed"]
     on_tune = pl.read_parquet(there / "trials.parquet").sort(methods)

@@ -68,9 +68,9 @@ def of_one(ray_session: None, folder: Path) -> Iterator[RemoteIndex]:
 
 
 @pytest.fixture(scope="module")
-def of_four(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteIndex]:
-    """A lagged index that four encoders build."""
-    index = start(tmp_path_factory.mktemp("lagged"), Refresh("lagged", every=10, lag=15), 4)
+def of_two(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteIndex]:
+    """A lagged index that two encoders build."""
+    index = start(tmp_path_factory.mktemp("lagged"), Refresh("lagged", every=10, lag=15), 2)
     yield index
     index.close()
 
@@ -82,9 +82,9 @@ def asynchronous(of_one: RemoteIndex) -> RemoteIndex:
 
 
 @pytest.fixture
-def lagged(of_four: RemoteIndex) -> RemoteIndex:
+def lagged(of_two: RemoteIndex) -> RemoteIndex:
     """An index that knows of nothing."""
-    return emptied(of_four)
+    return emptied(of_two)
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_a_lagged_index_goes_on_after_an_interrupt_as_if_there_had_been_none(lag
     assert same(drive(lagged, 30), whole[6:])
 
 
-def test_one_encoder_and_four_write_the_same_bytes(lagged: RemoteIndex, asynchronous: RemoteIndex) -> None:
+def test_one_encoder_and_two_write_the_same_bytes(lagged: RemoteIndex, asynchronous: RemoteIndex) -> None:
     answers = []
     for index in (lagged, asynchronous):
         index.publish(weights_of(3), 3)

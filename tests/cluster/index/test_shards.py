@@ -109,14 +109,14 @@ def test_a_shard_that_is_killed_goes_on_from_its_disk_and_without_a_disk_is_buil
     of_two.load_state_dict({"token": of_two.token, **EMPTY})
     of_two.publish(weights_of(7), 7)
     before = of_two.search(QUERIES, 20, 7)
-    kill(of_two, 1)
-    assert same([of_two.search(QUERIES, 20, 7)], [before])
-    # As on another machine.
-    shutil.rmtree(of_two.folder / "shards" / "1")
+    kept, lost = (of_two.folder / "shards" / name / "000000007" / "documents.npy" for name in "01")
+    made = kept.stat().st_mtime_ns
+    shutil.rmtree(of_two.folder / "shards" / "1")  # as on another machine
     kill(of_two, 1)
     kill(of_two, 0)
     assert same([of_two.search(QUERIES, 20, 7)], [before])
-    assert (of_two.folder / "shards" / "1" / "000000007" / "documents.npy").is_file()
+    assert lost.is_file()
+    assert kept.stat().st_mtime_ns == made
     of_two.publish(weights_of(17), 17)
     assert right(of_two.search(QUERIES, 20, 40), depth=20)
 

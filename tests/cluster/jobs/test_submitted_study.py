@@ -78,7 +78,7 @@ def test_a_submitted_study_gives_the_same_summary(
     head: str, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    study = ["study", *base, "policy=fixed", "function=bm25", "selector=uniform", "seeds=2"]
+    study = ["study", *base, "policy=fixed", "function=bm25", "selector=uniform", "seeds=2", "concurrent=1"]
     assert command(*study, "local=true", "out=here") == 0
     wait_for(head)
     there = ["--address", head]

@@ -217,6 +217,7 @@ def test_every_query_returns_data_from_a_real_prometheus(session: Session, base:
             "function=bm25",
             "selector=uniform",
             "seeds=2",
+            "concurrent=1",
             f"out={tmp_path / 'watched'}",
         ]
         assert session.order("ENDED", "study", *base, *given) == "0"
