@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from scipy import stats
+import scipy  # whose `stats` comes when it is first asked for: a third of a second that no worker of Ray needs
 
 SCHEMA: dict[str, Any] = {
     "agent": pl.String, "copy": pl.Int64, "episode": pl.Int64, "return": pl.Float64, "decisions": pl.Int64,
@@ -76,6 +76,6 @@ def against_random(episodes: pl.DataFrame, last: int = 32) -> dict[str, float]:
     return {
         "learned": float(own.mean()),
         "random": float(other.mean()),
-        "t_p": float(stats.ttest_ind(own, other).pvalue),
-        "ks_p": float(stats.ks_2samp(own, other).pvalue),
+        "t_p": float(scipy.stats.ttest_ind(own, other).pvalue),
+        "ks_p": float(scipy.stats.ks_2samp(own, other).pvalue),
     }

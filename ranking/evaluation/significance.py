@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy  # whose `stats` comes when it is first asked for: a third of a second that no worker of Ray needs
 
 Sample = npt.NDArray[np.floating[Any]] | Sequence[float]
 
@@ -30,7 +30,7 @@ def t_test(a: Sample, b: Sample) -> float:
     if min(len(a), len(b)) < 2 or (_constant(a) and _constant(b)):
         return NAN
     of_a, of_b = ((np.mean(x), np.std(x, ddof=1), len(x)) for x in (a, b))
-    return float(stats.ttest_ind_from_stats(*of_a, *of_b).pvalue)
+    return float(scipy.stats.ttest_ind_from_stats(*of_a, *of_b).pvalue)
 
 
 def paired_t_test(a: Sample, b: Sample) -> float:
@@ -41,7 +41,7 @@ def paired_t_test(a: Sample, b: Sample) -> float:
     difference = np.asarray(a, np.float64) - np.asarray(b, np.float64)
     if len(difference) < 2 or _constant(difference, scale=max(np.abs(a).max(), np.abs(b).max())):
         return NAN
-    return float(stats.ttest_1samp(difference, 0.0).pvalue)
+    return float(scipy.stats.ttest_1samp(difference, 0.0).pvalue)
 
 
 def sign_test(a: Sample, b: Sample) -> float:
@@ -54,7 +54,7 @@ def sign_test(a: Sample, b: Sample) -> float:
     above, below = int((difference > 0).sum()), int((difference < 0).sum())
     if above + below < 2:
         return NAN
-    return float(stats.binomtest(above, above + below).pvalue)
+    return float(scipy.stats.binomtest(above, above + below).pvalue)
 
 
 def kolmogorov_smirnov(a: Sample, b: Sample) -> float:
@@ -65,7 +65,7 @@ def kolmogorov_smirnov(a: Sample, b: Sample) -> float:
     """
     if min(len(a), len(b)) < 2:
         return NAN
-    return float(stats.ks_2samp(a, b).pvalue)
+    return float(scipy.stats.ks_2samp(a, b).pvalue)
 
 
 def effect_size(a: Sample, b: Sample) -> float:
@@ -109,7 +109,7 @@ def bootstrap_interval(
     """
     if len(sample) < 2 or _constant(sample):
         return NAN, NAN
-    interval = stats.bootstrap(
+    interval = scipy.stats.bootstrap(
         (np.asarray(sample, np.float64),),
         np.mean,
         vectorized=True,

@@ -47,7 +47,10 @@ def test_the_extras_are_those_of_the_package() -> None:
     assert f"pyrite[{','.join(sorted({*EXTRAS.values(), 'hub', 'peft', 'track'}))}]" in extras["dev"]
 
 
-def test_a_study_without_agents_needs_no_rllib() -> None:
-    """`make study` installs none."""
-    code = "import cluster.commands.study, cluster.tune.wanted_agents, sys; assert 'ray.rllib' not in sys.modules"
+def test_a_study_without_agents_needs_no_rllib_and_a_trial_nothing_that_makes_reports() -> None:
+    """`make study` installs no RLlib; what a trial imports, each of them waits for."""
+    code = (
+        "import cluster.tune.trainable, sys; assert not {'scipy.stats', 'matplotlib', 'sklearn'} & set(sys.modules)\n"
+        "import cluster.commands.study, cluster.tune.wanted_agents; assert 'ray.rllib' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
