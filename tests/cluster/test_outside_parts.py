@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -13,22 +10,21 @@ import pytest
 from cluster.config.build import build
 from cluster.config.compose import compose
 from ranking.errors import BadInput
+from tests.cluster.command_line import command
 from tests.sampling.outside import IN_BATCH, WINDOW
 
 
-def test_a_selector_and_a_function_of_ones_own(base: list[str], tmp_path: Path) -> None:
+def test_a_selector_and_a_function_of_ones_own(
+    base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "mine.py").write_text(WINDOW + IN_BATCH)
     out = tmp_path / "out"
     overrides = [
         *base, "function=[]", "+function.others._target_=mine.OthersPositives",
         "selector._target_=mine.Window", "+selector.first=1", "+selector.last=6", f"out={out}",
     ]  # fmt: skip
-    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
-    ended = subprocess.run(
-        [sys.executable, "-m", "cluster", "train", *overrides],
-        env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    monkeypatch.syspath_prepend(str(tmp_path))  # as PYTHONPATH does
+    assert command("train", *overrides) == 0
     samplers = pl.read_parquet(out / "samplers.parquet")
     assert samplers["function"].unique().to_list() == ["others"]
     assert samplers["negatives"].min() > 0  # type: ignore[operator]

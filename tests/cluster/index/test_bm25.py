@@ -51,9 +51,12 @@ def test_a_collection_that_is_cut_is_searched_as_one_that_is_not(shards: int, tm
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_shard_actors_find_the_same_and_after_a_loss(ray_session: None, base: list[str], own_cache: Path) -> None:
+def test_shard_actors_find_the_same_and_after_a_loss(
+    ray_session: None, base: list[str], own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import ray
 
+    monkeypatch.setattr("cluster.pieces.tasks.connected", lambda: False)  # both pieces are made in this process
     config = compose([*base, "function=bm25", "function.bm25.shards=2"])
     assert served_functions(config) == ["bm25"]
     assert live_functions(config) == []
