@@ -139,7 +139,10 @@ def test_the_command_searches_in_ray_tasks(
 
     out = tmp_path / "agent"
     with pytest.raises(SystemExit) as ended:
-        main(["learn", "agent=evolution", "collection=beir", f"collection.path={beir_folder}", *SMALL, f"out={out}"])
+        main([
+            "learn", "agent=evolution", "collection=beir", f"collection.path={beir_folder}", *SMALL, "workers=1",
+            f"out={out}",
+        ])  # fmt: skip
     assert ended.value.code == 0
     said = capsys.readouterr().out
     assert "policy=learned,schedule,mixture policy.each=1" in said
