@@ -76,8 +76,9 @@ def mean_average_precision(
     - relevant documents where a topic's sample found none in a stratum: the topic alone would say that there are none
       (variance 0), so the other topics say how many to expect there for each relevant document of a topic, plus half a
       find. One of them, of weight w, would make an AP less by w / (relevant + w) of it;
-    - topics in which nothing relevant was found at all: their AP is unknown and not 0, and counts as the mean of the
-      others, as far from it as these are from each other.
+    - topics in which nothing relevant was found at all: their AP is unknown. It is not 0, nor is it the mean of the
+      others, since nothing is found where runs have nothing relevant in front; so it counts as half that mean, and the
+      interval reaches from 0 to the whole.
 
     Args:
         estimates: of the topics.
@@ -94,10 +95,9 @@ def mean_average_precision(
         if each.relevant > 0
     ]
     variance = (np.sum([each.ap_variance for each in known], axis=0) + np.sum(extra, axis=0)) / len(known) ** 2
-    missing = topics - len(known)
-    if missing and len(known) > 1:
-        variance = variance + missing / topics**2 * values.var(axis=0, ddof=1) * (1 + missing / len(known))
-    return MeanEstimate(values.mean(axis=0), Z * np.sqrt(variance))
+    missing = (topics - len(known)) / topics
+    mean = values.mean(axis=0)
+    return MeanEstimate(mean * (1 - missing / 2), Z * np.sqrt(variance) * (1 - missing / 2) + mean * missing / 2)
 
 
 def _unseen(

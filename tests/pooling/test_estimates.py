@@ -13,7 +13,7 @@ from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled
 from pooling.adjudicators.stratified_sampling import StratifiedSampling
 from pooling.estimates import Z, estimate, relevant_interval
 from pooling.estimation import estimation, topic_samples
-from pooling.mean_estimates import mean_precision
+from pooling.mean_estimates import mean_average_precision, mean_precision
 from pooling.pool import Pool
 from ranking.errors import BadInput
 
@@ -55,6 +55,20 @@ def test_first_ranks_that_nobody_drew_may_hold_relevant_documents(pool_of: Calla
     expected = (1 + 0.5) / (1 + 1)  # one document of anyone's first ten was drawn, and it was relevant
     assert halves[1] == pytest.approx(Z * np.sqrt(8 * (5 - 1) * expected) / 10)
     assert halves[2] == 0
+
+
+def test_a_topic_without_a_find_may_be_as_good_as_the_others_or_worth_nothing(pool_of: Callable[..., Pool]) -> None:
+    pool = pool_of([[[0, 1, 2, 3]], [[0, 1, 2, 3]]], [[1, 0, 0, 0], [0, 0, 0, 1]])
+    everything = Sample(np.ones(4), np.full(4, CERTAIN, np.int32))
+    nothing = Sample(np.array([2.0, 2.0, 0.0, 0.0]), np.array([0, 0, CERTAIN, CERTAIN], np.int32))
+    relevant = [pool.is_relevant(topic) for topic in pool.topics]
+    samples = [everything, nothing]
+    told = [
+        estimate(topic.pool, sample, known) for topic, sample, known in zip(pool.topics, samples, relevant, strict=True)
+    ]
+    assert [each.relevant for each in told] == [1, 0]
+    average = mean_average_precision(told, samples, relevant)
+    assert (average.value.tolist(), average.half.tolist()) == ([0.75], [0.25])  # (1 + 0) / 2 to (1 + 1) / 2
 
 
 def test_all_judgements_give_the_true_figures(pool_of: Callable[..., Pool]) -> None:
