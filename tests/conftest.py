@@ -88,6 +88,27 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+OF_THIS_TEST = {"ray": False}
+"""Whether the test that runs, or a fixture of it, is one of Ray's."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    OF_THIS_TEST["ray"] = "ray_session" in getattr(item, "fixturenames", ())
+    return (yield)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _small_studies_take_no_others_ray() -> Iterator[None]:
+    """A command that may choose takes a Ray that is there: that must not hang on the tests before it."""
+    from cluster.commands import experiment
+
+    connected = experiment.connected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiment, "connected", lambda: OF_THIS_TEST["ray"] and connected())
+        yield
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _files_of_hydra_are_read_once() -> Iterator[None]:
     """Hydra reads each file of conf anew for each composition, a third of its time; tests compose thousands."""

@@ -118,10 +118,14 @@ class SystemInputs:
         return self.spread(index.search(topics.queries, self.depth))
 
     def reranked(self, first: str, overrides: Sequence[str]) -> Scores:
-        """A list that was made before, re-ranked by a ranker that is trained for it.
+        """`rescored`, among all documents."""
+        return self.spread(self.rescored(first, overrides))
+
+    def rescored(self, first: str, overrides: Sequence[str]) -> RankedLists:
+        """Lists that were made before, with the scores of a ranker that is trained for it, not yet in their order.
 
         Args:
-            first: the system that made the list.
+            first: the system that made the lists.
             overrides: the ranker and its training, as in `pyrite train`; negatives are of `function=bm25` or `random`.
 
         Raises:
@@ -130,7 +134,7 @@ class SystemInputs:
         if self.rerank is None:
             raise BadInput("needs a ranker, and nothing here trains one", remedy="give rerank=")
         lists = self.made(first)
-        return self.spread(RankedLists(lists.documents, self.rerank(self, lists, overrides)))
+        return RankedLists(lists.documents, self.rerank(self, lists, overrides))
 
     def made(self, name: str) -> RankedLists:
         """What a system has ranked.

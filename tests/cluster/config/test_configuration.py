@@ -40,7 +40,15 @@ def test_every_file_names_a_class_and_only_options_that_it_has(path: Path) -> No
         assert own <= set(parameters), f"{path} sets what {name} does not take"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+FIRST = {path.parent: path for path in reversed(FILES)}
+"""An option of each group."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.nightly][: path != FIRST[path.parent]]) for path in FILES],
+    ids=lambda path: f"{path.parent.name}/{path.stem}",
+)
 def test_every_option_explains_itself_and_composes(path: Path) -> None:
     assert "# " in path.read_text()
     group, name = path.parent.name, path.stem

@@ -166,7 +166,7 @@ SEARCH = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.lr=tag
           "samples=6", "trial_scheduler=asha", "trial_scheduler.reduction_factor=2"]  # fmt: skip
 
 
-@pytest.mark.parametrize("search", ["random", "optuna"])
+@pytest.mark.parametrize("search", [pytest.param("random", marks=pytest.mark.nightly), "optuna"])
 def test_a_study_stops_what_is_behind(
     search: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,15 @@ from rl.agents.trainer import AgentTrainer
 from tests.rl.agents.toys import SMALL, equal, play
 
 
-@pytest.mark.parametrize(("name", "workers"), [("actor_critic", 2), ("ppo", 0), ("ppo_episodes", 0), ("reinforce", 0)])
+@pytest.mark.parametrize(
+    ("name", "workers"),
+    [
+        ("actor_critic", 2),
+        ("ppo", 0),
+        pytest.param("ppo_episodes", 0, marks=pytest.mark.nightly),
+        ("reinforce", 0),
+    ],
+)
 def test_neither_runners_nor_interrupts_change_what_is_learned(name: str, workers: int, start: Any) -> None:
     updates = {"reinforce": 2, "ppo": 3, "ppo_episodes": 2}.get(name, 27)  # in mid-episode for two of them
     whole = start(SMALL[name]())
