@@ -122,3 +122,10 @@ def test_a_folder_without_a_tokenizer(content: str | None, small_bert: str, tmp_
     assert str(tmp_path) in str(caught.value)
     assert "tokenizer" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_folder_of_checkpoints_names_one(small_bert: str, tmp_path: Path) -> None:
+    """As `weights/` of a training is, with a folder for each run."""
+    shutil.copytree(small_bert, tmp_path / "weights" / "a-run")
+    with pytest.raises(BadInput, match=r"weights: is a folder of 1 checkpoint, not one itself; name weights/a-run"):
+        read_tokenizer(str(tmp_path / "weights"))
