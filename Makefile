@@ -17,7 +17,8 @@ BIN := .venv/bin
 PROCESSES ?= 3
 # Each with a thread: more of them, on cores that processes share, wait for each other a third of the time.
 # In the order of the folders, which begins with Ray's: the files with most tests first leave the slowest for the end.
-SHARED := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 RAY_AUTH_MODE=token $(BIN)/python -m pytest
+SHARED := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 RAY_AUTH_MODE=token $(BIN)/python -m pytest \
+	--numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder
 FAULTS := tests/faults tests/cluster/telemetry tests/cluster/commands tests/cluster/training
 
 # Measured with torch's CPU build on two cores; the build that PyPI has for Linux brings several GB of CUDA besides.
@@ -59,13 +60,13 @@ lint: install
 	$(BIN)/mypy
 
 test: lint
-	$(SHARED) --numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder $(ARGS)
+	$(SHARED) $(ARGS)
 
 gpu: install
 	RAY_AUTH_MODE=token $(BIN)/python -m pytest -m gpu -rs $(ARGS)
 
 nightly: lint
-	HYPOTHESIS_PROFILE=nightly $(SHARED) --numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder $(ARGS)
+	HYPOTHESIS_PROFILE=nightly $(SHARED) $(ARGS)
 
 faults: install
 	RAY_AUTH_MODE=token $(BIN)/python -m pytest --kills=20 $(FAULTS) $(ARGS)

@@ -21,6 +21,7 @@ def test_an_example_runs(
     """In this process, which has imported already what an example imports."""
     folder = write_beir(tmp_path / "data")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.syspath_prepend(EXAMPLES)  # as Python has it for a script
     monkeypatch.setattr("sys.argv", [f"{name}.py"])
     if name != "own_pool":
