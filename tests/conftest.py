@@ -6,6 +6,7 @@ import copy
 import importlib.metadata
 import os
 import re
+import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ os.environ["RAY_AUTH_MODE"] = "token"
 settings.register_profile("pyrite", deadline=None, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "pyrite"))
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 MAY_SKIP = re.compile(r"make faults|make nightly|\bGPU\b|\bCUDA\b|\.\./shared/data|KUBERAY_CRDS")
 """Reasons for which a test may be skipped where none may (PYRITE_NO_SKIP): what nobody can install."""
@@ -107,6 +110,17 @@ def _small_studies_take_no_others_ray() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(experiment, "connected", lambda: OF_THIS_TEST["ray"] and connected())
         yield
+
+
+@pytest.fixture(autouse=True)
+def _modules_of_a_test_are_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Two tests, or an example, may call a module of theirs alike."""
+    before = set(sys.modules)
+    yield
+    theirs = (str(tmp_path_factory.getbasetemp()), str(EXAMPLES))
+    for name in sys.modules.keys() - before:
+        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(theirs):
+            del sys.modules[name]
 
 
 @pytest.fixture(scope="session", autouse=True)
