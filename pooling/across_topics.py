@@ -58,9 +58,9 @@ class AcrossTopics:
         by_slot = np.concatenate(rewards)
         guarded, judged = self.guard(sizes), np.zeros(len(sizes), np.int64)
         for topic in guarded:
-            slot = np.int32(first[topic] + judged[topic])
+            slot = first[topic] + judged[topic]
             judged[topic] += 1
-            self.topics.take(pool, state, options, slot, topic)
+            self.topics.take(pool, state, options, slot, np.int64(topic))
             self.topics.learn(pool, state, options, slot, by_slot[slot])
         slots = np.empty(len(by_slot) - len(guarded), np.int32)
         self.topics.loop(pool, state, options, rng, by_slot, slots)

@@ -214,7 +214,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
                 break
     state.drawn[state.out[0]], state.chance_of[last] = last, state.chance[last] / left
     state.out[0] += 1
-    mark(pool, state, options, last, 0)
+    state.taken[last] = 0
     return last
 
 

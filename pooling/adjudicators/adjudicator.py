@@ -28,6 +28,8 @@ class Adjudicator(ABC):
     - `take(pool, state, options, document, supplier)` marks a document as handed out;
     - `learn(pool, state, options, document, reward)` hears the judgement of a document that was taken.
 
+    Documents and suppliers are int64 wherever they are passed: Numba compiles anew for each type.
+
     Args:
         reward: what it hears of a judgement.
     """
@@ -146,9 +148,9 @@ class Adjudication:
         if not np.isnan(self._state.rewards[document]):
             raise ValueError(f"document {document} was judged before")
         if self._state.taken[document] == OPEN:
-            self._adjudicator.take(self._pool, self._state, self._options, np.int32(document), np.int32(OUTSIDE))
+            self._adjudicator.take(self._pool, self._state, self._options, np.int64(document), np.int64(OUTSIDE))
         reward = float(self._adjudicator.reward(grade, self._relevant_from, self._highest))
-        self._adjudicator.learn(self._pool, self._state, self._options, np.int32(document), reward)
+        self._adjudicator.learn(self._pool, self._state, self._options, np.int64(document), reward)
 
     def supply(self, run: int) -> int:
         """The best document of a run that was not handed out yet, whatever the method would have chosen.
@@ -158,7 +160,7 @@ class Adjudication:
         """
         for document in self._pool.ranking[run, : self._pool.lengths[run]]:
             if self._state.taken[document] == OPEN:
-                self._adjudicator.take(self._pool, self._state, self._options, document, np.int32(run))
+                self._adjudicator.take(self._pool, self._state, self._options, np.int64(document), np.int64(run))
                 return int(document)
         raise ValueError(f"the run {run} has no document left")
 

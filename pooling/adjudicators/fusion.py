@@ -167,7 +167,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
         if state.taken[document] != OPEN:
             _remove_root(state)
         elif state.fresh[document] == state.counts[JUDGED]:
-            mark(pool, state, options, document, 0)
+            state.taken[document] = 0
             _remove_root(state)
             return document
         else:

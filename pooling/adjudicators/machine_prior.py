@@ -117,7 +117,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
             if score > most:
                 best, most = document, score
     if best != NO_DOCUMENT:
-        mark(pool, state, options, best, 0)
+        state.taken[best] = 0
     return best
 
 

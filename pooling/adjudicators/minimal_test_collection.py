@@ -121,7 +121,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
             if worth > most:
                 best, most = document, worth
     if best != NO_DOCUMENT:
-        mark(pool, state, options, best, 0)
+        state.taken[best] = 0
     return best
 
 

@@ -80,11 +80,12 @@ class ShallowFirst(Adjudicator):
             for document in pool.ranking[:, rank].tolist():
                 if document >= 0 and document not in order:
                     order.append(document)
-                    inner.take(pool, state, options, np.int32(document), np.int32(pool.holders[pool.offsets[document]]))
-                    inner.learn(pool, state, options, np.int32(document), rewards[document])
+                    holder = pool.holders[pool.offsets[document]]
+                    inner.take(pool, state, options, np.int64(document), np.int64(holder))
+                    inner.learn(pool, state, options, np.int64(document), rewards[document])
         while len(order) < pool.size:
             order.append(int(inner.choose(pool, state, options, rng)))
-            inner.learn(pool, state, options, np.int32(order[-1]), rewards[order[-1]])
+            inner.learn(pool, state, options, np.int64(order[-1]), rewards[order[-1]])
         return order
 
 
@@ -104,11 +105,11 @@ def _functions(choose: Any, take: Any, learn: Any) -> tuple[Any, Any, Any]:
 
 def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
     while state.place[0] < len(state.first):
-        document = state.first[state.place[0]]
+        document = np.int64(state.first[state.place[0]])
         state.place[0] += 1
         if state.taken[document] == OPEN:
             # As if its first holder had supplied it.
-            supplier = pool.holders[pool.offsets[document]]
+            supplier = np.int64(pool.holders[pool.offsets[document]])
             inner_take(pool, state.inner, options.inner, document, supplier)  # type: ignore[name-defined]  # noqa: F821
             return document
     return inner_choose(pool, state.inner, options.inner, rng)  # type: ignore[name-defined]  # noqa: F821

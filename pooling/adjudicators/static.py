@@ -66,7 +66,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
         document = state.order[state.place[0]]
         state.place[0] += 1
         if state.taken[document] == OPEN:
-            mark(pool, state, options, document, 0)
+            state.taken[document] = 0
             return document
     return NO_DOCUMENT
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import mark
 from pooling.adjudicators.compiled import kernel
 from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled, given_in, judged_in
 from pooling.pool import TopicPool
@@ -141,7 +140,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
     document = state.order[state.place[furthest]]
     state.place[furthest] += 1
     state.counts[furthest, 1] += 1
-    mark(pool, state, options, document, 0)
+    state.taken[document] = 0
     return document
 
 

@@ -25,7 +25,10 @@ def with_texts_and_machine(topic: Topic) -> Topic:
     matrix = csr_array(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1))
     terms = Terms(matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data)
     machine = np.where(rng.random(topic.pool.size) < 0.2, -1, topic.grades + rng.integers(0, 2, topic.pool.size))
-    return replace(topic, pool=topic.pool._replace(terms=terms, machine=machine.astype(np.int32)))
+    machine = machine.astype(np.int32)
+    for array in (*terms, machine):
+        array.flags.writeable = False
+    return replace(topic, pool=topic.pool._replace(terms=terms, machine=machine))
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -21,7 +22,7 @@ from pooling.adjudicators.bandit.index import ArmIndex
 from pooling.campaign import Campaign
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
-from pooling.simulation import Method, simulate
+from pooling.simulation import Method, adjudicator_of, simulate
 
 METHODS = group_options()["method"]
 
@@ -76,6 +77,10 @@ def test_it_judges_everything_once_and_alike_with_people_and_after_a_pause(name:
     resumed = Campaign(pool, method, 9)
     resumed.load_state_dict(begun.state_dict())
     assert first + judged_by(resumed, pool) == expected
+    adjudicator = adjudicator_of(method)
+    for function in (adjudicator.choose, adjudicator.take, adjudicator.learn, adjudicator.loop):
+        compiled = Counter(tuple(map(str, types[1:3])) for types in getattr(function, "signatures", []))
+        assert max(compiled.values(), default=1) == 1, "compiled once more for other types of the same things"
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -167,7 +167,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
         if options.replays:
             _use_up(pool, state, run)
         if state.taken[document] == OPEN:
-            take(pool, state, options, document, run)
+            take(pool, state, options, np.int64(document), run)
             return document
         if not np.isnan(state.rewards[document]):  # one that is out is passed over: nothing is known of it yet
             _hear(state.runs, run, options.rate, state.rewards[document], 1.0)
