@@ -67,7 +67,7 @@ def _judged(collection: Collection, options: dict[str, Any], rerank: Rerank | No
     ((_, node),) = compose([f"method={order}"], "pool")["method"].items()
     method = build(node, f"judging.order={order}")
     feeders = {
-        f"trained_{function}": [f"function={function}", "ranker=static", "training.max_epochs=5"]
+        f"trained_{function}": [f"function={function}", "ranker=static", "ranker.spread=0", "training.max_epochs=5"]
         for function in options["feeders"]
     }
     qrels = collection.judgements.select(*PAIR, "grade")

@@ -20,6 +20,10 @@ from ranking.texts import Texts
 from ranking.tokenization import Tokenization
 
 
+SPREAD = 0.05
+"""Of word vectors as training begins: GloVe's, at .7, hardly turn in five epochs (docs/negatives.md has figures)."""
+
+
 @dataclass(frozen=True)
 class Vocabulary:
     """The words of `ranking.encoding`, by number, and how many of them are read of a text."""
@@ -51,7 +55,8 @@ class Static(DenseRanker):
             don't know or don't tell apart; None with a checkpoint: none.
         scale: of the cosine, an inverse temperature.
         spread: standard deviation of all numbers of the vectors at first. No cosine changes with it, but how far a step
-            turns a vector: Adam's are as long whatever the vectors are. None leaves them as they come.
+            turns a vector: Adam's are as long whatever the vectors are. 0 leaves them as they come; None takes 0 with a
+            checkpoint, whose vectors are trained, and else `SPREAD`.
         checkpoint: folder, or name at the hub; None begins with `vectors` and `idf`, which it takes the place of.
         max_query: tokens of a checkpoint that are read of a query; None: all.
         max_document: of a document, likewise.
@@ -81,8 +86,10 @@ class Static(DenseRanker):
         widths = self.resolve_preset(preset, further=further or None)
         if not scale > 0:
             raise BadInput(f"scale is {scale}", "ranker.scale", "choose a number above 0")
-        if spread is not None and not spread > 0:
-            raise BadInput(f"spread is {spread}", "ranker.spread", "choose a number above 0, or null")
+        if spread is None:
+            spread = SPREAD if checkpoint is None else 0
+        if not spread >= 0:
+            raise BadInput(f"spread is {spread}", "ranker.spread", "choose a number from 0 up, or null")
         self.scale = scale
         count = 0 if further == 0 else widths["further"]
         start = np.log(np.ones(len(vectors), np.float32) if idf is None else np.maximum(idf, 1e-3))
@@ -100,7 +107,7 @@ class Static(DenseRanker):
         more = torch.randn(len(vectors), count, generator=generator) * float(vectors.std())
         more[0] = 0
         table = torch.cat([known, more], 1)
-        if spread is not None:
+        if spread:
             table *= spread / table.std()
         self.vectors = nn.Parameter(table)
         self.term_weights = nn.Parameter(torch.from_numpy(start.astype(np.float32)))
