@@ -19,7 +19,6 @@ from ranking.rankers.static_folder import StaticFolder, StaticTokens, word_token
 from ranking.texts import Texts
 from ranking.tokenization import Tokenization
 
-
 SPREAD = 0.05
 """Of word vectors as training begins: GloVe's, at .7, hardly turn in five epochs (docs/negatives.md has figures)."""
 

@@ -59,7 +59,7 @@ def test_a_spread_changes_no_score_and_how_far_a_step_turns() -> None:
         turned.append(float(1 - torch.nn.functional.cosine_similarity(before[3], ranker.vectors.detach()[3], dim=0)))
     torch.testing.assert_close(*first)
     assert turned[1] > 10 * turned[0] > 0
-    assert torch.equal(made(further=3).vectors, ranker.vectors), "what None means where nothing is trained yet"
+    assert torch.equal(made(further=3).vectors, made(further=3, spread=0.05).vectors), "where nothing is trained yet"
 
 
 def test_it_learns_what_goes_together() -> None:
@@ -110,6 +110,7 @@ def test_a_folder_of_words_is_read_by_sentence_transformers_and_here(small: Coll
     read = tokens.encode(small)
     again = made(checkpoint=str(tmp_path / "static"), scale=1.0)
     assert again.dimension == trained.dimension
+    assert torch.equal(again.vectors, made(checkpoint=str(tmp_path / "static"), spread=0).vectors), "as it was trained"
     with torch.no_grad():
         found = again.represent_queries(read.queries) @ again.represent_documents(read.documents).T
     torch.testing.assert_close(found, scores, atol=1e-6, rtol=1e-5)
