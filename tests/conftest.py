@@ -131,7 +131,7 @@ def _files_of_hydra_are_read_once() -> Iterator[None]:
     load, read = ConfigRepository.load_config, {}
 
     def remembered(self: ConfigRepository, config_path: str) -> Any:
-        if not any(source.path.startswith(f"file://{CONF}") for source in self.sources):
+        if not any(source.path == str(CONF) for source in self.sources):
             return load(self, config_path)
         if config_path not in read:
             read[config_path] = load(self, config_path)
