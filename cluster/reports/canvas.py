@@ -14,6 +14,7 @@ import matplotlib
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -24,6 +25,8 @@ from cluster.output.methods import evaluations, measurements
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D46", "#7F7F7F")
 STROKES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
 INK = "#010203"  # text and axes; a page replaces it by its own text colour, so that it is used for nothing else
+
+DPI = 150
 
 STYLE: dict[Any, Any] = {  # keys are matplotlib's own
     "font.size": 9,
@@ -36,6 +39,7 @@ STYLE: dict[Any, Any] = {  # keys are matplotlib's own
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
+    "axes.facecolor": "none",
     "grid.color": "#8888884d",
     "grid.linewidth": 0.6,
     "svg.fonttype": "none",
@@ -104,7 +108,7 @@ def grid(rows: Sequence[str], columns: Sequence[str], height: float) -> tuple[Fi
     """
     rows, columns = rows or ["no runs"], columns or [""]
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(10, 0.3 + height * len(rows)), layout="constrained", dpi=150)
+        figure = Figure(figsize=(10, 0.3 + height * len(rows)), layout="constrained", dpi=DPI)
         FigureCanvasAgg(figure)
         axes = figure.subplots(len(rows), len(columns), squeeze=False)
         for (row, column), ax in zip(product(rows, columns), axes.flat, strict=True):
@@ -141,7 +145,10 @@ def legend(figure: Figure, looks: Mapping[str, Look], present: Iterable[str], li
 def png(figure: Figure) -> bytes:
     """Render a figure as PNG, 1,500 pixels wide on white, without a date: the same figure, the same bytes."""
     out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=150, facecolor="white", metadata={"Software": None})
+    figure.set_dpi(DPI)
+    figure.set_facecolor("white")
+    # Not by savefig, here and below, which draws everything twice where a figure is laid out.
+    FigureCanvasAgg(figure).print_png(out, metadata={"Software": None})
     figure.set_layout_engine("none")  # a page draws it again, and laying it out is a third of the work
     return out.getvalue()
 
@@ -153,8 +160,10 @@ def svg(figure: Figure, name: str) -> str:
         name: of the figure, unique in the page; also what a screen reader says.
     """
     out = io.StringIO()
+    figure.set_facecolor("none")
+    figure.set_dpi(DPI)  # of images in it
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
-        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None})
     opening, drawn = out.getvalue().partition("<svg")[2].split(">", 1)
     opening = re.sub(r' (width|height)="[^"]*"', "", opening)  # the page sets the width, viewBox the shape
     drawn = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->\s*", "", drawn, flags=re.DOTALL)

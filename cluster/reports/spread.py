@@ -113,13 +113,22 @@ def beats(a: Floats, b: Floats) -> float:
     return float((better / pairs + as_good / pairs) / 2)
 
 
+def _counts(drawn: NDArray[np.int64]) -> Floats:
+    """How often each of as many was drawn in each row: float64 [rows, columns]."""
+    rows, columns = drawn.shape
+    places = np.arange(rows)[:, None] * columns + drawn
+    return np.bincount(places.ravel(), minlength=drawn.size).reshape(rows, columns).astype(np.float64)
+
+
 def _beside(a: Floats, b: Floats, rng: np.random.Generator) -> dict[str, float | None]:
     if min(len(a), len(b)) < 2:
         return {}
-    of_a, of_b = (rng.choice(each, (RESAMPLES, len(each))) for each in (a, b))
+    drawn = [rng.choice(len(each), (RESAMPLES, len(each))) for each in (a, b)]
+    of_a, of_b = a[drawn[0]], b[drawn[1]]
     stds = of_a.std(1, ddof=1), of_b.std(1, ddof=1)
     able = (stds[0] > 0) & (stds[1] > 0)
-    won = [beats(*each) for each in zip(of_a, of_b, strict=True)]
+    counts = [_counts(each) for each in drawn]
+    won = ((counts[0] @ np.heaviside(a[:, None] - b, 0.5)) * counts[1]).sum(1) / (len(a) * len(b))
     std, other = float(a.std(ddof=1)), float(b.std(ddof=1))
     row: dict[str, float | None] = {"std": std, "against_std": other, "beats": beats(a, b)}
     row |= dict(zip(("beats_low", "beats_high"), map(float, np.quantile(won, [0.025, 0.975])), strict=True))

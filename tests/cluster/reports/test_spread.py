@@ -35,6 +35,14 @@ def test_the_best_of_k_is_that_of_all_draws() -> None:
     assert spread.best_of(values[:0], 2) is None
 
 
+def test_how_often_resampled_runs_beat_each_other() -> None:
+    a, b = np.array([0.1, 0.2, 0.2, 0.5]), np.array([0.1, 0.2, 0.3])
+    row, rng = spread._beside(a, b, np.random.default_rng(3)), np.random.default_rng(3)
+    drawn = [rng.choice(each, (spread.RESAMPLES, len(each))) for each in (a, b)]
+    low, high = np.quantile([spread.beats(*each) for each in zip(*drawn, strict=True)], [0.025, 0.975])
+    assert (row["beats_low"], row["beats_high"]) == pytest.approx((low, high))
+
+
 def test_how_often_a_run_beats_another() -> None:
     assert spread.beats(np.array([1.0, 3.0]), np.array([2.0, 3.0])) == pytest.approx((0 + 0 + 1 + 0.5) / 4)
 
