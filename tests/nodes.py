@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from ray._private.services import node_ip_address_from_perspective
 from ray.cluster_utils import Cluster
 
 STORE = 100 << 20
@@ -63,6 +64,8 @@ class Nodes:
         asked: dict[str, Any] = {
             "num_cpus": cpus, "resources": {**self.resources, **resources}, "object_store_memory": self.store,
             "include_dashboard": False, "num_gpus": 0,
+            # Else that of the local Ray, loopback, where a test before has left one running in this process.
+            "node_ip_address": node_ip_address_from_perspective(),
         }  # fmt: skip
         if self.cluster.head_node is None:
             asked |= {"temp_dir": self.folder}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import shutil
@@ -297,7 +298,10 @@ def test_damaged_results_of_a_pool_are_made_again(
     ]
     assert command("pool", *given, f"out={out}") == 0
     before = (out / "summary.csv").read_bytes()
-    trials: list[Any] = [SimpleNamespace(name=file.stem) for file in (out / "runs").glob("*.json")]
+    trials: list[Any] = [
+        SimpleNamespace(name=file.stem, made_of=json.loads(file.read_bytes())["made_of"])
+        for file in (out / "runs").glob("*.json")
+    ]
     assert len(finished(Storage(str(out)), trials)) == 2
     for file in (out / "runs").iterdir():
         whole = file.read_bytes()
