@@ -15,9 +15,9 @@ from cluster.config.groups import option
 from cluster.config.refusals import refusal
 from cluster.config.schema import PoolSource
 from cluster.pools.texts import PoolTexts
+from cluster.runs.collections import cache_of
 from pooling.pool import UNJUDGED_NOTE, Pool, make_pool, with_machine
 from pooling.runs import files_of, read_runs
-from ranking.collections.cache import default_cache
 from ranking.collections.faults import Faults
 from ranking.errors import BadInput
 from ranking.trec_files import read_qrels
@@ -58,7 +58,7 @@ def open_pools(
         BadInput: where files are missing or broken, or options exclude each other.
     """
     own = {key: config[key] for key in PoolSource.model_fields}
-    cache = Path(config["cache"] or default_cache()).expanduser()
+    cache = cache_of(config).expanduser()
     node = config.get("collection")
     if config["pools"] is not None:
         sources = _read_sources(config["pools"], own)

@@ -15,6 +15,7 @@ from pooling.systems.inputs import Rerank
 from ranking.collections.cache import default_cache, open_collection
 from ranking.collections.collection import Collection
 from ranking.digest import digest
+from ranking.errors import BadInput
 from ranking.relabel import relabelled
 
 
@@ -65,5 +66,12 @@ class Collections:
 
 
 def cache_of(config: Mapping[str, Any]) -> Path:
-    """The folder of what is made once, for this user or as the configuration has it."""
+    """The folder of what is made once, for this user or as the configuration has it.
+
+    Raises:
+        BadInput: if it is a URI, which as a path would be a folder named `s3:` in the working folder.
+    """
+    if config["cache"] and "://" in config["cache"]:
+        remedy = "name a folder, for several machines one that all of them see; out= may be a URI"
+        raise BadInput("a cache can't be a URI", f"cache={config['cache']}", remedy)
     return Path(config["cache"]) if config["cache"] else default_cache()
