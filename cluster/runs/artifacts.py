@@ -15,10 +15,11 @@ import numpy as np
 
 from cluster.config.agents import checkpoint_of
 from cluster.config.build import build
+from cluster.config.cache import cache_of
 from cluster.output.storage import Storage
 from cluster.pieces.tasks import run_pieces
 from cluster.runs.agent_file import agent_content, documents_of, read_agent
-from cluster.runs.collections import Collections, cache_of
+from cluster.runs.collections import Collections
 from cluster.runs.part_keys import (
     keys_of,
     nearest_part,

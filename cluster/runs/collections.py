@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from cluster.config.build import build
+from cluster.config.cache import cache_of
 from cluster.pieces.tasks import run_pieces
 from cluster.runs.file_contents import content_of
 from cluster.runs.zero_shot import collections_of
 from pooling.systems.inputs import Rerank
-from ranking.collections.cache import default_cache, open_collection
+from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
 from ranking.digest import digest
-from ranking.errors import BadInput
 from ranking.relabel import relabelled
 
 
@@ -63,15 +62,3 @@ class Collections:
             self.note(f"reading {name}")
             self._opened[key] = open_collection(reader, cache_of(config) / "collections", config["strict"], run_pieces)
         return self._opened[key]
-
-
-def cache_of(config: Mapping[str, Any]) -> Path:
-    """The folder of what is made once, for this user or as the configuration has it.
-
-    Raises:
-        BadInput: if it is a URI, which as a path would be a folder named `s3:` in the working folder.
-    """
-    if config["cache"] and "://" in config["cache"]:
-        remedy = "name a folder, for several machines one that all of them see; out= may be a URI"
-        raise BadInput("a cache can't be a URI", f"cache={config['cache']}", remedy)
-    return Path(config["cache"]) if config["cache"] else default_cache()

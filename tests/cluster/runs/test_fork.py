@@ -25,8 +25,8 @@ from sampling.policies.forked import ForkAction
 from tests.made_up import write_beir
 
 SMALL = [
-    "ranker=static", "ranker.preset=tiny", "vectors=random", "training.batch_size=4", "training.max_epochs=3",
-    "training.patience=9", "sampling.negatives=2", "encoding.min_count=1", "optimizer.lr=0.05",
+    "ranker=static", "ranker.preset=tiny", "ranker.spread=0", "vectors=random", "training.batch_size=4",
+    "training.max_epochs=3", "training.patience=9", "sampling.negatives=2", "encoding.min_count=1", "optimizer.lr=0.05",
 ]  # fmt: skip
 
 

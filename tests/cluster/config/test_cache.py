@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.runs.collections import cache_of
+from cluster.config.cache import cache_of
 from ranking.collections.cache import default_cache
 from ranking.errors import BadInput
 
