@@ -26,7 +26,7 @@ from benchmarks.two_sides import TwoSides, peak
 SMALLEST = ["{collection} --checkpoint {small_bert} --queries 20 --here"]
 NEGATIVES, MARGIN, WORDS = 4, 0.05, 128
 DEPTH = 100
-"""How far theirs looks for them; ours looks until there are enough."""
+"""How far either looks for them."""
 IMPORTED = (
     "cluster.commands.mine",
     "cluster.mining.nearest",
@@ -43,7 +43,7 @@ def options_of(chosen: argparse.Namespace, out: str) -> list[str]:
     return [
         "collection=beir", f"collection.path={chosen.folder}", "vectors=random", "queries=train", f"count={NEGATIVES}",
         f"checkpoint={chosen.checkpoint}", "function=dense", f"function.dense.depth={NEGATIVES}",
-        f"guard.relative={MARGIN}", f"most_queries={chosen.queries}", f"out={out}", *read,
+        f"guard.relative={MARGIN}", f"guard.deepest={DEPTH}", f"most_queries={chosen.queries}", f"out={out}", *read,
     ]  # fmt: skip
 
 

@@ -18,7 +18,7 @@ CHUNK = 1 << 16
 ASKED = 64
 """Queries that meet a chunk at once."""
 GATHERED = 1 << 24
-"""Numbers of vectors that are gathered at once."""
+"""Numbers of vectors that are gathered at once where they must be turned into float32."""
 HALF_ULP = 2.0**-24
 """Relative error of one float32 operation."""
 
@@ -41,24 +41,38 @@ def inner_products(queries: NDArray[np.float32], vectors: Vectors, rows: NDArray
     products = np.full(rows.shape, -np.inf)
     if not rows.size or not len(vectors):
         return products
-    queries = np.ascontiguousarray(queries, np.float32)
+    asked = _to_read(np.ascontiguousarray(queries, np.float32))
+    places = np.ascontiguousarray(rows, np.int64)
+    if vectors.dtype == np.float32 and vectors.flags.c_contiguous:
+        _multiply(asked, _to_read(np.asarray(vectors, np.float32)), places, products)
+        return products
     step = max(1, GATHERED // (rows.shape[1] * max(1, queries.shape[1])))
     for start in range(0, len(rows), step):
         part = slice(start, start + step)
-        gathered = np.asarray(vectors[np.maximum(rows[part], 0)], np.float32)
-        _multiply(queries[part], gathered, products[part])
-    products[rows < 0] = -np.inf
+        wanted = places[part]
+        gathered = np.ascontiguousarray(vectors[np.maximum(wanted, 0).ravel()], np.float32)
+        own = np.where(wanted < 0, -1, np.arange(wanted.size).reshape(wanted.shape))
+        _multiply(asked[part], _to_read(gathered), own, products[part])
     return products
 
 
+def _to_read(array: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A view that can't be written to: Numba compiles anew for arrays that can."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 @njit(nogil=True, cache=True)
-def _multiply(queries, gathered, products):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _multiply(queries, vectors, rows, products):  # type: ignore[no-untyped-def]  # pragma: no cover
     # A product of two float32 is exact in float64; four sums in parallel keep the adder busy.
     whole = queries.shape[1] - queries.shape[1] % 4
-    for query in range(gathered.shape[0]):
+    for query in range(rows.shape[0]):
         left = queries[query]
-        for place in range(gathered.shape[1]):
-            right = gathered[query, place]
+        for place in range(rows.shape[1]):
+            if rows[query, place] < 0:
+                continue
+            right = vectors[rows[query, place]]
             first = second = third = fourth = 0.0
             for at in range(0, whole, 4):
                 first += np.float64(left[at]) * np.float64(right[at])

@@ -44,21 +44,26 @@ class Guard:
         relative: margin as a share of the positive's score, 0 to 1.
         ceiling: the highest score that a candidate may have, on the scale of the scores; None for any.
         ranker: whose scores they are; None: the function's own.
+        deepest: the last rank that is looked at to fill a list whose first documents were dropped; None: as far as it
+            takes, with a ranker `DEEPER` times the list's length.
 
     Raises:
-        BadInput: where a margin is out of its range.
+        BadInput: where an option is out of its range.
     """
 
     absolute: float | None = None
     relative: float | None = None
     ceiling: float | None = None
     ranker: Any = None
+    deepest: int | None = None
 
     def __post_init__(self) -> None:
         if self.absolute is not None and not self.absolute >= 0:
             raise BadInput(f"absolute is {self.absolute}", "sampling.guard", "choose a number from 0 up")
         if self.relative is not None and not 0 <= self.relative <= 1:
             raise BadInput(f"relative is {self.relative}", "sampling.guard", "choose a share from 0 to 1")
+        if self.deepest is not None and self.deepest < 1:
+            raise BadInput(f"deepest is {self.deepest}", "sampling.guard", "choose a rank from 1 up, or null")
         if self.ranker is not None and not self.active:
             remedy = "give absolute, relative or ceiling besides"
             raise BadInput("a ranker without a margin drops nothing", "sampling.guard.ranker", remedy)
@@ -147,8 +152,8 @@ def negatives_lists(
 ) -> tuple[RankedLists | None, GuardedDocuments]:
     """A function's lists as a run takes them: without relevant and guarded documents, and yet as long as asked for.
 
-    Where a list falls short of the function's depth, it is searched for again, deeper, until it is full or the
-    function finds no more.
+    Where a list falls short of the function's depth, it is searched for again, deeper, until it is full, the
+    function finds no more, or `guard.deepest` is reached.
 
     Args:
         function: not prepared yet.
@@ -174,6 +179,9 @@ def negatives_lists(
     deepest = pairs.size if guard.ranker is None else DEEPER * width
     if guard.active and guard.ranker is None:
         width = max(width, FIRST)
+    if guard.deepest is not None:
+        deepest = min(deepest, guard.deepest)
+        width = min(width, deepest)
     while len(left):
         short, step = [], max(1, CELLS // width)
         for start in range(0, len(left), step):
@@ -183,7 +191,7 @@ def negatives_lists(
             lists.documents[rows[done]], lists.scores[rows[done]] = found.documents[done], found.scores[done]
             dropped.append(part(done))
             short.append(rows[~done])
-        left, width = np.concatenate(short), min(WIDER * width, max(pairs.size, width + 1))
+        left, width = np.concatenate(short), min(WIDER * width, max(deepest, width + 1))
     return lists, GuardedDocuments.joined(dropped)
 
 

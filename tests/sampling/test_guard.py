@@ -85,7 +85,9 @@ def test_functions_without_lists_are_left_alone(sources: Sources) -> None:
     assert guarded.total == len(guarded.queries) == 0
 
 
-@pytest.mark.parametrize("margins", [{"absolute": -1}, {"relative": -0.1}, {"relative": 5}, {"relative": float("nan")}])
+@pytest.mark.parametrize(
+    "margins", [{"absolute": -1}, {"relative": -0.1}, {"relative": 5}, {"relative": float("nan")}, {"deepest": 0}]
+)
 def test_margins_out_of_range_are_bad_input(margins: dict[str, float]) -> None:
     with pytest.raises(BadInput, match=next(iter(margins))):
         Guard(**margins)
@@ -121,6 +123,13 @@ def test_lists_are_as_long_as_asked_for(sources: Sources) -> None:
     assert lists is not None
     assert lists.documents.tolist() == [[3, 4], [3, 4], [5, 4]]  # limits 9 and −3: the third and fourth of their lists
     assert lists.scores.tolist() == [[9, 8], [-3, -9], [6, 5]]
+    assert guarded.total == 4
+
+
+def test_lists_are_filled_no_further_than_the_deepest_rank(sources: Sources) -> None:
+    lists, guarded = negatives_lists(Known(2), sources, Guard(absolute=1, deepest=3))
+    assert lists is not None
+    assert lists.documents.tolist() == [[3, -1], [-1, -1], [5, 4]]  # of 1, 2, 3; of 5, 1, 2; of 5, 4, 3
     assert guarded.total == 4
 
 
