@@ -37,12 +37,17 @@ def inner_products(queries: NDArray[np.float32], vectors: Vectors, rows: NDArray
 
     Returns:
         [q, m]; −inf where the row is −1.
+
+    Raises:
+        IndexError: where there is no such row.
     """
     products = np.full(rows.shape, -np.inf)
     if not rows.size or not len(vectors):
         return products
     asked = _to_read(np.ascontiguousarray(queries, np.float32))
     places = np.ascontiguousarray(rows, np.int64)
+    if places.max() >= len(vectors):  # compiled code would read what lies behind them
+        raise IndexError(f"there is no vector {places.max()}, only {len(vectors)}")
     if vectors.dtype == np.float32 and vectors.flags.c_contiguous:
         _multiply(asked, _to_read(np.asarray(vectors, np.float32)), places, products)
         return products

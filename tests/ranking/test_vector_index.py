@@ -191,3 +191,11 @@ def test_the_footprint_of_a_graph_is_about_its_file(tmp_path: Path) -> None:
     VectorIndex.build(vectors, IndexOptions("HNSW16")).save(tmp_path / "graph")
     estimate = footprint(2000, 32, IndexOptions("HNSW16"), 0)["disk"] - vectors.nbytes
     assert (tmp_path / "graph").stat().st_size == pytest.approx(estimate, rel=0.1)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_a_row_that_is_not_there_is_refused(kind: type) -> None:
+    vectors = np.ones((3, 4), kind)
+    assert inner_products(np.ones((1, 4), np.float32), vectors, np.array([[2, -1]])).tolist() == [[4, -np.inf]]
+    with pytest.raises(IndexError, match="no vector 3"):
+        inner_products(np.ones((1, 4), np.float32), vectors, np.array([[0, 3]]))
