@@ -1,4 +1,4 @@
-"""Says where what is made once is kept."""
+"""Finds the cache folder, which keeps collections and parts that are made once for all runs."""
 
 from __future__ import annotations
 
