@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, NoReturn
 
 from cluster.commands import submit as jobs
 from cluster.commands.arguments import parser
 from cluster.config.extras import missing_extra
+from cluster.tune.local_workers import LocalWorkers
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -41,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if more:  # overrides that stand behind an option
         chosen.overrides += more
     try:
+        if chosen.verb == "study" and arguments is None and not chosen.power:  # a process for this command alone
+            with closing(LocalWorkers.foreseen(chosen.overrides)) as workers:
+                sys.exit(_run(chosen, workers))
         sys.exit(_run(chosen))
     except BadInput as error:
         print(f"pyrite: {error}", file=sys.stderr)
@@ -78,7 +83,7 @@ def named_checkpoint(trained: str) -> str:
     return "checkpoint='" + trained.replace("'", "\\'") + "'"
 
 
-def _run(chosen: argparse.Namespace) -> int:
+def _run(chosen: argparse.Namespace, workers: LocalWorkers | None = None) -> int:
     if chosen.verb == "audit":  # folders of studies may stand by themselves
         folders = [text for text in chosen.overrides if "=" not in text]
         chosen.overrides = [text for text in chosen.overrides if "=" in text]
@@ -146,11 +151,20 @@ def _run(chosen: argparse.Namespace) -> int:
             raise BadInput("--power runs nothing", remedy="give it the folder of a study alone")
         show_power(Storage(chosen.power), console)
         return 0
-    return run_experiment(chosen.verb, chosen.overrides, getattr(chosen, "resume", None), console)
+    return run_experiment(chosen.verb, chosen.overrides, getattr(chosen, "resume", None), console, workers)
 
 
-def run_experiment(verb: str, overrides: Sequence[str], resume: str | None, console: Console) -> int:
+def run_experiment(
+    verb: str, overrides: Sequence[str], resume: str | None, console: Console, workers: LocalWorkers | None = None
+) -> int:
     """Run a study, a training, a learning or a pooling study.
+
+    Args:
+        verb: which.
+        overrides: of the verb.
+        resume: a folder to go on with.
+        console: where progress and table are shown.
+        workers: processes that a study may use that needs no Ray.
 
     Returns:
         The exit code.
@@ -158,6 +172,7 @@ def run_experiment(verb: str, overrides: Sequence[str], resume: str | None, cons
     from cluster.commands.experiment import conduct, resume_command
 
     experiment = kind_of(verb).read(overrides, resume)
+    experiment.workers = workers
     try:
         return 1 if conduct(experiment, console) else 0
     except KeyboardInterrupt:

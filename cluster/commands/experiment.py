@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from rich.console import Console
 
@@ -25,6 +25,9 @@ from cluster.telemetry.metrics import connected
 from cluster.telemetry.tracking.tracker import Tracker
 from cluster.telemetry.tracking.tracking import Tracking, tracked, trackers
 from ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from cluster.tune.local_workers import LocalWorkers
 
 SHARE = 20
 """How many times longer than its making the pause before the next page is."""
@@ -70,6 +73,8 @@ class Experiment(ABC):
     """Whether it goes on with what a folder says, which may come from anywhere."""
     local: bool = False
     """Whether it runs in this process, without Ray; set once it is known what there is to do."""
+    workers: LocalWorkers | None = None
+    """Processes beside this one, where some were started for it."""
 
     def __init__(self, options: Mapping[str, Any], storage: Storage | None) -> None:
         self.options, self.storage = options, storage
@@ -144,6 +149,8 @@ class Experiment(ABC):
         """The Ray session in which it runs."""
         if self.local:
             return nullcontext()
+        if self.workers is not None:
+            self.workers.close()  # Ray has its own
         return ray_session(self.options["address"], self.options["dashboard"], work, console)
 
 

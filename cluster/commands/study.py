@@ -287,7 +287,7 @@ class StudyExperiment(Experiment):
         else:
             from cluster.tune.trainable import run_on_tune as run
         left = (self.waiting, self.proposals, self.ready, self.artifacts, self._budget)
-        self._errors = run(StudyWork(plan, *left, console, tracking, self.scheduler))
+        self._errors = run(StudyWork(plan, *left, console, tracking, self.scheduler, self.workers))
 
     def renew(self) -> None:
         runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())

@@ -38,7 +38,7 @@ def run_locally(
     retries: int,
     table: LiveTable,
     tracking: Tracking | None = None,
-    at_once: int = 1,
+    at_once: int | Callable[[], int] = 1,
     scheduler: SearchScheduler | None = None,
 ) -> dict[str, str]:
     """Run runs until each has ended: what `cluster.tune.runner.run_trials` does, without Ray.
@@ -50,8 +50,8 @@ def run_locally(
         retries: of a run that raises an error.
         table: told what happens.
         tracking: of the study, with its log; None: neither.
-        at_once: threads. With 1 runs go one by one in this very thread, as what is no good for several wants it: torch
-            keeps its settings a process, and Python's own loops take turns anyway.
+        at_once: threads, or says how many there may be now. With 1 runs go one by one in this very thread, as what is
+            no good for several wants it: torch keeps its settings a process, and Python's own loops take turns anyway.
         scheduler: of a search, with `at_once` 1.
 
     Returns:
@@ -94,11 +94,12 @@ def run_locally(
             execute(given["run"])
             source.on_trial_complete(number)
     else:
-        with ThreadPoolExecutor(at_once) as threads:
+        room = at_once if callable(at_once) else lambda: at_once
+        with ThreadPoolExecutor() as threads:
             open_: dict[Future[None], str] = {}
             try:
                 while watch.unwritable is None:
-                    while len(open_) < at_once:
+                    while len(open_) < room():
                         given = source.suggest(number := str(next(numbers)))
                         if not isinstance(given, dict):
                             break

@@ -1,8 +1,9 @@
-"""Runs the runs of a study in this process."""
+"""Runs the runs of a study without Ray: in this process, and in others beside it."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from cluster.tune.live_table import LiveTable
@@ -13,7 +14,10 @@ from cluster.tune.study_work import StudyWork
 
 
 def run_here(work: StudyWork) -> dict[str, str]:
-    """Run what is left, one run after another; arguments and results as of `trainable.run_on_tune`."""
+    """Run what is left; arguments and results as of `trainable.run_on_tune`.
+
+    A search whose runs are stopped by what they reach is run by run: its decisions hang on the order.
+    """
     storage, retries, parts = work.study.storage, work.study.options["retries"], dict[str, Any]()
 
     def execute(run: dict[str, Any], report: Report) -> None:
@@ -24,6 +28,10 @@ def run_here(work: StudyWork) -> dict[str, str]:
         study_run(run, {name: parts[key] for name, key in run["parts"].items()}, storage, report)
 
     def run_all(source: RunSource, table: LiveTable) -> dict[str, str]:
-        return run_locally(execute, source, storage, retries, table, work.tracking, scheduler=work.scheduler)
+        given = (source, storage, retries, table, work.tracking)
+        if work.workers is None or work.scheduler is not None:
+            return run_locally(execute, *given, scheduler=work.scheduler)
+        body = partial(work.workers.execute, execute, storage=storage)
+        return run_locally(lambda run, report: body(run=run, report=report), *given, at_once=work.workers.at_once)
 
     return work.run(lambda planned: described(planned, work.artifacts), run_all)

@@ -14,6 +14,7 @@ from cluster.telemetry.tracking.tracking import Tracking
 from cluster.tune.decided_runs import DecidedRuns
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
+from cluster.tune.local_workers import LocalWorkers
 from cluster.tune.optuna_runs import OptunaRuns
 from cluster.tune.population_runs import PopulationRuns
 from cluster.tune.run_source import RunSource
@@ -39,6 +40,7 @@ class StudyWork:
         console: shows the live table.
         tracking: of the study.
         scheduler: of a search.
+        workers: processes beside this one, for runs that need no Ray.
     """
 
     study: StudyPlan
@@ -50,6 +52,7 @@ class StudyWork:
     console: Console
     tracking: Tracking | None = None
     scheduler: SearchScheduler | None = None
+    workers: LocalWorkers | None = None
 
     @property
     def known(self) -> list[Planned]:

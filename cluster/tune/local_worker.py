@@ -1,0 +1,69 @@
+"""Trains runs in a process of its own for a study that needs no Ray: `python -m cluster.tune.local_worker DESCRIPTOR`.
+
+The study's process starts it (`cluster.tune.local_workers`) and speaks to it over a pair of sockets. It says `READY`,
+takes (run, storage, path) again and again, and answers with any number of reports and an end: None, or what was raised.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import signal
+import sys
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any
+
+READY = "ready"
+
+
+def serve(connection: Connection) -> None:
+    """Run what comes, until the other end is closed."""
+    from cluster.runs.artifacts import Artifacts
+    from cluster.tune.study_run import study_run
+
+    _warm_up()
+    connection.send(READY)
+    artifacts, parts = Artifacts(), dict[str, Any]()
+    while True:
+        try:
+            run, storage, path = connection.recv()
+        except EOFError:
+            return
+        sys.path[:] = path  # a user's classes are found where the study finds them
+        try:
+            config = json.loads(run["config"])
+            for name, key in run["parts"].items():
+                if key not in parts:
+                    parts[key] = artifacts.part(config, name)
+            given = {name: parts[key] for name, key in run["parts"].items()}
+            study_run(run, given, storage, lambda result: connection.send((True, result)))
+            raised = None
+        except (BrokenPipeError, ConnectionResetError):
+            return
+        except Exception as error:
+            raised = _portable(error)
+        connection.send((False, raised))
+
+
+def _warm_up() -> None:
+    """Have torch import what it imports at the first optimizer, a second's work."""
+    import torch
+
+    torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+
+
+def _portable(error: Exception) -> Exception:
+    """The error as it crosses to another process, with its traceback as a note."""
+    told = traceback.format_exc()
+    try:
+        same: Exception = pickle.loads(pickle.dumps(error))
+    except Exception:
+        same = RuntimeError(f"{type(error).__name__}: {error}")
+    same.add_note(told)
+    return same
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches the study too, which ends this process
+    serve(Connection(int(sys.argv[1])))
