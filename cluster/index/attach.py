@@ -200,7 +200,7 @@ def _attach_bm25(
     assert isinstance(base, Base)
     index = artifacts.sources(config, base).bm25(function.options, function.shards)
     assert isinstance(index, PiecedBm25)
-    served = ServedBm25(index, function.shards, folder, note)
+    served = ServedBm25(index, function.shards, folder, note, function.on_lost_shard)
     function.attach_index(served)
     return served
 

@@ -7,6 +7,7 @@ import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import ray
@@ -24,17 +25,26 @@ LAST_WORDS = 5
 class ServedBm25(Bm25Index):
     """BM25 on shard actors, which Ray restarts where they die: they read what is in the cache, and lose nothing.
 
+    Searched by one thread at a time.
+
     Args:
         index: whose pieces are shared out.
         shards: actors; never more than there are pieces.
         folder: of what the shards of this run keep; a folder of its own is made there.
-        note: told that a shard is lost.
+        note: told that a shard is lost, and that it is back.
+        on_lost: whether an answer waits for a shard that died, or goes on without its documents.
     """
 
     def __init__(
-        self, index: PiecedBm25, shards: int, folder: Path, note: Callable[[str], None] = lambda line: None
+        self,
+        index: PiecedBm25,
+        shards: int,
+        folder: Path,
+        note: Callable[[str], None] = lambda line: None,
+        on_lost: Literal["wait", "skip"] = "wait",
     ) -> None:
-        self.index, self.queries, self.note = index, index.queries, note
+        self.index, self.queries, self.note, self.on_lost = index, index.queries, note, on_lost
+        self._lost: set[int] = set()
         pieces = dict(enumerate(index.ranges))
         count = min(shards, len(pieces))
         self.held = [{number: pieces[number] for number in pieces if number % count == shard} for shard in range(count)]
@@ -53,10 +63,24 @@ class ServedBm25(Bm25Index):
         found = []
         for number, reply in enumerate(replies):
             if reply is None:
-                self.note(f"shard {number} of BM25 is lost; waiting")
+                self._lose(number)
+                if self.on_lost == "skip":
+                    continue
                 reply = self.actors.call(number, "bm25", *asked[number])
+            if number in self._lost:
+                self._lost.discard(number)
+                self.note(f"shard {number} of BM25 is back")
             found.append(reply)
-        return merged(found, self.rows, depth)
+        if not found:
+            nothing = np.full((len(terms), depth), -np.inf, np.float32)
+            return np.full(nothing.shape, -1, np.int32), nothing, np.full(pairs.shape, -np.inf, np.float32)
+        return merged(found, self.rows[: len(found)], depth)
+
+    def _lose(self, number: int) -> None:
+        if number not in self._lost:
+            self._lost.add(number)
+            said = "waiting" if self.on_lost == "wait" else "going on without its documents"
+            self.note(f"shard {number} of BM25 is lost; {said}")
 
     def close(self) -> None:
         """End the actors and remove what they kept."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ class Bm25Function(Ranked):
         shards: ranges of documents, each searched by an actor of its own on Ray. With several, no lists are made
             before the training: those of a batch are asked for while the ranker learns from the one before. What is
             found does not depend on it.
+        on_lost_shard: `wait` until a shard that died is back, or `skip`: go on without its documents meanwhile, which
+            no run that is to be repeated may do.
 
     Raises:
         BadInput: where an option makes no sense.
@@ -44,11 +46,16 @@ class Bm25Function(Ranked):
         stemming: str | None = "english",
         stop_words: bool = True,
         shards: int = 1,
+        on_lost_shard: Literal["wait", "skip"] = "wait",
     ) -> None:
         super().__init__(depth)
         if shards < 1:
             raise BadInput(f"shards is {shards}", "function.bm25.shards", "choose a whole number from 1 up")
+        if on_lost_shard not in ("wait", "skip"):
+            what = f"on_lost_shard is {on_lost_shard!r}"
+            raise BadInput(what, "function.bm25.on_lost_shard", "choose wait or skip")
         self.options, self.shards = Bm25Options(k1, b, stemming, stop_words), shards
+        self.on_lost_shard = on_lost_shard
         self._served: Bm25Index | None = None
         self._pairs: RelevantPairs | None = None
 

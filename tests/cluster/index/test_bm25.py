@@ -14,6 +14,7 @@ import pytest
 from cluster.config.compose import compose
 from cluster.index.attach import attach_indexes, live_functions, served_functions
 from cluster.index.bm25 import ServedBm25
+from cluster.index.shards import ShardActors
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
 from ranking.bm25 import Bm25, Bm25Options
@@ -77,7 +78,34 @@ def test_shard_actors_find_the_same_and_after_a_loss(
                 ray.kill(served.actors.actors[1], no_restart=False)
         assert served.place.exists()
     assert not served.place.exists()
-    assert not said or said == ["shard 1 of BM25 is lost; waiting"]
+    assert not said or said == ["shard 1 of BM25 is lost; waiting", "shard 1 of BM25 is back"]
+
+
+def test_readers_may_go_on_without_a_shard(ray_session: None, tmp_path: Path) -> None:
+    import ray
+
+    index, said = PiecedBm25(collection(), OPTIONS, shards=2, cut=tmp_path / "cut"), []
+    served = ServedBm25(index, 2, tmp_path / "served", said.append, "skip")
+    whole, alone = served.search(EVERY, 15)[0], index.search(EVERY, 15)[0]
+    assert whole.documents.tobytes() == alone.documents.tobytes()
+    ray.kill(served.actors.actors[1])  # for good: Ray does not start it again
+    less, of_pairs = served.search(EVERY, 200, np.tile(np.arange(200), (30, 1)))
+    first = index.ranges[0].stop
+    assert set(np.unique(less.documents)) <= {-1, *range(first)}
+    every = index.search(EVERY, 200)[0]
+    for found, expected in zip(less.documents, every.documents, strict=True):
+        assert (found[found >= 0] == expected[(expected >= 0) & (expected < first)]).all()
+    assert (of_pairs[:, first:] == -np.inf).all()
+    assert said == ["shard 1 of BM25 is lost; going on without its documents"]
+    ray.kill(served.actors.actors[0])
+    nothing, of_pairs = served.search(EVERY, 3, np.zeros((30, 1), np.int32))
+    assert (nothing.documents == -1).all()
+    assert (of_pairs == -np.inf).all()
+    served.actors.actors[1] = ShardActors(served.place, served.rows, []).actors[1]
+    back = served.search(EVERY, 200)[0]
+    assert set(np.unique(back.documents)) - {-1} == set(np.unique(every.documents)) - set(range(first)) - {-1}
+    assert said[-1] == "shard 1 of BM25 is back"
+    served.close()
 
 
 @pytest.mark.parametrize("depth", [3, 50])
@@ -124,6 +152,8 @@ def test_a_run_is_the_same_whether_lists_are_made_before_or_asked_for(base: list
 def test_what_shards_do_not_go_with_is_refused(base: list[str]) -> None:
     with pytest.raises(BadInput, match=r"function.bm25.shards"):
         Bm25Function(shards=0)
+    with pytest.raises(BadInput, match=r"function.bm25.on_lost_shard"):
+        Bm25Function(on_lost_shard="hope")  # type: ignore[arg-type]
     config = compose([*base, "function=bm25", "function.bm25.shards=2", "sampling.guard.relative=0.9"])
     with pytest.raises(BadInput, match=r"function.bm25.shards.*a guard goes over lists before the training"):
         Artifacts().part(config, "function:bm25")
