@@ -7,6 +7,7 @@ disk under its key, and a study puts it into Ray's object store once for all the
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 from cluster.config.agents import checkpoint_of
 from cluster.config.build import build
 from cluster.config.cache import cache_of
+from cluster.output.file_lock import file_lock
 from cluster.output.storage import Storage
 from cluster.pieces.tasks import run_pieces
 from cluster.runs.agent_file import agent_content, documents_of, read_agent
@@ -74,14 +76,16 @@ class Artifacts:
     Args:
         note: told what is being made, for people who wait.
         rerank: as `Collections` has it; whoever finds such judgements made needs none.
+        lock: held while one is made, so that processes that want the same make it once.
     """
 
     note: Callable[[str], None] = lambda line: None
     rerank: Rerank | None = None
+    lock: Callable[[Path], AbstractContextManager[None]] = file_lock
     _sources: dict[str, Sources] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._collections = Collections(self.note, self.rerank)
+        self._collections = Collections(self.note, self.rerank, self.lock)
 
     def collection(self, config: dict[str, Any]) -> Collection:
         """The collection of a configuration."""
@@ -102,13 +106,13 @@ class Artifacts:
         if name == "base" and (absent := build(config["vectors"], "vectors").stand_in()):
             self.note(absent[1])
         place = self._place(config, self.keys(config)[name])
-        if place.is_file():
-            try:
-                return restored(name, from_bytes(place.read_bytes(), str(place), place.parent))
-            except BadInput:  # cut short by a full disk or a kill of old: make it again
-                pass
-        part = self._make(config, name)
-        Storage(str(place.parent), "cache").write(place.name, to_bytes(part))
+        part = _cached(name, place)
+        if part is None:
+            with self.lock(place):
+                part = _cached(name, place)  # whoever was first may have made it
+                if part is None:
+                    part = self._make(config, name)
+                    Storage(str(place.parent), "cache").write(place.name, to_bytes(part))
         return part
 
     def parts(self, config: dict[str, Any]) -> dict[str, Any]:
@@ -241,3 +245,13 @@ class Artifacts:
         encoded, words = build(config["encoding"], "encoding").encode(collection)
         read = read_as(config["ranker"], config["encoding"], base.words, collection, encoded)
         return zero_shot(config, Sources(collection, encoded, build(config["vectors"], "vectors").read(words)), read)
+
+
+def _cached(name: str, place: Path) -> Part | None:
+    """A part from its file; None where there is none, or it is cut short by a full disk or a kill of old."""
+    if not place.is_file():
+        return None
+    try:
+        return restored(name, from_bytes(place.read_bytes(), str(place), place.parent))
+    except BadInput:
+        return None

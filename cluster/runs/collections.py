@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from cluster.config.build import build
 from cluster.config.cache import cache_of
+from cluster.output.file_lock import file_lock
 from cluster.pieces.tasks import run_pieces
 from cluster.runs.file_contents import content_of
 from cluster.runs.zero_shot import collections_of
 from pooling.systems.inputs import Rerank
-from ranking.collections.cache import open_collection
+from ranking.collections.cache import is_cached, open_collection
 from ranking.collections.collection import Collection
+from ranking.collections.reader import Reader
 from ranking.digest import digest
 from ranking.relabel import relabelled
 
@@ -25,10 +29,12 @@ class Collections:
     Args:
         note: told what is being read, for people who wait.
         rerank: trains the rankers that feed a pool which is judged in part (`judging.feeders`).
+        lock: held while one is read, so that processes that want the same read it once.
     """
 
     note: Callable[[str], None] = lambda line: None
     rerank: Rerank | None = None
+    lock: Callable[[Path], AbstractContextManager[None]] = file_lock
     _opened: dict[str, Collection] = field(default_factory=dict)
 
     def of(self, config: dict[str, Any]) -> Collection:
@@ -40,7 +46,7 @@ class Collections:
             name = config["choices"]["collection"]
             self.note(f"reading {name}")
             reader = build(config["collection"], "collection")
-            collection = open_collection(reader, cache_of(config) / "collections", config["strict"], run_pieces)
+            collection = self._open(reader, config)
             if collection.skipped:
                 counts = ", ".join(f"{count} × {kind}" for kind, count in collection.skipped.items())
                 self.note(f"skipped in {name}: {counts}")
@@ -50,7 +56,8 @@ class Collections:
             if partial:
                 from cluster.runs.partial_judgements import partially_judged
 
-                collection = partially_judged(collection, partial, cache_of(config), self.note, self.rerank)
+                with self.lock(cache_of(config) / "judging" / key):
+                    collection = partially_judged(collection, partial, cache_of(config), self.note, self.rerank)
             self._opened[key] = relabelled(collection, mended) if mended else collection
         return self._opened[key]
 
@@ -60,5 +67,12 @@ class Collections:
         key = digest([str(reader.path), config["strict"]])
         if key not in self._opened:
             self.note(f"reading {name}")
-            self._opened[key] = open_collection(reader, cache_of(config) / "collections", config["strict"], run_pieces)
+            self._opened[key] = self._open(reader, config)
         return self._opened[key]
+
+    def _open(self, reader: Reader, config: dict[str, Any]) -> Collection:
+        """A collection from the cache, or read now."""
+        place, strict = cache_of(config) / "collections", config["strict"]
+        alone = nullcontext() if is_cached(reader, place, strict) else self.lock(place / digest(repr(reader)))
+        with alone:
+            return open_collection(reader, place, strict, run_pieces)

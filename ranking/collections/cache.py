@@ -83,6 +83,15 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run:
     return collection
 
 
+def is_cached(reader: Reader, cache: str | Path, strict: bool = True) -> bool:
+    """Whether `open_collection` would find a collection in the cache, and read none."""
+    try:
+        entry = Path(cache).expanduser() / f"{_plain(reader.name)}-{_key(reader)}"
+    except BadInput:  # its files are not here
+        return False
+    return _load(entry, strict) is not None
+
+
 def _load(entry: Path, strict: bool) -> Collection | None:
     """The collection in a cache folder; None if it is not there, damaged, or skipped faults where none may be."""
     try:
