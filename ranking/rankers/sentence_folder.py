@@ -201,11 +201,26 @@ def _tower(root: str, modules: list[tuple[str, str]]) -> tuple[str, str, bool]:
 
 def read_json(root: str, name: str, needed: bool = False) -> Any:
     """The content of one file of a checkpoint; None where it has no such file and none is `needed`."""
+    with refused(root):
+        found = checkpoint_file(root, name, needed)
+        return None if found is None else json.loads(found.read_text())
+
+
+def checkpoint_file(root: str, name: str, needed: bool = True) -> Path | None:
+    """Where a file of a checkpoint is, downloaded where it must be; None where there is none and none is `needed`.
+
+    Raises:
+        OSError: where it is needed and not there.
+    """
+    if Path(root).is_dir():  # without transformers, whose import takes half a second
+        file = Path(root) / name
+        if needed and not file.is_file():
+            raise FileNotFoundError(f"there is no {name}")
+        return file if file.is_file() else None
     from transformers.utils import cached_file
 
-    with refused(root):
-        found = cached_file(root, name, _raise_exceptions_for_missing_entries=needed)
-        return None if found is None else json.loads(Path(found).read_text())
+    found = cached_file(root, name, _raise_exceptions_for_missing_entries=needed)
+    return None if found is None else Path(found)
 
 
 def write_json(path: Path, content: Any) -> None:

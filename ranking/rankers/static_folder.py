@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ranking.collections.collection import Collection
 from ranking.encoding import WORD
 from ranking.errors import BadInput
-from ranking.rankers.sentence_folder import DECLARED, MODULE, read_json, write_json
+from ranking.rankers.sentence_folder import DECLARED, MODULE, checkpoint_file, read_json, write_json
 from ranking.texts import Texts
 from ranking.tokenization import CHUNK, Tokenization, Tokens, refused
 
@@ -157,10 +157,8 @@ def _place(checkpoint: str) -> tuple[str, str]:
 
 
 def _file(root: str, path: str, name: str) -> str:
-    from transformers.utils import cached_file
-
     with refused(root):
-        return str(cached_file(root, f"{path}/{name}" if path else name))
+        return str(checkpoint_file(root, f"{path}/{name}" if path else name))
 
 
 def _unknown(tokenizer: dict[str, Any]) -> int | None:
