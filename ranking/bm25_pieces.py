@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,8 +14,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ranking.backing import at_hand, publish, withdraw
 from ranking.bm25 import Bm25Index, Postings, Searched, search_postings
-from ranking.collections.arrow_files import mapped, write
+from ranking.collections.arrow_files import mapped, write_whole
 from ranking.collections.build import STORED
 from ranking.collections.collection import Collection
 from ranking.collections.pieces import Run, in_turn, piece_file
@@ -25,6 +26,8 @@ from ranking.shards import merge, within
 from ranking.terms import Bm25Options, Terms
 
 FORMAT = 1
+MADE = "made"
+"""Stands in a folder whose postings are all weighed."""
 CHUNK = 50_000
 """Documents whose terms are held at once."""
 MANY = 1_000
@@ -58,9 +61,8 @@ class CountTerms:
 
     def __call__(self, number: int) -> None:
         place = _place(self.folder, number)
-        if (place / OFFSETS).exists():
+        if at_hand(place / OFFSETS):
             return
-        place.mkdir(exist_ok=True)
         known = mapped(self.terms)["term"].to_list()
         reader, frame = Terms(self.options, known), mapped(self.pieces[number])
         keys, counts, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)], [np.zeros(0, np.int32)]
@@ -98,7 +100,7 @@ class Weigh:
 
     def __call__(self, number: int) -> None:
         place, k1, b = _place(self.folder, number), self.options.k1, self.options.b
-        if (place / WEIGHTS).exists():
+        if at_hand(place / WEIGHTS):
             return
         lengths, offsets = open_array(place / LENGTHS), open_array(place / OFFSETS)
         documents, counts = open_array(place / DOCUMENTS), open_array(place / COUNTS)
@@ -164,7 +166,7 @@ class PiecedBm25(Bm25Index):
         else:
             assert cut is not None
             self.folder = cut / f"bm25-{digest([*content, shards])}"
-            collection = replace(collection, pieces=_cut(collection, self.folder, shards))
+            collection = _cut(collection, self.folder, shards)
         reader = Terms(options)
         self.queries = reader.tokenize(collection.queries)
         # Words are learned in no particular order: terms in that of the alphabet make the same files each time.
@@ -173,9 +175,8 @@ class PiecedBm25(Bm25Index):
         place = np.searchsorted(known, order) if known else np.zeros(0, np.int64)
         self.queries = [place[query].astype(np.int64) for query in self.queries]
         self._make(collection, known)
-        sizes = [len(open_array(_place(self.folder, number) / LENGTHS)) for number in range(len(collection.pieces))]
-        ends = np.cumsum(sizes).tolist()
-        self.ranges = [range(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+        ends = np.cumsum(collection.rows).tolist()
+        self.ranges = [range(end - size, end) for end, size in zip(ends, collection.rows, strict=True)]
 
     def find(
         self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32], threads: int | None
@@ -186,27 +187,27 @@ class PiecedBm25(Bm25Index):
         return merged(self._by_tasks(terms, depth, pairs), self.ranges, depth)
 
     def _by_tasks(self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32]) -> list[Searched]:
-        place = Path(tempfile.mkdtemp(prefix="found-", dir=self.folder))
+        place = self.folder / f"found-{uuid4().hex[:8]}"
+        names = "documents", "scores", "pairs"
+        files = [[place / f"{name}-{number:05d}.npy" for name in names] for number in range(len(self.ranges))]
         try:
             offsets = np.concatenate([[0], np.cumsum([len(own) for own in terms])]).astype(np.int64)
             flat = np.concatenate(terms)
             self.run(SearchPiece(self.folder, place, self.ranges, flat, offsets, depth, pairs), len(self.ranges))
-            names = "documents", "scores", "pairs"
-            return [
-                tuple(np.array(open_array(place / f"{name}-{number:05d}.npy")) for name in names)  # type: ignore[misc]
-                for number in range(len(self.ranges))
-            ]
+            return [tuple(np.array(open_array(file)) for file in own) for own in files]  # type: ignore[misc]
         finally:
+            for file in itertools.chain.from_iterable(files):
+                withdraw(file)
             shutil.rmtree(place, ignore_errors=True)
 
     def _make(self, collection: Collection, known: list[str]) -> None:
         """Count the terms of each piece, add up, and weigh the postings of each."""
         self.folder.mkdir(exist_ok=True, parents=True)
-        if (self.folder / "made").exists():
+        if at_hand(self.folder / MADE):
             return
-        terms, count = self.folder / "terms.arrow", len(collection.pieces)
-        pl.DataFrame({"term": known}, schema={"term": pl.String}).write_ipc(terms)
-        self.run(CountTerms(collection.pieces, self.folder, self.options, terms), count)
+        terms, count = self.folder / "terms.arrow", len(collection.files)
+        write_whole(terms, {"term": pl.String()}, [pl.DataFrame({"term": known}, schema={"term": pl.String})])
+        self.run(CountTerms(collection.files, self.folder, self.options, terms), count)
         total, length, frequencies = 0, 0, np.zeros(len(known), np.int64)
         for number in range(count):
             lengths = open_array(_place(self.folder, number) / LENGTHS)
@@ -216,8 +217,9 @@ class PiecedBm25(Bm25Index):
         write_array(self.folder / "idf.npy", np.array(idf, np.float32))
         self.run(Weigh(self.folder, self.options, length / total if length else 1.0), count)
         for number in range(count):
-            (_place(self.folder, number) / COUNTS).unlink(missing_ok=True)
-        (self.folder / "made").touch()
+            withdraw(_place(self.folder, number) / COUNTS)
+        (self.folder / MADE).touch()
+        publish(self.folder / MADE)
 
 
 def search_pieces(
@@ -271,15 +273,12 @@ def _place(folder: Path, number: int) -> Path:
     return folder / f"{number:05d}"
 
 
-def _cut(collection: Collection, folder: Path, shards: int) -> tuple[Path, ...]:
-    """The documents of a collection of one piece in files of about as many documents each."""
-    files, size = [], len(collection.documents)
-    folder.mkdir(exist_ok=True, parents=True)
-    for number in range(shards):
-        start, stop = size * number // shards, size * (number + 1) // shards
-        files.append(folder / piece_file(number))
-        if not files[-1].exists():
-            beside = files[-1].with_name(f"{files[-1].name}.{uuid4().hex[:8]}.part")
-            write(beside, STORED["documents"], [collection.documents[start:stop]])
-            beside.replace(files[-1])
-    return tuple(files)
+def _cut(collection: Collection, folder: Path, shards: int) -> Collection:
+    """A collection of one piece with its documents in files of about as many each."""
+    bounds = [collection.size * number // shards for number in range(shards + 1)]
+    files = tuple(folder / piece_file(number) for number in range(shards))
+    if not at_hand(folder / MADE):
+        for file, (start, stop) in zip(files, itertools.pairwise(bounds), strict=True):
+            if not at_hand(file):
+                write_whole(file, STORED["documents"], [collection.documents[start:stop]])
+    return collection.changed(files=files, rows=tuple(stop - start for start, stop in itertools.pairwise(bounds)))

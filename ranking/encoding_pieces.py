@@ -8,7 +8,8 @@ from pathlib import Path
 
 import polars as pl
 
-from ranking.collections.arrow_files import mapped, write
+from ranking.backing import at_hand
+from ranking.collections.arrow_files import mapped, write_whole
 from ranking.collections.collection import Collection
 from ranking.collections.pieces import Run
 from ranking.encoding import EncodedCollection, Encoder, count_words, encode_texts, merge_counts
@@ -29,11 +30,8 @@ class CountPiece:
 
     def __call__(self, number: int) -> None:
         file = _counts(self.folder, number)
-        if file.exists():
-            return
-        counted = file.with_suffix(".part")
-        write(counted, COUNTED, [count_words(mapped(self.pieces[number]), self.limit)])
-        counted.rename(file)
+        if not at_hand(file):
+            write_whole(file, COUNTED, [count_words(mapped(self.pieces[number]), self.limit)])
 
 
 @dataclass(frozen=True)
@@ -67,9 +65,9 @@ def encode_in_pieces(
     ]
     queries = count_words(collection.queries, encoder.max_document)
     vocabulary, idf = merge_counts(
-        [*parts(), queries], len(collection.documents) + len(collection.queries), encoder.min_count, encoder.max_words
+        [*parts(), queries], collection.size + len(collection.queries), encoder.min_count, encoder.max_words
     )
-    write(folder / VOCABULARY, {"word": pl.String()}, [pl.DataFrame({"word": vocabulary})])
+    write_whole(folder / VOCABULARY, {"word": pl.String()}, [pl.DataFrame({"word": vocabulary})])
     texts = encode_pieces(pieces, folder, WordEncoder(folder / VOCABULARY, encoder.max_document), run)
     encoded = encoder.with_documents(collection, texts, vocabulary, idf)
     assert encoded.documents.labels is not None

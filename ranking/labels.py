@@ -34,20 +34,28 @@ def encode_labels(collection: Collection) -> tuple[NDArray[np.int32], NDArray[np
     A label's number is its place among the distinct labels of its kind, of documents and queries alike, in ascending
     order. A subcategory that occurs in several categories (a type of question, say) is one label.
     """
-    frames = (collection.documents, collection.queries)
     columns: tuple[list[NDArray[np.int32]], ...] = ([], [])
+    sizes = collection.size, len(collection.queries)
     for kind in KINDS:
-        if all(kind not in frame.columns or frame[kind].null_count() == len(frame) for frame in frames):
-            for column, frame in zip(columns, frames, strict=True):
-                column.append(np.full(len(frame), -1, np.int32))
+        # Columns that are known to be empty are not opened: they may lie on another machine.
+        of_documents = None if kind in collection.empty else _labels(collection.documents, kind)
+        found = (of_documents, _labels(collection.queries, kind))
+        if all(own is None for own in found):
+            for column, size in zip(columns, sizes, strict=True):
+                column.append(np.full(size, -1, np.int32))
             continue
-        labels = [frame[kind] if kind in frame.columns else _none(kind, len(frame)) for frame in frames]
+        labels = [_none(kind, size) if own is None else own for own, size in zip(found, sizes, strict=True)]
         names = pl.concat([own.drop_nulls().unique() for own in labels]).unique().sort()
         numbers = pl.DataFrame({kind: names, "number": np.arange(len(names), dtype=np.int32)})
         for column, own in zip(columns, labels, strict=True):
-            found = own.to_frame().join(numbers, on=kind, how="left", maintain_order="left")["number"]
-            column.append(found.fill_null(-1).to_numpy().astype(np.int32))
+            places = own.to_frame().join(numbers, on=kind, how="left", maintain_order="left")["number"]
+            column.append(places.fill_null(-1).to_numpy().astype(np.int32))
     return np.stack(columns[0], 1), np.stack(columns[1], 1)
+
+
+def _labels(frame: pl.DataFrame, kind: str) -> pl.Series | None:
+    """A column with anything in it."""
+    return frame[kind] if kind in frame.columns and frame[kind].null_count() < len(frame) else None
 
 
 def _none(kind: str, count: int) -> pl.Series:

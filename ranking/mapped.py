@@ -11,6 +11,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from ranking.backing import BackedPath, damaged, fetched, publish
 from ranking.errors import BadInput
 
 
@@ -36,27 +37,32 @@ def open_array(file: Path) -> MappedArray:
     """The array in a file.
 
     Raises:
-        BadInput: where the file is not on this machine, or not whole.
+        BadInput: where the file is neither on this machine nor can be fetched, or is not whole.
     """
+    fetched(file)
     try:
         try:
             read = np.load(file, mmap_mode="r", allow_pickle=False)
         except ValueError:  # what is empty can't be mapped
             read = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError):
-        remedy = "put cache= on a disk that all machines see, or delete it to have it made again"
+        if isinstance(file, BackedPath):
+            raise damaged(file) from None
+        remedy = "put cache= where all machines see it (a shared disk, a URI), or delete it to have it made again"
         raise BadInput("can't be read on this machine", file, remedy) from None
     found: MappedArray = np.asarray(read).view(MappedArray)
-    found.file = Path(file)
+    found.file = file
     return found
 
 
 def write_array(file: Path, array: NDArray[Any]) -> None:
-    """Write an array into a file that is there whole or not at all."""
+    """Write an array into a file that is there whole or not at all, and that other machines can fetch."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f"{file.name}.{uuid4().hex[:8]}.part")
     with temporary.open("wb") as opened:
         npy.write_array(opened, array, allow_pickle=False)
     os.replace(temporary, file)
+    publish(file)
 
 
 def join_arrays(file: Path, parts: list[Path]) -> None:
@@ -70,3 +76,4 @@ def join_arrays(file: Path, parts: list[Path]) -> None:
         for part in mapped:
             np.asarray(part).tofile(opened)
     os.replace(temporary, file)
+    publish(file)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -28,7 +27,7 @@ def relabelled(collection: Collection, path: str | Path) -> Collection:
     """
     given = read_qrels(path).unique(["query", "document"], keep="last", maintain_order=True)
     known = given.join(collection.queries.select(query="id"), on="query", how="semi", maintain_order="left")
-    known = known.join(collection.documents.select(document="id"), on="document", how="semi", maintain_order="left")
+    known = known.filter(collection.document_rows(known["document"]).is_not_null())
     if not len(known):
         raise BadInput("has no query and document of the collection", path, f"is it of {collection.name}?")
     kept = collection.judgements.join(known, on=["query", "document"], how="anti", maintain_order="left")
@@ -36,4 +35,4 @@ def relabelled(collection: Collection, path: str | Path) -> Collection:
     content = known.sort("query", "document").write_csv()
     fingerprint = hashlib.sha256(f"{collection.fingerprint} {content}".encode()).hexdigest()[:16]
     facts = collection.facts | {"judgements mended": f"{len(known):,}"}
-    return replace(collection, judgements=pl.concat([kept, known]), fingerprint=fingerprint, facts=facts)
+    return collection.changed(judgements=pl.concat([kept, known]), fingerprint=fingerprint, facts=facts)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from ranking.backing import at_hand, withdraw
 from ranking.collections.arrow_files import mapped
 from ranking.collections.pieces import Run
 from ranking.mapped import join_arrays, open_array, write_array
@@ -34,7 +35,7 @@ class EncodePiece:
 
     def __call__(self, number: int) -> None:
         tokens, lengths = _files(self.folder, number)
-        if lengths.exists():
+        if at_hand(lengths):
             return
         found = self.make()(mapped(self.pieces[number]))
         write_array(tokens, found.tokens)
@@ -54,16 +55,16 @@ def encode_pieces(pieces: tuple[Path, ...], folder: Path, make: Callable[[], Enc
     """
     folder.mkdir(parents=True, exist_ok=True)
     joined = folder / "tokens.npy", folder / "offsets.npy"
-    if not joined[1].exists():
+    if not at_hand(joined[1]):
         run(EncodePiece(pieces, folder, make), len(pieces))
         files = [_files(folder, number) for number in range(len(pieces))]
-        lengths = np.concatenate([np.load(file, allow_pickle=False) for _, file in files])
+        lengths = np.concatenate([open_array(file) for _, file in files])
         join_arrays(joined[0], [file for file, _ in files])
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         write_array(joined[1], offsets)
         for file in (file for pair in files for file in pair):
-            file.unlink()
+            withdraw(file)
     return Texts(open_array(joined[0]), open_array(joined[1]))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -126,7 +125,7 @@ def _asked(collection: Collection, topics: str) -> Collection:
         for name, text in read.items()
     ]
     queries = pl.DataFrame(rows, schema=dict.fromkeys(collection.queries.columns, pl.String), orient="row")
-    return replace(collection, queries=queries, judgements=collection.judgements.clear())
+    return collection.changed(queries=queries, judgements=collection.judgements.clear())
 
 
 def _queries(encoded: EncodedCollection, split: str) -> NDArray[np.int64]:
@@ -156,7 +155,7 @@ def as_run(lists: RankedLists, collection: Collection, queries: NDArray[np.integ
     table = pl.DataFrame({
         "query": collection.queries["id"].gather(np.asarray(queries)[rows].astype(np.uint32)),
         "q0": pl.repeat("Q0", len(rows), eager=True),
-        "document": collection.documents["id"].gather(lists.documents[rows, places].astype(np.uint32)),
+        "document": collection.gather("id", lists.documents[rows, places]),
         "rank": 1 + places,
         "score": lists.scores[rows, places],
         "tag": pl.repeat(tag, len(rows), eager=True),

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from cluster.index.kinds import bm25_in_shards
-from ranking.collections.cache import default_cache
+from cluster.output.cache import machine_folder
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -180,8 +180,7 @@ def attach_indexes(
 
 def _folder(config: Mapping[str, Any], name: str, function: str) -> Path:
     """Of what a run's index keeps."""
-    cache = Path(config["cache"]).absolute() if config["cache"] else default_cache()
-    return cache / "indexes" / re.sub(r"[^\w+.-]", "_", f"{name}-{function}")
+    return machine_folder(config) / "indexes" / re.sub(r"[^\w+.-]", "_", f"{name}-{function}")
 
 
 def _attach_bm25(

@@ -92,7 +92,7 @@ class IndexShard:
         """The best by BM25 of some pieces of the documents, and scores of pairs, by rows of the collection.
 
         Args:
-            index: folder of a `PiecedBm25`, which every machine sees; postings are mapped from there.
+            index: folder of a `PiecedBm25`, which every machine sees or fetches from; postings are mapped from there.
             held: pieces, and the documents of each.
             terms, depth, pairs: of `Bm25Index.find`.
         """

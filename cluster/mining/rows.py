@@ -49,7 +49,7 @@ def rows_of(
     documents = np.concatenate([mined.positives[:, None], mined.negatives], axis=1)[kept[:, None], places]
     columns: dict[str, Any] = {"query": collection.queries["text"].gather(mined.queries[kept].astype(np.uint32))}
     for at, name in enumerate(_names(form, count)):
-        columns[name] = collection.documents["text"].gather(documents[:, at].astype(np.uint32))
+        columns[name] = collection.gather("text", documents[:, at])
     if form == "labelled_pairs":
         columns["label"] = (places[:, 0] == 0).astype(np.int64)
     texts = pl.DataFrame(columns)
@@ -76,11 +76,10 @@ def _beside(
     ranks = np.concatenate([positive, mined.ranks], axis=1)[kept[:, None], places]
     functions = np.concatenate([positive, mined.functions + 1], axis=1)[kept[:, None], places]
     called = pl.Series([None, *names], dtype=pl.String)
-    width, flat = places.shape[1], pl.Series(documents.ravel().astype(np.uint32))
-    shape = (len(kept), width)
+    shape = (len(kept), places.shape[1])
     return pl.DataFrame({
         "query_id": collection.queries["id"].gather(mined.queries[kept].astype(np.uint32)),
-        "document_ids": collection.documents["id"].gather(flat).reshape(shape).arr.to_list(),
+        "document_ids": collection.gather("id", documents.ravel()).reshape(shape).arr.to_list(),
         "ranks": pl.Series(ranks.ravel()).reshape(shape).arr.to_list(),
         "scores": pl.Series(mined.scores[kept[:, None], places].ravel()).fill_nan(None).reshape(shape).arr.to_list(),
         "functions": called.gather(functions.ravel().astype(np.uint32)).reshape(shape).arr.to_list(),
@@ -92,7 +91,7 @@ def guarded_rows(record: GuardedDocuments, collection: Collection, function: str
     return pl.DataFrame({
         "function": pl.Series([function] * len(record.queries), dtype=pl.String),
         "query_id": collection.queries["id"].gather(record.queries.astype(np.uint32)),
-        "document_id": collection.documents["id"].gather(record.documents.astype(np.uint32)),
+        "document_id": collection.gather("id", record.documents),
         "reason": pl.Series(list(REASONS), dtype=pl.String).gather(record.reasons.astype(np.uint32)),
         "score": record.scores,
         "positive": record.positives,

@@ -12,6 +12,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO, Any
 
 from ranking.errors import BadInput
@@ -22,6 +23,8 @@ RENAMING = ("local", "hdfs")
 """File systems, as pyarrow calls them, that give a file another name in one step."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """What a full disk, or a user's full share of it, says."""
+CHUNK = 1 << 20
+"""Bytes of a file that are copied at once."""
 
 
 class Unwritable(BadInput):
@@ -125,7 +128,7 @@ class Storage:
             yield file
             file.seek(0)
             with self._placed(name) as stream:
-                shutil.copyfileobj(file, stream, 1 << 20)
+                shutil.copyfileobj(file, stream, CHUNK)
 
     @contextlib.contextmanager
     def _placed(self, name: str) -> Iterator[Any]:
@@ -169,6 +172,40 @@ class Storage:
             return None
         except OSError as error:
             raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", "is it a folder of yours?") from None
+
+    def upload(self, file: Path, name: str) -> None:
+        """Write a file of this machine, however large, whole.
+
+        Raises:
+            Unwritable: as of `write`.
+        """
+        with file.open("rb") as source, self._placed(name) as stream:
+            shutil.copyfileobj(source, stream, CHUNK)
+
+    def download(self, name: str, file: Path) -> bool:
+        """Copy a file to this machine, however large, whole or not at all; False where there is none.
+
+        Raises:
+            BadInput: where it can't be read, or arrives cut short, or the disk here is full.
+        """
+        beside = file.with_name(f"{file.name}.{uuid.uuid4().hex[:8]}.part")
+        try:
+            with self.files.open_input_file(self.path(name)) as stream:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                with beside.open("wb") as copy:
+                    shutil.copyfileobj(stream, copy, CHUNK)
+                if (arrived := beside.stat().st_size) != stream.size():
+                    raise OSError(f"{arrived:,} of {stream.size():,} bytes arrived")
+            os.replace(beside, file)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            if error.errno in FULL:
+                raise unwritable(error, file, "free it of what others can fetch again") from None
+            raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", f"check {self.option}=") from None
+        finally:
+            beside.unlink(missing_ok=True)
+        return True
 
     def names(self, folder: str = "") -> list[str]:
         """The names of the whole files in a folder."""

@@ -11,10 +11,10 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from cluster.config.cache import cache_of
 from cluster.config.groups import option
 from cluster.config.refusals import refusal
 from cluster.config.schema import PoolSource
+from cluster.output.cache import cache_of
 from cluster.pools.texts import PoolTexts
 from pooling.pool import UNJUDGED_NOTE, Pool, make_pool, with_machine
 from pooling.runs import files_of, read_runs

@@ -49,7 +49,7 @@ class PoolTexts:
         if not known:
             raise BadInput("none of the topics is a query of the collection", "beyond", "are they of the same one?")
         rows = np.array([numbers[topic] for topic in known], np.int64)
-        lists, _ = self._index.search(rows, min(count, len(self.collection.documents)))
+        lists, _ = self._index.search(rows, min(count, self.collection.size))
         row, place = np.nonzero(lists.documents >= 0)
         documents = self.collection.documents["id"].gather(lists.documents[row, place])
         return pl.DataFrame({"topic": pl.Series(known).gather(row), "document": documents, "place": place})

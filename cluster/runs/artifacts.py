@@ -16,7 +16,7 @@ import numpy as np
 
 from cluster.config.agents import checkpoint_of
 from cluster.config.build import build
-from cluster.config.cache import cache_of
+from cluster.output.cache import cache_of
 from cluster.output.file_lock import file_lock
 from cluster.output.storage import Storage
 from cluster.pieces.tasks import run_pieces
@@ -35,6 +35,7 @@ from cluster.runs.parts import Base, Lists, Part, restored
 from cluster.runs.trained import read_as
 from cluster.runs.zero_shot import ZeroShot, zero_shot
 from pooling.systems.inputs import Rerank
+from ranking.backing import at_hand, publish
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.collections.collection import Collection
 from ranking.encoding import Encoder
@@ -113,6 +114,7 @@ class Artifacts:
                 if part is None:
                     part = self._make(config, name)
                     Storage(str(place.parent), "cache").write(place.name, to_bytes(part))
+                    publish(place)
         return part
 
     def parts(self, config: dict[str, Any]) -> dict[str, Any]:
@@ -130,7 +132,7 @@ class Artifacts:
                 sizes[key] = len(agent_content(checkpoint_of(config) or ""))
                 continue
             place = self._place(config, key)
-            if not place.is_file():
+            if not at_hand(place):
                 self.part(config, name)
             sizes[key] = place.stat().st_size
         return sizes
@@ -249,7 +251,7 @@ class Artifacts:
 
 def _cached(name: str, place: Path) -> Part | None:
     """A part from its file; None where there is none, or it is cut short by a full disk or a kill of old."""
-    if not place.is_file():
+    if not at_hand(place):
         return None
     try:
         return restored(name, from_bytes(place.read_bytes(), str(place), place.parent))

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from cluster.config.build import build
-from cluster.config.cache import cache_of
+from cluster.output.cache import cache_of
 from cluster.output.file_lock import file_lock
-from cluster.pieces.tasks import run_pieces
+from cluster.pieces.tasks import run_pieces, run_pieces_here
 from cluster.runs.file_contents import content_of
 from cluster.runs.zero_shot import collections_of
 from pooling.systems.inputs import Rerank
+from ranking.backing import BackedPath
 from ranking.collections.cache import is_cached, open_collection
 from ranking.collections.collection import Collection
 from ranking.collections.reader import Reader
@@ -71,8 +72,9 @@ class Collections:
         return self._opened[key]
 
     def _open(self, reader: Reader, config: dict[str, Any]) -> Collection:
-        """A collection from the cache, or read now."""
+        """A collection from the cache, or read now: where that is a URI by this machine, which publishes it."""
         place, strict = cache_of(config) / "collections", config["strict"]
+        run = run_pieces_here if isinstance(place, BackedPath) else run_pieces
         alone = nullcontext() if is_cached(reader, place, strict) else self.lock(place / digest(repr(reader)))
         with alone:
-            return open_collection(reader, place, strict, run_pieces)
+            return open_collection(reader, place, strict, run)

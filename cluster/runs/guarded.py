@@ -58,7 +58,7 @@ def _table(
 ) -> pl.DataFrame:
     return pl.DataFrame({
         "query": collection.queries["id"].gather(record.queries.astype(np.uint32)),
-        "document": collection.documents["id"].gather(record.documents.astype(np.uint32)),
+        "document": collection.gather("id", record.documents),
         "reason": pl.Series(list(REASONS), dtype=pl.String).gather(record.reasons.astype(np.uint32)),
         "score": record.scores,
         "positive": record.positives,

@@ -42,7 +42,7 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
         head = {"library_name": "sentence-transformers", "tags": ["sentence-transformers", *tags]}
     said = {
         "ranker": chosen["ranker"],
-        "data": f"{collection.name} (fingerprint {collection.fingerprint}; {len(collection.documents):,} documents)",
+        "data": f"{collection.name} (fingerprint {collection.fingerprint}; {collection.size:,} documents)",
         "policy": chosen["policy"],
         "retrieval functions": ", ".join(config["function"]),
         "selector": chosen["selector"],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,6 +18,7 @@ from pooling.simulation import adjudicator_of, simulate
 from pooling.systems.inputs import Rerank
 from pooling.systems.systems import ranked_by_all
 from pooling.terms import Texts, with_terms
+from ranking.backing import at_hand, publish
 from ranking.collections.collection import Collection
 from ranking.digest import digest
 from ranking.errors import BadInput
@@ -52,13 +52,13 @@ def partially_judged(
     """
     key = digest([FORMAT, collection.fingerprint, options])
     place = cache / "judging" / f"{key}.parquet"
-    if not place.is_file():
+    if not at_hand(place):
         note(f"judging {options['budget']} documents a query of {collection.name} by {options['order']}")
         _write(_judged(collection, options, rerank), place)
     left = pl.read_parquet(place)
     fingerprint = hashlib.sha256(f"{collection.fingerprint} {key}".encode()).hexdigest()[:16]
     facts = collection.facts | {"judgements left": f"{len(left):,} of {len(collection.judgements):,}"}
-    return replace(collection, judgements=left, fingerprint=fingerprint, facts=facts)
+    return collection.changed(judgements=left, fingerprint=fingerprint, facts=facts)
 
 
 def _judged(collection: Collection, options: dict[str, Any], rerank: Rerank | None) -> pl.DataFrame:
@@ -102,3 +102,4 @@ def _write(table: pl.DataFrame, place: Path) -> None:
     part = place.with_suffix(f".{uuid4().hex[:8]}.part")
     table.write_parquet(part)
     os.replace(part, place)
+    publish(place)

@@ -37,7 +37,7 @@ def write_shown(storage: Storage, runs: Iterable[Planned], artifacts: Artifacts)
                     "run": [planned.name] * len(shown["query"]),
                     "fold": np.full(len(shown["query"]), fold, np.int32),
                     "query": collection.queries["id"].gather(shown["query"].astype(np.uint32)),
-                    "document": collection.documents["id"].gather(shown["document"].astype(np.uint32)),
+                    "document": collection.gather("id", shown["document"]),
                     "function": pl.Series(functions, dtype=pl.String).gather(shown["function"].astype(np.uint32)),
                     "times": shown["times"],
                     "margin": shown["margin"] / np.maximum(shown["times"], 1),

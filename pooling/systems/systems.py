@@ -186,8 +186,14 @@ def pydocs_systems(
         cache: the folder for collections and runs; `PYRITE_CACHE`, or the user's cache folder, when None.
         rerank: see `make_systems`.
         on_system: see `make_systems`; also told that the collection is read, which takes longest the first time.
+
+    Raises:
+        BadInput: where the folder is a URI.
     """
-    place = Path(cache or os.environ.get("PYRITE_CACHE") or default_cache()).expanduser()
+    named = str(cache or os.environ.get("PYRITE_CACHE") or default_cache())
+    if "://" in named:
+        raise BadInput("systems are kept in a folder", named, "name one that is no URI")
+    place = Path(named).expanduser()
     on_system("reading pydocs", 0, len(SYSTEMS))
     collection = open_collection(Pydocs(queries="topics"), place / "collections")
     return make_systems(collection, place / "systems", fewest=15, rerank=rerank, on_system=on_system)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from uuid import uuid4
 
 import polars as pl
 import pyarrow as pa
+
+from ranking.backing import BackedPath, damaged, fetched, publish
 
 
 def write(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[pl.DataFrame]) -> None:
@@ -19,14 +22,29 @@ def write(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[pl.Dat
             writer.write_table(_arrow(chunk.select(pl.col(name).cast(dtype) for name, dtype in schema.items())))
 
 
+def write_whole(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[pl.DataFrame]) -> None:
+    """As `write`, into a file that is there whole or not at all, and that other machines can fetch."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{uuid4().hex[:8]}.part")
+    write(temporary, schema, chunks)
+    temporary.replace(path)
+    publish(path)
+
+
 def mapped(path: Path) -> pl.DataFrame:
     """The frame in a file, without a copy. It stays usable when the file is deleted or replaced.
 
     Raises:
         OSError, pa.ArrowInvalid: there is no such file, or it is not whole.
+        BadInput: likewise, of a file that had to be fetched.
     """
     # polars' own read_ipc reads the whole file into memory since its version 2.
-    table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    try:
+        table = pa.ipc.open_file(pa.memory_map(str(fetched(path)))).read_all()
+    except pa.ArrowInvalid:
+        if isinstance(path, BackedPath):
+            raise damaged(path) from None
+        raise
     return pl.DataFrame(pl.from_arrow(table, rechunk=False))
 
 

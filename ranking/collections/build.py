@@ -13,7 +13,7 @@ import polars as pl
 from ranking.collections import checks, pieces, splits
 from ranking.collections.arrow_files import mapped, write
 from ranking.collections.faults import Faults
-from ranking.collections.ids import write_ids
+from ranking.collections.ids import id_files, write_ids
 from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_files, write_pieces
 from ranking.collections.reader import GIVEN, Reader
 from ranking.collections.spans import PortionToPiece, collected
@@ -27,6 +27,8 @@ STORED: Mapping[str, Mapping[str, pl.DataType]] = {
 }
 
 
+ABOUT = "collection.json"
+"""Written last: a folder with it is whole."""
 GIVEN_FILE = "given.arrow"
 """Of what came with queries by itself; there only where a format has such a thing."""
 
@@ -73,8 +75,11 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
         "fingerprint": _fingerprint(tables, facts),
         "skipped": faults.skipped,
         "facts": facts,
+        "documents": {file.name: len(mapped(file)) for file in piece_files(folder)},
+        "ids": [file.name for file in id_files(folder)],
+        "empty": [name for name in documents.columns if documents[name].null_count() == len(documents)],
     }
-    (folder / "collection.json").write_text(json.dumps(about, ensure_ascii=False, indent=1), encoding="utf-8")
+    (folder / ABOUT).write_text(json.dumps(about, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
 def _write_documents(reader: Reader, folder: Path, faults: Faults, run: Run) -> pl.DataFrame:

@@ -17,19 +17,22 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import polars as pl
 import pyarrow as pa
 
+from ranking.backing import BackedPath, NotWhole, at_hand, fetched, latest, publish
 from ranking.collections.arrow_files import mapped
-from ranking.collections.build import GIVEN_FILE, build
+from ranking.collections.build import ABOUT, GIVEN_FILE, build
 from ranking.collections.collection import Collection
 from ranking.collections.faults import Faults
-from ranking.collections.ids import open_ids
+from ranking.collections.ids import IdTable, id_files
 from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_files
 from ranking.collections.reader import Reader
 from ranking.errors import BadInput
 
 _LAYOUT = 2  # counted up when the same files would be checked differently, or the cached ones change their form
 _UNFINISHED = ".unfinished-"
+_UNPUBLISHED = ".unpublished"  # in an entry that other machines are yet to be given
 _DAY = 86_400  # seconds
 
 
@@ -57,9 +60,10 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run:
     Raises:
         BadInput: the first fault, with its file and line.
     """
-    entry = Path(cache).expanduser() / f"{_plain(reader.name)}-{_key(reader)}"
+    entry = _entry(reader, cache)
     collection = _load(entry, strict)
     if collection is not None:
+        _publish(entry, _last(reader, entry.parent))
         return collection
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
@@ -70,6 +74,8 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run:
     try:
         with _held(unfinished):
             build(reader, unfinished, Faults(strict), run)
+            if isinstance(entry, BackedPath):
+                (unfinished / _UNPUBLISHED).touch()
             _install(unfinished, entry)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -80,40 +86,79 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run:
     collection = _load(entry, strict)
     if collection is None:
         raise RuntimeError(f"{entry} was written and cannot be read back")
+    _publish(entry, _last(reader, entry.parent))
     return collection
 
 
 def is_cached(reader: Reader, cache: str | Path, strict: bool = True) -> bool:
     """Whether `open_collection` would find a collection in the cache, and read none."""
     try:
-        entry = Path(cache).expanduser() / f"{_plain(reader.name)}-{_key(reader)}"
+        return _load(_entry(reader, cache), strict) is not None
     except BadInput:  # its files are not here
         return False
-    return _load(entry, strict) is not None
+
+
+def _entry(reader: Reader, cache: str | Path) -> Path:
+    """The folder of a collection: by the state of its files, or what another machine made last of the same options."""
+    place = cache if isinstance(cache, BackedPath) else Path(cache).expanduser()
+    try:
+        return place / f"{_plain(reader.name)}-{_key(reader)}"
+    except BadInput:  # the files are not on this machine
+        known = latest(_last(reader, place)) if isinstance(place, BackedPath) else None
+        if known is None:
+            raise
+        return place / Path(str(json.loads(known))).name
+
+
+def _last(reader: Reader, place: Path) -> Path:
+    """Names the folder that was last made with these options, for machines without the files."""
+    asked = {"reader": f"{type(reader).__module__}.{type(reader).__qualname__}", "version": [_LAYOUT, reader.version]}
+    asked |= {field.name: getattr(reader, field.name) for field in fields(reader)}
+    if "path" in asked:
+        asked["path"] = os.path.abspath(os.path.expanduser(asked["path"]))
+    return place / f"{_digest(asked)}.json"
+
+
+def _publish(entry: Path, last: Path) -> None:
+    """Let other machines have a collection that was read here: `ABOUT` last, without which it is not there."""
+    if not isinstance(entry, BackedPath) or not (entry / _UNPUBLISHED).exists():
+        return
+    for file in sorted(entry.glob("*.arrow")):
+        publish(file)
+    publish(entry / ABOUT)
+    last.write_text(json.dumps(entry.name))
+    publish(last)
+    (entry / _UNPUBLISHED).unlink(missing_ok=True)
 
 
 def _load(entry: Path, strict: bool) -> Collection | None:
     """The collection in a cache folder; None if it is not there, damaged, or skipped faults where none may be."""
     try:
-        about = json.loads((entry / "collection.json").read_text(encoding="utf-8"))
-        files = piece_files(entry)
-        documents = mapped_pieces(files)
+        about = json.loads(fetched(entry / ABOUT).read_text(encoding="utf-8"))
+        if strict and about["skipped"]:
+            return None
+        files = tuple(entry / Path(name).name for name in about.get("documents", ())) or tuple(piece_files(entry))
+        counts = about.get("documents", {}).values() or (len(mapped(file)) for file in files)
+        here = all(file.exists() for file in files)
+        documents = mapped_pieces(files) if here else pl.DataFrame()
         queries, judgements = (mapped(entry / f"{part}.arrow") for part in ("queries", "judgements"))
-        ids = open_ids(entry)
-        given: dict[str, Any] = {"given": mapped(entry / GIVEN_FILE)} if (entry / GIVEN_FILE).is_file() else {}
-    except (OSError, ValueError, pa.ArrowException):
+        id_table = IdTable(tuple(entry / Path(name).name for name in about.get("ids", ())) or tuple(id_files(entry)))
+        if here and id_table.files:
+            _ = id_table.table  # whether it is whole
+        given: dict[str, Any] = {"given": mapped(entry / GIVEN_FILE)} if at_hand(entry / GIVEN_FILE) else {}
+    except (OSError, ValueError, pa.ArrowException, NotWhole):
         return None
-    if strict and about["skipped"]:
-        return None
-    return Collection(
+    collection = Collection(
         about["name"], about["fingerprint"], documents, queries, judgements, about["skipped"], about["facts"],
-        **given, pieces=tuple(files) if len(files) > 1 else (), ids=ids,
+        **given, files=files, rows=tuple(counts), ids=id_table if id_table.files else None,
+        empty=tuple(about.get("empty", ())),
     )  # fmt: skip
+    return collection if here else collection.unopened()
 
 
 def _install(folder: Path, entry: Path) -> None:
     """Put a finished folder in its place, unless another process was faster with the same."""
-    about = json.loads((folder / "collection.json").read_text(encoding="utf-8"))
+    about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     for _ in range(100):
         try:
             os.rename(folder, entry)
@@ -179,6 +224,10 @@ def _key(reader: Reader) -> str:
         "options": options,
         "sources": dict(reader.sources()),
     }
+    return _digest(asked)
+
+
+def _digest(asked: Mapping[str, object]) -> str:
     return blake2b(json.dumps(asked, sort_keys=True, default=_jsonable).encode(), digest_size=8).hexdigest()
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ranking.collections.arrow_files import mapped
 from ranking.collections.ids import IdTable
+from ranking.collections.pieces import mapped_pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +24,8 @@ class Collection:
         name: "pydocs", or the name of the folder it was read from.
         fingerprint: 16 hex digits of its whole content and facts. The same files elsewhere have the same fingerprint.
         documents: id, text (title and body joined by a space), category, subcategory (Strings, the last two may be
-            null). Mapped from a file in the cache, so that millions of documents cost no memory of the process.
+            null). Mapped from a file in the cache, so that millions of documents cost no memory of the process. Where
+            files are yet to be fetched, this fetches all of them; `size` and `gather` do with fewer.
         queries: id, text, split, category, subcategory (Strings). Each has a judgement. The split is "train", "dev"
             or "test", and all three occur; or it is null throughout, and `splits.folds` makes splits by turns.
         judgements: query, document (Strings), grade (Int32): above 0 is relevant, otherwise judged not relevant.
@@ -29,8 +34,10 @@ class Collection:
             them, in the order of the files (`pairs.Pairs`). Empty for other formats.
         skipped: with strict=False, how many faults of each kind were skipped, e.g. `{"broken line": 3}`.
         facts: what a report should state besides, e.g. `{"packages": "torch 2.13.0, …"}`.
-        pieces: files of the documents where they are several, by range; one that is opened is mapped.
+        files: of the documents, by range; one that is opened is mapped. None of a collection that is in no cache.
+        rows: how many documents each file has.
         ids: of documents in several pieces, sorted on disk.
+        empty: columns that are null in all documents.
     """
 
     name: str
@@ -44,8 +51,54 @@ class Collection:
     )
     skipped: dict[str, int] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
-    pieces: tuple[Path, ...] = field(default=(), kw_only=True)
+    files: tuple[Path, ...] = field(default=(), kw_only=True)
+    rows: tuple[int, ...] = field(default=(), kw_only=True)
     ids: IdTable | None = field(default=None, kw_only=True)
+    empty: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def unopened(self) -> Collection:
+        """The same with `documents` opened when somebody asks for all of them."""
+        other = copy.copy(self)
+        del vars(other)["documents"]
+        return other
+
+    def changed(self, **fields: Any) -> Collection:
+        """The same with other fields; `dataclasses.replace` would open the documents."""
+        other = copy.copy(self)
+        vars(other).update(fields)
+        return other
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "documents" or not vars(self).get("files"):
+            raise AttributeError(name)
+        vars(self)["documents"] = found = mapped_pieces(self.files)
+        return found
+
+    @property
+    def pieces(self) -> tuple[Path, ...]:
+        """Files of the documents where they are several."""
+        return self.files if len(self.files) > 1 else ()
+
+    @property
+    def size(self) -> int:
+        """How many documents there are."""
+        return len(self.documents) if "documents" in vars(self) else sum(self.rows)
+
+    def gather(self, column: str, rows: NDArray[np.integer]) -> pl.Series:
+        """A column of some documents, in the order of `rows`; no file is opened that has none of them."""
+        rows = np.asarray(rows, np.int64)
+        if "documents" in vars(self):
+            return self.documents[column].gather(rows.astype(np.uint32))
+        if not len(rows):
+            return pl.Series(column, [], pl.String)
+        ends = np.cumsum(self.rows)
+        holder = np.searchsorted(ends, rows, side="right")
+        parts, places = [], []
+        for number in np.unique(holder):
+            places.append(np.flatnonzero(holder == number))
+            own = rows[places[-1]] - (ends[number] - self.rows[number])
+            parts.append(mapped(self.files[number])[column].gather(own.astype(np.uint32)))
+        return pl.concat(parts).gather(np.argsort(np.concatenate(places)))
 
     def document_rows(self, ids: pl.Series) -> pl.Series:
         """The row of each document id (UInt32), null where there is none of that name."""

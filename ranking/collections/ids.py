@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +23,19 @@ class IdTable:
     """All ids in ascending byte order, and the row of each.
 
     Args:
-        table: id and row, mapped.
+        files: its parts, in order; opened when the first id is looked up.
     """
 
-    table: pl.DataFrame
+    files: tuple[Path, ...]
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """Id and row, mapped.
+
+        Raises:
+            OSError, pa.ArrowInvalid, BadInput: as of `mapped`.
+        """
+        return pl.concat([mapped(file) for file in self.files], rechunk=False)
 
     def rows_of(self, ids: pl.Series) -> pl.Series:
         """The row of each id (UInt32), null where there is no such document."""
@@ -118,11 +128,6 @@ def write_ids(folder: Path, pieces: list[Path], run: Run) -> None:
         file.unlink()
 
 
-def open_ids(folder: Path) -> IdTable | None:
-    """The table of a collection; None where it is one piece, whose ids are looked up in memory.
-
-    Raises:
-        OSError, pa.ArrowInvalid: where it is not whole.
-    """
-    files = sorted(folder.glob("ids-*.arrow"))
-    return IdTable(pl.concat([mapped(file) for file in files], rechunk=False)) if files else None
+def id_files(folder: Path) -> list[Path]:
+    """Files of the table of a collection; none where it is one piece, whose ids are looked up in memory."""
+    return sorted(folder.glob("ids-*.arrow"))

@@ -35,7 +35,7 @@ def collections(tmp_path: Path) -> tuple[Collection, Collection]:
         files.append(tmp_path / piece_file(number))
         write(files[-1], STORED["documents"], [documents[start:stop]])
     frame = pl.concat([mapped(file) for file in files], rechunk=False)
-    return whole, replace(whole, documents=frame, pieces=tuple(files))
+    return whole, replace(whole, documents=frame, files=tuple(files), rows=tuple(len(mapped(file)) for file in files))
 
 
 @pytest.mark.parametrize("options", [PLAIN, Bm25Options(), Bm25Options(1.2, 0.75, None, False), Bm25Options(0, 0)])

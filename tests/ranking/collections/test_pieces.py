@@ -15,7 +15,7 @@ from ranking.collections import pieces
 from ranking.collections.beir import Beir
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
-from ranking.collections.ids import open_ids
+from ranking.collections.ids import id_files
 from ranking.collections.msmarco import MsMarco
 from ranking.collections.spans import groups_of, spans_of
 from ranking.collections.trec import Trec
@@ -161,5 +161,5 @@ def test_every_line_is_in_one_span(tmp_path: Path) -> None:
             assert read == written
 
 
-def test_an_id_table_that_is_not_there_is_none(tmp_path: Path) -> None:
-    assert open_ids(tmp_path) is None
+def test_a_folder_without_an_id_table_has_no_files_of_one(tmp_path: Path) -> None:
+    assert id_files(tmp_path) == []

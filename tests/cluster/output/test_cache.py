@@ -1,0 +1,86 @@
+"""Where what is made once is kept."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import stat
+from pathlib import Path
+
+import pytest
+
+from cluster.output.cache import cache_of, machine_folder
+from ranking.backing import BackedPath, at_hand, publish
+from ranking.collections.cache import default_cache
+from ranking.errors import BadInput
+from tests.cluster.output.object_store import object_store
+
+
+def test_the_cache_is_a_folder_named_or_the_users_own() -> None:
+    assert cache_of({"cache": "/there"}) == Path("/there")
+    assert cache_of({"cache": None}) == default_cache()
+    assert not isinstance(cache_of({"cache": "/there"}), BackedPath)
+
+
+def test_a_uri_stands_behind_a_folder_of_each_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a"))
+    config = {"cache": f"file://{tmp_path}/shared/"}
+    file = cache_of(config) / "parts" / "x"
+    assert file.is_relative_to(tmp_path / "a" / "pyrite" / "remote")
+    assert cache_of(config) == cache_of({"cache": f"file://{tmp_path}/shared"}) != cache_of({"cache": "file:///other"})
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"made")
+    publish(file)
+    assert (tmp_path / "shared" / "parts" / "x").read_bytes() == b"made"
+    sent = pickle.dumps(file)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "b"))
+    arrived = pickle.loads(sent)  # on another machine, where the same file has another path
+    assert arrived.is_relative_to(tmp_path / "b")
+    assert at_hand(arrived)
+    assert arrived.read_bytes() == b"made"
+    assert not at_hand(arrived.with_name("y"))
+    # What a machine keeps for itself is neither.
+    own = machine_folder(config) / "parts" / "y"
+    assert own.is_relative_to(tmp_path / "b")
+    assert not isinstance(own, BackedPath)
+
+
+def test_an_object_store_is_streamed_to_and_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with object_store(monkeypatch) as store:
+        file = cache_of({"cache": "store://bucket/cache"}) / "x"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(bytes(3 << 20))
+        publish(file)
+        assert store.written == [("bucket/cache/x", 3 << 20)]
+        file.unlink()
+        assert at_hand(file)
+        assert file.read_bytes() == bytes(3 << 20)
+        assert [each.name for each in file.parent.iterdir()] == ["x"]
+
+
+def test_what_can_not_be_reached_read_or_written_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a"))
+    with pytest.raises(BadInput, match="nosuch://place: is no folder"):
+        at_hand(cache_of({"cache": "nosuch://place"}) / "x")
+    (tmp_path / "file").write_text("")
+    blocked = cache_of({"cache": f"file://{tmp_path}/file"}) / "x"  # a file where a folder should be
+    blocked.parent.mkdir(parents=True)
+    blocked.write_text("made")
+    with pytest.raises(BadInput, match=r"can't be written .* choose another cache="):
+        publish(blocked)
+    blocked.unlink()
+    with pytest.raises(BadInput, match=r"can't be read .* check cache="):
+        at_hand(blocked)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_place_that_may_not_be_written_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a"))
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(stat.S_IRUSR | stat.S_IXUSR)
+    file = cache_of({"cache": f"file://{tmp_path}/shared"}) / "x"
+    file.parent.mkdir(parents=True)
+    file.write_text("made")
+    with pytest.raises(BadInput, match="Permission denied"):
+        publish(file)

@@ -1,0 +1,69 @@
+"""Parts of runs behind a URI: made by one machine, and used by another that has nothing but the command."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.config.compose import compose
+from cluster.runs.artifacts import Artifacts
+from ranking.collections import pieces
+from ranking.mapped import MappedArray
+from tests.cluster.runs.test_pieces import content
+from tests.made_up import write_beir
+
+
+def machine(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Artifacts, list[str]]:
+    """What a process of a machine makes parts with, and what it says meanwhile."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
+    told: list[str] = []
+    return Artifacts(told.append), told
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_parts_made_on_one_machine_are_used_on_another(
+    several: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster.pieces.tasks.WORTH", 100)  # without a Ray of its own
+    folder = write_beir(tmp_path / "made_up", documents=200, labels=False)
+    (folder / "corpus.jsonl").write_bytes(gzip.decompress((folder / "corpus.jsonl.gz").read_bytes()))
+    (folder / "corpus.jsonl.gz").unlink()
+    if several:
+        monkeypatch.setattr(pieces, "PIECE", -(-(folder / "corpus.jsonl").stat().st_size // 7))
+
+    def config(cache: Path | str) -> dict[str, Any]:
+        return compose([
+            "collection=beir", f"collection.path={folder}", "vectors=random", "encoding.min_count=1", "scale=full",
+            "function=[bm25,random]", "policy=random", "origin=[bm25,random]", f"cache={cache}",
+        ])  # fmt: skip
+
+    remote = config(f"file://{tmp_path}/shared")
+    made, told = machine("a", tmp_path, monkeypatch)
+    expected = Artifacts().parts(config(tmp_path / "plain"))
+    first = made.parts(remote)
+    assert "encoding texts" in told
+    sizes = made.bytes_of(remote)
+    shutil.rmtree(folder)
+    shutil.rmtree(tmp_path / "a")
+    used, told = machine("b", tmp_path, monkeypatch)
+    assert used.bytes_of(remote) == sizes
+    second = used.parts(remote)
+    assert told == ["reading beir"]  # and nothing is made
+    assert first.keys() == second.keys() == expected.keys()
+    for name, part in expected.items():
+        assert content(part) == content(first[name]) == content(second[name]), name
+    assert isinstance(second["base"].encoded.documents.tokens, MappedArray) == several
+    assert not list((tmp_path / "b").rglob("documents*.arrow"))  # a run reads no texts
+    assert not list(tmp_path.rglob("*.part"))
+    # A part that is cut short behind the URI is made again, and published anew.
+    (part_file,) = (tmp_path / "shared" / "parts").glob(f"{used.keys(remote)['validation']}.*")
+    whole = part_file.read_bytes()
+    part_file.write_bytes(whole[:-7])
+    third, told = machine("c", tmp_path, monkeypatch)
+    assert content(third.part(remote, "validation")) == content(expected["validation"])
+    assert "ranking for validation" in told
+    assert part_file.stat().st_size == len(whole)

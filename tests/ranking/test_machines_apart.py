@@ -1,0 +1,217 @@
+"""Machines that share no disk: each fetches the pieces that it works on, and what comes out is what one machine has."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranking import bm25_pieces
+from ranking.backing import BackedPath, NotWhole, backed
+from ranking.bm25 import Bm25, Bm25Options
+from ranking.bm25_pieces import PiecedBm25
+from ranking.collections import pieces
+from ranking.collections.beir import Beir
+from ranking.collections.cache import open_collection
+from ranking.collections.collection import Collection
+from ranking.encoding import Encoder
+from ranking.encoding_pieces import encode_in_pieces
+from ranking.errors import BadInput
+from tests.made_up import write_beir
+from tests.ranking.shelf import Shelf, on_machine
+
+ENCODER = Encoder(min_count=2, max_document=11)
+
+
+class Machines:
+    """A collection of 300 documents, its cache behind each machine's own folder, and who fetched what.
+
+    Args:
+        tmp_path: of all machines.
+        patch: sets which machine this process stands for.
+    """
+
+    def __init__(self, tmp_path: Path, patch: pytest.MonkeyPatch) -> None:
+        self.tmp_path, self.patch = tmp_path, patch
+        self.source = write_beir(tmp_path / "made_up", documents=300, labels=False)
+        (self.source / "corpus.jsonl").write_bytes(gzip.decompress((self.source / "corpus.jsonl.gz").read_bytes()))
+        (self.source / "corpus.jsonl.gz").unlink()
+        patch.setattr(pieces, "PIECE", -(-(self.source / "corpus.jsonl").stat().st_size // 7))
+        self.whole = self.opened("one")
+        Shelf.told.clear()
+
+    def on(self, name: str) -> BackedPath:
+        """Go to a machine; its folder of the cache."""
+        on_machine(self.tmp_path / name, self.patch)
+        return backed(Shelf(str(self.tmp_path / "behind")))
+
+    def opened(self, name: str) -> Collection:
+        """The collection on a machine; `one` has it in one piece, and no backing."""
+        if name == "one":
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(pieces, "PIECE", 1 << 20)
+                return open_collection(Beir(self.source), self.tmp_path / name)
+        return open_collection(Beir(self.source), self.on(name))
+
+    def each_its_own(self, fetched: dict[int, set[str]]) -> Callable[[Callable[[int], None], int], None]:
+        """Does each task on a machine of its own, which is told of by number; then back to machine `b`."""
+
+        def run(task: Callable[[int], None], count: int) -> None:
+            for number in range(count):
+                sent = pickle.dumps(task)
+                Shelf.fetched()
+                self.on(f"worker{number}")
+                pickle.loads(sent)(number)
+                fetched.setdefault(number, set()).update(Shelf.fetched())
+                self.on("b")
+
+        return run
+
+
+@pytest.fixture
+def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machines:
+    """Of which `a` has read the collection."""
+    made = Machines(tmp_path, monkeypatch)
+    assert len(made.opened("a").pieces) == 7
+    Shelf.told.clear()
+    return made
+
+
+def documents_in(names: set[str] | list[str]) -> list[int]:
+    """Numbers of the pieces of documents among files."""
+    return sorted(int(found[1]) for name in names if (found := re.search(r"/documents-(\d+)\.arrow$", name)))
+
+
+def test_pieces_are_fetched_when_they_are_needed(machines: Machines) -> None:
+    shutil.rmtree(machines.source)  # machine b has never had it
+    found = machines.opened("b")
+    assert found.fingerprint == machines.whole.fingerprint
+    assert found.size == 300
+    assert found.queries.equals(machines.whole.queries)
+    assert found.judgements.equals(machines.whole.judgements)
+    assert documents_in(Shelf.fetched()) == []
+    starts = np.cumsum([0, *found.rows])
+    rows = np.array([starts[5] + 1, starts[2], starts[5], starts[3] - 1])
+    expected = machines.whole.documents["text"].gather(rows.astype(np.uint32))
+    assert found.gather("text", rows).to_list() == expected.to_list()
+    assert documents_in(Shelf.fetched()) == [2, 5]
+    assert found.gather("id", np.zeros(0, np.int64)).to_list() == []
+    changed = found.changed(judgements=found.judgements.head(1))
+    assert (len(changed.judgements), len(found.judgements)) == (1, len(machines.whole.judgements))
+    assert Shelf.fetched() == []
+    ids = machines.whole.documents["id"].sample(20, seed=1)
+    assert found.document_rows(ids).to_list() == machines.whole.document_rows(ids).to_list()
+    assert documents_in(Shelf.fetched()) == []  # the table of ids alone
+    assert found.documents.equals(machines.whole.documents)
+    assert documents_in(Shelf.fetched()) == [0, 1, 3, 4, 6]
+    assert machines.opened("b").documents.equals(machines.whole.documents)
+    assert documents_in(Shelf.fetched()) == []
+
+
+def test_each_machine_encodes_its_own_piece(machines: Machines) -> None:
+    fetched: dict[int, set[str]] = {}
+    there = machines.opened("b")
+    Shelf.told.clear()
+    folder = machines.on("b") / "parts" / "key"
+    found, words = encode_in_pieces(ENCODER, there, folder, machines.each_its_own(fetched))
+    assert {number: documents_in(names) for number, names in fetched.items()} == {n: [n] for n in range(7)}
+    assert not list((machines.tmp_path / "b").rglob("documents-*.arrow"))
+    expected, same = ENCODER.encode(machines.whole)
+    assert words == same
+    assert found.documents.tokens.tobytes() == expected.documents.tokens.tobytes()
+    assert found.documents.offsets.tobytes() == expected.documents.offsets.tobytes()
+    assert found.document_key.tobytes() == expected.document_key.tobytes()
+    assert found.documents.labels is not None
+    assert expected.documents.labels is not None
+    assert found.documents.labels.tobytes() == expected.documents.labels.tobytes()
+    behind = sorted(path.name for path in (machines.tmp_path / "behind" / "parts" / "key").iterdir())
+    assert [name for name in behind if not name.startswith("counts-")] == [
+        "keys.npy", "labels.npy", "offsets.npy", "tokens.npy", "vocabulary.arrow",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("many", [1, 1000])
+def test_each_machine_counts_and_searches_its_own_piece(
+    many: int, machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bm25_pieces, "MANY", many)
+    fetched: dict[int, set[str]] = {}
+    index = PiecedBm25(machines.opened("b"), Bm25Options(), machines.each_its_own(fetched))
+    assert {number: documents_in(names) for number, names in fetched.items()} == {n: [n] for n in range(7)}
+    asked = np.arange(len(machines.whole.queries))
+    found = index.search(asked, 20)[0]
+    expected = Bm25(machines.whole, Bm25Options()).search(asked, 20)[0]
+    assert found.documents.tobytes() == expected.documents.tobytes()
+    assert found.scores.tobytes() == expected.scores.tobytes()
+    assert not list((machines.tmp_path / "behind").rglob("found-*/*"))
+    # A shard on yet another machine is told the folder and which pieces it has.
+    sent = pickle.dumps(index.folder)
+    machines.on("c")
+    Shelf.told.clear()
+    folder = pickle.loads(sent)
+    bm25_pieces.search_pieces(folder, {3: index.ranges[3]}, index.queries, 5, np.zeros((len(asked), 0), np.int32), 1)
+    names = Shelf.fetched()
+    assert {Path(name).parent.name for name in names} == {"00003"}
+    assert sorted(Path(name).name for name in names) == ["documents.npy", "offsets.npy", "weights.npy"]
+    machines.on("c")
+    Shelf.told.clear()
+    again = PiecedBm25(machines.opened("c"), Bm25Options(), machines.each_its_own(fetched := {}))
+    assert not fetched  # nothing is made again
+    assert again.ranges == index.ranges
+
+
+def test_half_a_collection_is_none(machines: Machines) -> None:
+    behind = machines.tmp_path / "behind"
+    (about,) = behind.glob("made_up-*/collection.json")
+    kept = about.read_text()
+    about.unlink()  # as while a machine publishes: all other files are there
+    machines.source.rename(machines.tmp_path / "gone")
+    with pytest.raises(BadInput, match="no such folder"):
+        machines.opened("b")
+    about.write_text(kept)
+    (about.parent / "documents-00003.arrow").write_bytes(b"cut short")
+    with pytest.raises(NotWhole, match=r"shelf:made_up-.*/documents-00003.arrow: is cut short"):
+        _ = machines.opened("b").documents
+
+
+def test_who_was_killed_while_publishing_publishes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machines = Machines(tmp_path, monkeypatch)
+    publish = Shelf.publish
+
+    def killed(self: Shelf, file: Path, name: str) -> None:
+        if "00004" in name:
+            raise KeyboardInterrupt
+        publish(self, file, name)
+
+    monkeypatch.setattr(Shelf, "publish", killed)
+    with pytest.raises(KeyboardInterrupt):
+        machines.opened("a")
+    monkeypatch.setattr(Shelf, "publish", publish)
+    assert not list((tmp_path / "behind").rglob("collection.json"))
+    machines.opened("a")
+    told = [line.rpartition("/")[2] for line in Shelf.told if line.startswith("published made_up")]
+    assert told[-1] == "collection.json"
+    assert len(list((tmp_path / "behind").rglob("documents-*.arrow"))) == 7
+    Shelf.told.clear()
+    machines.opened("a")
+    assert not [line for line in Shelf.told if line.startswith("published")]
+
+
+def test_two_collections_of_one_path_are_told_apart(machines: Machines) -> None:
+    """A machine with the files goes by them; one without takes what was read last."""
+    first = machines.whole.fingerprint
+    queries = gzip.decompress((machines.source / "queries.jsonl.gz").read_bytes()).decode().splitlines()
+    queries[0] = json.dumps(json.loads(queries[0]) | {"text": "another"})
+    with gzip.open(machines.source / "queries.jsonl.gz", "wt") as file:
+        file.write("\n".join(queries))
+    second = machines.opened("b").fingerprint
+    assert first != second
+    shutil.rmtree(machines.source)
+    assert machines.opened("a").fingerprint == machines.opened("c").fingerprint == second
