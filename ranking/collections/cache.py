@@ -73,7 +73,7 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run:
         raise BadInput(f"cannot be written ({error.strerror})", cache, "choose another cache folder") from None
     try:
         with _held(unfinished):
-            build(reader, unfinished, Faults(strict), run)
+            build(reader, Path(str(unfinished)), Faults(strict), run)  # on this machine, whoever does the tasks
             if isinstance(entry, BackedPath):
                 (unfinished / _UNPUBLISHED).touch()
             _install(unfinished, entry)

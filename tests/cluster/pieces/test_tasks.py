@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from cluster.pieces.tasks import run_pieces
+from cluster.pieces.tasks import run_pieces, run_pieces_here
+from ranking.collections.pieces import Run
 from ranking.errors import BadInput
 
 
@@ -26,7 +26,7 @@ class Write:
         (self.folder / str(number)).write_text(str(os.getpid()))
 
 
-def done_by(folder: Path, run: Callable[[Callable[[int], None], int], None], count: int) -> set[int]:
+def done_by(folder: Path, run: Run, count: int) -> set[int]:
     run(Write(folder), count)
     assert sorted(int(file.name) for file in folder.iterdir()) == list(range(count))
     return {int(file.read_text()) for file in folder.iterdir()}
@@ -39,8 +39,9 @@ def test_a_few_pieces_are_done_in_this_process(tmp_path: Path, monkeypatch: pyte
     assert done_by(tmp_path, run_pieces, 3) == {os.getpid()}
 
 
-def test_ray_does_what_there_is_a_ray_for(ray_session: None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("run", [run_pieces, run_pieces_here])
+def test_ray_does_what_there_is_a_ray_for(run: Run, ray_session: None, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"^piece 1: is broken"):
-        run_pieces(Write(tmp_path, refused=1), 3)
+        run(Write(tmp_path, refused=1), 3)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["0", "2"]  # the others are done nevertheless
     assert str(os.getpid()) not in {file.read_text() for file in tmp_path.iterdir()}

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts
+from cluster.runs.artifacts import SAID, Artifacts
 from ranking.collections import pieces
 from ranking.mapped import MappedArray
+from tests.cluster.command_line import command
 from tests.cluster.runs.test_pieces import content
 from tests.made_up import write_beir
 
@@ -28,7 +31,8 @@ def machine(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
 def test_parts_made_on_one_machine_are_used_on_another(
     several: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cluster.pieces.tasks.WORTH", 100)  # without a Ray of its own
+    monkeypatch.setattr("cluster.pieces.tasks.connected", lambda: False)  # a test run's Ray has another home
+    monkeypatch.setattr("cluster.pieces.tasks.WORTH", 100)
     folder = write_beir(tmp_path / "made_up", documents=200, labels=False)
     (folder / "corpus.jsonl").write_bytes(gzip.decompress((folder / "corpus.jsonl.gz").read_bytes()))
     (folder / "corpus.jsonl.gz").unlink()
@@ -67,3 +71,32 @@ def test_parts_made_on_one_machine_are_used_on_another(
     assert content(third.part(remote, "validation")) == content(expected["validation"])
     assert "ranking for validation" in told
     assert part_file.stat().st_size == len(whole)
+
+
+def test_a_command_with_another_home_makes_nothing_again(
+    base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said, results = {}, {}
+    for home in ("a", "b"):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / home))
+        options = ["policy=fixed", "function=bm25", f"cache=file://{tmp_path}/shared", f"out={tmp_path / home / 'out'}"]
+        assert command("train", *base, *options) == 0
+        said[home] = capsys.readouterr().out
+        (weights,) = (tmp_path / home / "out" / "weights").glob("*.safetensors")
+        results[home] = load_file(weights)
+    for line in SAID["base"], SAID["validation"], "ranking: bm25":
+        assert line in said["a"]
+        assert line not in said["b"]
+    assert results["a"].keys() == results["b"].keys()
+    assert all(torch.equal(weight, results["b"][name]) for name, weight in results["a"].items())
+
+
+@pytest.mark.parametrize("cache", ["nosuch://place", "file:///dev/null/cache"])
+def test_a_cache_that_is_none_is_one_line(
+    cache: str, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert command("train", *base, f"cache={cache}", f"out={tmp_path / 'out'}") == 2
+    told = capsys.readouterr().err
+    assert cache in told
+    assert "Traceback" not in told
