@@ -115,7 +115,7 @@ def _last(reader: Reader, place: Path) -> Path:
     asked = {"reader": f"{type(reader).__module__}.{type(reader).__qualname__}", "version": [_LAYOUT, reader.version]}
     asked |= {field.name: getattr(reader, field.name) for field in fields(reader)}
     if "path" in asked:
-        asked["path"] = os.path.abspath(os.path.expanduser(asked["path"]))
+        asked["path"] = os.path.abspath(os.path.expanduser(str(asked["path"])))
     return place / f"{_digest(asked)}.json"
 
 
