@@ -83,7 +83,7 @@ class NegativeIndexActor:
         self.corpus, self.every = corpus, every
         self.folder = IndexFolder(Path(folder))
         made = corpus, options, encoders, block, listed
-        self.build = ShardedBuild(sharding, *made) if sharding.shards > 1 else IndexBuild(*made)
+        self.build = IndexBuild(*made) if sharding.alone else ShardedBuild(sharding, *made)
         self.metrics = IndexMetrics(tags)
         self._changed = threading.Condition()
         self._versions: dict[int, IndexVersion] = self.build.opened(self.folder)

@@ -170,7 +170,8 @@ def attach_indexes(
         service = Service(
             f"negative-index:{name}:{each}", PreparedCorpus(config), folder, function.index, encoder_options(config),
             {"run": name, "function": each}, apart=config["resources"]["workers"] > 1,
-            sharding=Sharding(shards, function.refresh.on_lost_shard), listed=function.listed(training),
+            sharding=Sharding(shards, function.refresh.on_lost_shard, function.replicas),
+            listed=function.listed(training),
         )  # fmt: skip
         index = RemoteIndex(service, function.refresh, note, partial(getattr, function, "guarded"))
         function.attach_index(index)
@@ -199,7 +200,7 @@ def _attach_bm25(
     assert isinstance(base, Base)
     index = artifacts.sources(config, base).bm25(function.options, function.shards)
     assert isinstance(index, PiecedBm25)
-    served = ServedBm25(index, function.shards, folder, note, function.on_lost_shard)
+    served = ServedBm25(index, function.shards, folder, note, function.on_lost_shard, function.replicas)
     function.attach_index(served)
     return served
 
@@ -220,10 +221,13 @@ def _check_size(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"the cache can't be written ({error.strerror})", folder, "choose another with cache=") from None
-    # The version that is read, the one before, and those that are built and not yet due.
+    # The version that is read, the one before, and those that are built and not yet due; replicas as if all were here.
     held = 2 + max(1, math.ceil(refresh.delay / refresh.every))
     room = {
-        "memory": ((held - 1) * sizes["serving"] + sizes["building"], psutil.virtual_memory().available),
+        "memory": (
+            function.replicas * ((held - 1) * sizes["serving"] + sizes["building"]),
+            psutil.virtual_memory().available,
+        ),
         "disk": (held * sizes["disk"], shutil.disk_usage(folder).free),
     }
     for kind, (wanted, free) in room.items():

@@ -33,6 +33,7 @@ class ServedBm25(Bm25Index):
         folder: of what the shards of this run keep; a folder of its own is made there.
         note: told that a shard is lost, and that it is back.
         on_lost: whether an answer waits for a shard that died, or goes on without its documents.
+        replicas: actors a shard, which are asked by turns.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class ServedBm25(Bm25Index):
         folder: Path,
         note: Callable[[str], None] = lambda line: None,
         on_lost: Literal["wait", "skip"] = "wait",
+        replicas: int = 1,
     ) -> None:
         self.index, self.queries, self.note, self.on_lost = index, index.queries, note, on_lost
         self._lost: set[int] = set()
@@ -53,13 +55,13 @@ class ServedBm25(Bm25Index):
         nodes = sorted(node["NodeID"] for node in ray.nodes() if node["Alive"])
         # What is found has rows of the collection already.
         self.rows = [range(index.ranges[-1].stop)] * count
-        self.actors = ShardActors(self.place, self.rows, nodes)
+        self.actors = ShardActors(self.place, self.rows, nodes, replicas)
 
     def find(
         self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32], threads: int | None
     ) -> Searched:
         asked = [(self.index.folder, held, terms, depth, pairs) for held in self.held]
-        replies: list[Searched | None] = self.actors.ask("bm25", asked)
+        replies, _ = self.actors.ask("bm25", asked)
         found = []
         for number, reply in enumerate(replies):
             if reply is None:

@@ -172,7 +172,7 @@ class RemoteIndex:
         """End the actors and remove what they kept, and what is left of those of killed processes."""
         if self._actor is not None:
             with contextlib.suppress(ray.exceptions.RayError):
-                if self.service.sharding.shards > 1:
+                if not self.service.sharding.alone:
                     ray.wait([self._actor.clear.remote()], timeout=LAST_WORDS / 10)
                 ray.kill(self._actor)
             self._actor = None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import ray
@@ -14,9 +17,13 @@ from numpy.typing import NDArray
 from cluster.index.owner import OWNER, claim, remove_orphans
 from ranking.bm25 import Searched as SearchedByTerms
 from ranking.bm25_pieces import search_pieces
+from ranking.errors import BadInput
 from ranking.index import IndexOptions, VectorIndex
 from ranking.index_versions import DOCUMENTS, IndexVersion, finish_version, open_version, start_version, write_block
 from ranking.shards import Found
+
+CHUNK = 1 << 26
+"""Bytes that one replica sends another at once."""
 
 
 class IndexShard:
@@ -68,6 +75,50 @@ class IndexShard:
     def has(self, step: int, digest: str) -> bool:
         """Whether the version of these weights is there, and whole."""
         return self._version(step, digest) is not None
+
+    def files(self, step: int) -> tuple[Path, dict[str, int]]:
+        """Where a version stands, and the bytes of each of its files; none where it is not there."""
+        place = self._place(step)
+        return place, {file.name: file.stat().st_size for file in sorted(place.glob("*"))}
+
+    def read(self, step: int, name: str, start: int) -> NDArray[np.uint8]:
+        """Up to `CHUNK` bytes of a version's file."""
+        return np.fromfile(self._place(step) / name, np.uint8, CHUNK, offset=start)
+
+    def copy(self, step: int, digest: str, source: Any) -> bool:
+        """Take a version from another actor of this shard: its files where this machine sees them, else their bytes.
+
+        Returns:
+            Whether it is there now: not where the other one was lost meanwhile.
+
+        Raises:
+            BadInput: where the disk is full.
+        """
+        if self.has(step, digest):
+            return True
+        place = self._place(step)
+        building = place.with_name(f"{place.name}.{uuid.uuid4().hex[:8]}.part")
+        try:
+            building.mkdir(parents=True)
+            there, files = ray.get(source.files.remote(step))
+            if not files:
+                return False
+            for name, size in files.items():
+                try:
+                    os.link(there / name, building / name)  # read by both from the same pages of memory
+                except OSError:
+                    with (building / name).open("wb") as file:
+                        for start in range(0, size, CHUNK):
+                            ray.get(source.read.remote(step, name, start)).tofile(file)
+            shutil.rmtree(place, ignore_errors=True)
+            building.rename(place)
+        except ray.exceptions.RayError:
+            return False
+        except OSError as error:
+            raise BadInput(f"can't be written ({error.strerror or error})", place, "is there room?") from None
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+        return self.has(step, digest)
 
     def topk(self, step: int, digest: str, queries: NDArray[np.float32], depth: int) -> Found | None:
         """The best of its documents, by rows of its own; None where the version is not there."""

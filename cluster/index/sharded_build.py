@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from cluster.index.build import IndexBuild
 from cluster.index.corpus import Corpus, Size
-from cluster.index.encoder_pool import LOSSES, EncoderOptions
+from cluster.index.encoder_pool import LOSSES, EncoderOptions, hear
 from cluster.index.errors import unwrapped
 from cluster.index.folder import WEIGHTS, IndexFolder, Publication
-from cluster.index.shards import ShardActors, ShardedVersion, Sharding
+from cluster.index.sharded_version import ShardedVersion
+from cluster.index.shards import ShardActors, Sharding
 from ranking.index import IndexOptions
 from ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion, finish_version, start_version
 from ranking.query_lists import Listed
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 
 class ShardedBuild(IndexBuild):
     """Builds a version on all shards: it counts when the last of them has it.
+
+    One replica of each shard is made, and those of the others that are there copy it.
 
     Beside the actor that serves lie the vectors of queries and the weights alone; a shard is made again from these
     weights where it comes back on another machine, or its files are broken.
@@ -58,7 +61,7 @@ class ShardedBuild(IndexBuild):
 
     @property
     def lost(self) -> frozenset[int]:
-        return frozenset(self.actors.lost) if self.actors else frozenset()
+        return self.actors.turns.lost if self.actors else frozenset()
 
     def make(
         self,
@@ -106,10 +109,10 @@ class ShardedBuild(IndexBuild):
 
     def _start(self, folder: IndexFolder, ranges: Sequence[range]) -> None:
         if self.actors is None:
-            self.actors = ShardActors(folder.place(0).parents[1], ranges, self.pool.nodes())
+            self.actors = ShardActors(folder.place(0).parents[1], ranges, self.pool.nodes(), self.sharding.replicas)
 
     def _fill(self, publication: Publication, version: int, weights: ray.ObjectRef, dimension: int) -> None:
-        """Have every shard make the version that has not got it.
+        """Have every shard make the version that has not got it, and its replicas take it over.
 
         Raises:
             RuntimeError: where a shard is lost again and again while it does.
@@ -118,17 +121,28 @@ class ShardedBuild(IndexBuild):
         assert actors is not None
         step, digest = publication.step, publication.digest
         for _ in range(1 + LOSSES):
-            absent = [n for n in range(len(actors.ranges)) if not actors.call(n, "has", step, digest)]
-            if not absent:
+            has = actors.living("has", step, digest)
+            homes = {}  # the actor of each shard that makes it
+            for number in range(len(actors.ranges)):
+                there = [place for place in actors.turns.places(number) if place in has]
+                if not there:
+                    has[number] = actors.call(number, "has", step, digest)
+                if not any(has.get(place) for place in actors.turns.places(number)):
+                    homes[number] = there[0] if there else number
+            if not homes:
+                self._copy(step, digest, has)
                 return
-            nodes = [actors.call(number, "node") for number in range(len(actors.ranges))]
+            nodes = [""] * len(actors.actors)
+            for home in homes.values():
+                nodes[home] = actors.call(home, "node")
             building: dict[int, Path] = {
-                n: actors.call(n, "start", step, len(actors.ranges[n]), dimension, self.options) for n in absent
+                home: actors.call(home, "start", step, len(actors.ranges[number]), dimension, self.options)
+                for number, home in homes.items()
             }
             blocks = [
                 block
-                for n, place in building.items()
-                for block in pool.blocks(actors.ranges[n], False, place / DOCUMENTS, n)
+                for number, home in homes.items()
+                for block in pool.blocks(actors.ranges[number], False, building[home] / DOCUMENTS, home)
             ]
             pool.encode(weights, digest, blocks, actors.actors, nodes)
             orders = [
@@ -136,7 +150,23 @@ class ShardedBuild(IndexBuild):
                 for n, place in building.items()
             ]
             pool.finish_shards(orders, actors.actors)
-        raise RuntimeError(f"shards {absent} of the index were lost {1 + LOSSES} times while they were built")
+        raise RuntimeError(f"shards {list(homes)} of the index were lost {1 + LOSSES} times while they were built")
+
+    def _copy(self, step: int, digest: str, has: dict[int, bool]) -> None:
+        """Have replicas that have not got a version copy it from one that has.
+
+        Args:
+            step, digest: of the version.
+            has: by place, whether an actor that is there has it.
+        """
+        actors = self.actors
+        assert actors is not None
+        orders = []
+        for place in (place for place, there in has.items() if not there):
+            source = next(each for each in actors.turns.places(place % len(actors.ranges)) if has.get(each))
+            orders.append(actors.actors[place].copy.remote(step, digest, actors.actors[source]))
+        with unwrapped():
+            hear(orders)
 
     def _searched(self, folder: IndexFolder, version: IndexVersion) -> IndexVersion:
         """The version with its shards in the place of vectors."""
@@ -164,5 +194,5 @@ class ShardedBuild(IndexBuild):
 
             threading.Thread(target=mend, name="mend", daemon=True).start()
 
-        skip = behind if self.sharding.on_lost == "skip" else None
-        return replace(version, index=ShardedVersion(self.actors, version.step, version.digest, repair, skip))
+        skip = self.sharding.on_lost == "skip"
+        return replace(version, index=ShardedVersion(self.actors, version.step, version.digest, repair, behind, skip))

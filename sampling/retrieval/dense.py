@@ -106,6 +106,8 @@ class Dense(RetrievalFunction):
             Ray. What an exact index finds does not depend on it; FAISS's others find more with more shards.
         searched: when queries are searched: at each `step` those of its batch, or all training queries once a
             `version`, in batches, so that a step reads lists.
+        replicas: actors a shard, where the index lives on Ray: readers are spread over them, and one that dies is not
+            waited for. No list depends on it.
 
     Raises:
         BadInput: where an option makes no sense.
@@ -119,8 +121,9 @@ class Dense(RetrievalFunction):
         index: IndexOptions | None = None,
         shards: int = 1,
         searched: Literal["step", "version"] = "step",
+        replicas: int = 1,
     ) -> None:
-        for name, value in (("depth", depth), ("shards", shards)):
+        for name, value in (("depth", depth), ("shards", shards), ("replicas", replicas)):
             if value < 1:
                 raise BadInput(f"{name} is {value}", f"function.dense.{name}", "choose a whole number from 1 up")
         if searched not in ("step", "version"):
@@ -132,7 +135,7 @@ class Dense(RetrievalFunction):
             raise BadInput(f"queries is {queries!r}", "function.dense.queries", "choose version or now")
         self.depth, self.queries = depth, queries
         self.refresh, self.index = refresh or Refresh(), index or IndexOptions()
-        self.shards, self.searched = shards, searched
+        self.shards, self.searched, self.replicas = shards, searched, replicas
         self.guard = Guard()
         self.guarded = 0
         self._dropped: dict[int, GuardedDocuments] = {}  # by query, when it was last asked

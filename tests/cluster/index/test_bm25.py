@@ -108,6 +108,21 @@ def test_readers_may_go_on_without_a_shard(ray_session: None, tmp_path: Path) ->
     served.close()
 
 
+def test_a_replica_that_dies_is_not_waited_for(ray_session: None, tmp_path: Path) -> None:
+    import ray
+
+    index, said = PiecedBm25(collection(), OPTIONS, shards=2, cut=tmp_path / "cut"), []
+    served, expected = ServedBm25(index, 2, tmp_path / "served", said.append, replicas=2), index.search(EVERY, 15)[0]
+    for place in (1, 2):  # of the first replica, and of the second
+        ray.kill(served.actors.actors[place])  # for good
+        for _ in range(2):
+            found = served.search(EVERY, 15)[0]
+            assert found.documents.tobytes() == expected.documents.tobytes()
+            assert found.scores.tobytes() == expected.scores.tobytes()
+    assert not said
+    served.close()
+
+
 @pytest.mark.parametrize("depth", [3, 50])
 def test_lists_of_a_batch_are_those_that_are_made_before(
     depth: int, tiny: Collection, tiny_encoded: EncodedCollection, tiny_sources: Sources, tmp_path: Path
@@ -154,6 +169,9 @@ def test_what_shards_do_not_go_with_is_refused(base: list[str]) -> None:
         Bm25Function(shards=0)
     with pytest.raises(BadInput, match=r"function.bm25.on_lost_shard"):
         Bm25Function(on_lost_shard="hope")  # type: ignore[arg-type]
+    for wrong in ({"replicas": 0}, {"replicas": 2}):
+        with pytest.raises(BadInput, match=r"function.bm25.replicas"):
+            Bm25Function(**wrong)
     config = compose([*base, "function=bm25", "function.bm25.shards=2", "sampling.guard.relative=0.9"])
     with pytest.raises(BadInput, match=r"function.bm25.shards.*a guard goes over lists before the training"):
         Artifacts().part(config, "function:bm25")
