@@ -1,0 +1,80 @@
+"""A version on shards: what it does where a shard has no answer, with shards that this process plays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster.index.sharded_version import ShardedVersion
+from ranking.index import IndexOptions, VectorIndex
+
+VECTORS = np.random.default_rng(0).standard_normal((10, 4)).astype(np.float32)
+QUERIES = np.eye(4, dtype=np.float32)
+
+
+class Played:
+    """Two shards of five documents.
+
+    Args:
+        without: shards that do not have the version.
+        behind: shards of which another replica has not got it.
+    """
+
+    def __init__(self, without: set[int], behind: set[int]) -> None:
+        self.ranges, self.without, self.behind = [range(5), range(5, 10)], without, behind
+
+    def call(self, number: int, method: str, step: int, digest: str, *arguments: Any) -> Any:
+        if method == "has":
+            return number not in self.without
+        held = self.ranges[number]
+        index = VectorIndex.build(VECTORS[held.start : held.stop], IndexOptions())
+        return None if number in self.without else getattr(index, method)(*arguments)
+
+    def ask(self, method: str, arguments: Sequence[Sequence[Any]]) -> tuple[list[Any], set[int]]:
+        replies = [self.call(number, method, *each) for number, each in enumerate(arguments)]
+        return replies, self.without | self.behind
+
+
+@pytest.fixture(autouse=True)
+def _no_object_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.index.sharded_version.ray.put", lambda each: each)
+
+
+def made(actors: Any, skip: bool) -> tuple[ShardedVersion, list[tuple[str, int]]]:
+    """A version, and what it has had done."""
+    done: list[tuple[str, int]] = []
+
+    def repair(number: int) -> None:
+        done.append(("repair", number))
+        actors.without.discard(number)
+
+    return ShardedVersion(actors, 3, "digest", repair, lambda number: done.append(("mend", number)), skip), done
+
+
+def test_a_shard_without_the_version_is_repaired_before_an_answer() -> None:
+    version, done = made(Played({1}, set()), skip=False)
+    documents, products = version.search(QUERIES, 10)
+    expected = VectorIndex.build(VECTORS, IndexOptions()).search(QUERIES, 10)
+    assert (documents == expected[0]).all()
+    assert products.tobytes() == expected[1].tobytes()
+    assert done == [("repair", 1)]
+
+
+def test_readers_that_skip_go_on_and_it_is_mended_meanwhile() -> None:
+    version, done = made(Played({1}, set()), skip=True)
+    assert set(np.unique(version.search(QUERIES, 10)[0])) == {-1, *range(5)}
+    scores = version.scores(QUERIES, np.tile(np.arange(-1, 10), (4, 1)))
+    assert np.isfinite(scores).sum(axis=1).tolist() == [5] * 4
+    assert done == [("mend", 1)] * 2
+    version.actors.without.add(0)  # type: ignore[attr-defined]
+    assert (version.search(QUERIES, 3)[0] == -1).all()
+    assert set(np.unique(version.waiting().search(QUERIES, 10)[0])) == set(range(10))
+
+
+def test_a_replica_that_has_not_got_it_is_mended_behind_readers_backs() -> None:
+    version, done = made(Played(set(), {0}), skip=False)
+    assert set(np.unique(version.search(QUERIES, 10)[0])) == set(range(10))
+    assert done == [("mend", 0)]
