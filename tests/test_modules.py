@@ -29,7 +29,6 @@ REACHED = {
     "cluster/reports/pool_report.py": "cluster/commands/test_pool.py",
     "cluster/reports/pool_sections.py": "cluster/commands/test_pool.py",
     "cluster/reports/pool_terminal_table.py": "cluster/commands/test_pool.py",
-    "cluster/tune/local_worker.py": "cluster/tune/test_local_workers.py",
     "cluster/tune/pool_run.py": "cluster/commands/test_pool.py",
     "ranking/frozen.py": "ranking/test_bi_encoder.py",
 }

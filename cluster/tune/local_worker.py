@@ -11,6 +11,7 @@ import pickle
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -19,6 +20,11 @@ READY = "ready"
 
 def serve(connection: Connection) -> None:
     """Run what comes, until the other end is closed."""
+    with suppress(EOFError, ConnectionError):  # the study has ended, or needs no other process
+        _serve(connection)
+
+
+def _serve(connection: Connection) -> None:
     from cluster.runs.artifacts import Artifacts
     from cluster.tune.study_run import study_run
 
@@ -26,10 +32,7 @@ def serve(connection: Connection) -> None:
     connection.send(READY)
     artifacts, parts = Artifacts(), dict[str, Any]()
     while True:
-        try:
-            run, storage, path = connection.recv()
-        except EOFError:
-            return
+        run, storage, path = connection.recv()
         sys.path[:] = path  # a user's classes are found where the study finds them
         try:
             config = json.loads(run["config"])
@@ -39,8 +42,8 @@ def serve(connection: Connection) -> None:
             given = {name: parts[key] for name, key in run["parts"].items()}
             study_run(run, given, storage, lambda result: connection.send((True, result)))
             raised = None
-        except (BrokenPipeError, ConnectionResetError):
-            return
+        except ConnectionError:  # of the reports
+            raise
         except Exception as error:
             raised = _portable(error)
         connection.send((False, raised))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import threading
 import time
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from cluster.commands.study import StudyExperiment
 from cluster.output.storage import Storage
 from cluster.runs.outcome import read_outcome
 from cluster.tune.local_study import run_here
+from cluster.tune.local_worker import serve
 from cluster.tune.local_workers import LocalWorkers
 from cluster.tune.study_run import described
 from cluster.tune.study_work import StudyWork
@@ -102,6 +106,16 @@ def test_a_process_that_is_lost_is_one_fewer(workers: ElsewhereOnly, tmp_path: P
         workers.execute(lambda *_: None, run, Storage(str(tmp_path / "study")), report)
     assert told
     assert workers.at_once() == 0
+
+
+def test_a_process_that_nobody_needs_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    ours, theirs = socket.socketpair()
+    serving = threading.Thread(target=serve, args=[Connection(theirs.detach())])
+    serving.start()
+    with Connection(ours.detach()) as connection:
+        assert connection.poll(60)
+    serving.join()  # what it has said was not read: the socket was reset
+    assert capfd.readouterr().err == ""
 
 
 def test_a_study_on_a_cluster_starts_none(monkeypatch: pytest.MonkeyPatch) -> None:
