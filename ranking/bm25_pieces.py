@@ -15,29 +15,30 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ranking.backing import at_hand, publish, withdraw
-from ranking.bm25 import Bm25Index, Postings, Searched, search_postings
+from ranking.bm25 import Bm25Index
 from ranking.collections.arrow_files import mapped, write_whole
 from ranking.collections.build import STORED
 from ranking.collections.collection import Collection
 from ranking.collections.pieces import Run, in_turn, piece_file
 from ranking.digest import digest
 from ranking.mapped import open_array, write_array
+from ranking.postings import Postings, Searched, largest_weights, search_postings
 from ranking.shards import merge, within
 from ranking.terms import Bm25Options, Terms
 
-FORMAT = 1
+FORMAT = 2
 MADE = "made"
 """Stands in a folder whose postings are all weighed."""
-CHUNK = 50_000
-"""Documents whose terms are held at once."""
+BLOCK = 20_000
+"""Queries that are searched at once."""
+MERGED = 1_000
+"""Queries whose lists are merged at once."""
+WEIGHED = 1 << 20
+"""Postings that are weighed at once."""
 MANY = 1_000
 """Queries from which on the pieces are searched by tasks."""
-OFFSETS, DOCUMENTS, WEIGHTS, COUNTS, LENGTHS = (
-    "offsets.npy",
-    "documents.npy",
-    "weights.npy",
-    "counts.npy",
-    "lengths.npy",
+OFFSETS, DOCUMENTS, WEIGHTS, BOUNDS, COUNTS, LENGTHS = (
+    f"{name}.npy" for name in ("offsets", "documents", "weights", "bounds", "counts", "lengths")
 )
 
 
@@ -65,23 +66,43 @@ class CountTerms:
             return
         known = mapped(self.terms)["term"].to_list()
         reader, frame = Terms(self.options, known), mapped(self.pieces[number])
-        keys, counts, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)], [np.zeros(0, np.int32)]
-        for start in range(0, len(frame), CHUNK):
-            texts = reader.tokenize(frame.slice(start, CHUNK))
-            lengths.append(np.array([len(text) for text in texts], np.int32))
-            flat = np.concatenate(texts).astype(np.int64)
-            rows = np.repeat(np.arange(start, start + len(texts)), lengths[-1])[flat < len(known)]
-            found, times = np.unique(flat[flat < len(known)] * len(frame) + rows, return_counts=True)
-            keys.append(found)
-            counts.append(times.astype(np.float32))
-        every = np.concatenate(keys)
-        order = np.argsort(every, kind="stable")
-        every = every[order]
-        write_array(place / COUNTS, np.concatenate(counts)[order])
-        write_array(place / DOCUMENTS, (every % max(1, len(frame))).astype(np.int32))
+        counted, lengths = [], [np.zeros(0, np.int32)]
+        first = 0
+        for flat, own in reader.flat(frame):
+            lengths.append(own.astype(np.int32))
+            counted.append(_counted(flat, own, first, len(known)))
+            first += len(own)
+        held = [np.zeros(len(known), np.int64), *(np.bincount(terms, minlength=len(known)) for terms, _, _ in counted)]
+        offsets = np.zeros(len(known) + 1, np.int64)
+        np.cumsum(np.sum(held, axis=0, dtype=np.int64), out=offsets[1:])
+        documents, counts = np.zeros(offsets[-1], np.int32), np.zeros(offsets[-1], np.float32)
+        free = offsets[:-1].copy()  # where the next posting of each term goes
+        for (terms, rows, times), own in zip(counted, held[1:], strict=True):
+            before = np.cumsum(own) - own
+            places = np.arange(len(terms)) + (free - before)[terms]
+            documents[places], counts[places] = rows, times
+            free += own
+        write_array(place / COUNTS, counts)
+        write_array(place / DOCUMENTS, documents)
         write_array(place / LENGTHS, np.concatenate(lengths))
-        starts = np.searchsorted(every, np.arange(len(known) + 1) * len(frame))
-        write_array(place / OFFSETS, starts.astype(np.int64))
+        write_array(place / OFFSETS, offsets)
+
+
+def _counted(
+    flat: NDArray[np.int32], lengths: NDArray[np.int64], first: int, known: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
+    """Each known term of each text once: the term, the text's row and how often; by term, then by row.
+
+    Args:
+        flat, lengths: of `Terms.flat`.
+        first: row of the first text.
+        known: how many terms are known; others have higher numbers.
+    """
+    of_queries = flat < known
+    rows = np.repeat(np.arange(len(lengths)), lengths)[of_queries]
+    keys, times = np.unique(flat[of_queries].astype(np.int64) * len(lengths) + rows, return_counts=True)
+    terms, rows = np.divmod(keys, max(1, len(lengths)))
+    return terms.astype(np.int32), (rows + first).astype(np.int32), times.astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -104,10 +125,15 @@ class Weigh:
             return
         lengths, offsets = open_array(place / LENGTHS), open_array(place / OFFSETS)
         documents, counts = open_array(place / DOCUMENTS), open_array(place / COUNTS)
-        idf = np.repeat(open_array(self.folder / "idf.npy"), np.diff(offsets))
-        longer = k1 * ((1 - b) + b * lengths[documents] / np.float64(self.mean))
-        # As bm25s computes it, in the same order: float64 but for the parts that it keeps as float32.
-        write_array(place / WEIGHTS, (idf * (counts / (longer + counts))).astype(np.float32))
+        idf, weights = open_array(self.folder / "idf.npy"), np.zeros(len(documents), np.float32)
+        for start in range(0, len(documents), WEIGHED):
+            some = slice(start, start + WEIGHED)
+            terms = np.searchsorted(offsets, np.arange(start, min(start + WEIGHED, len(documents))), side="right") - 1
+            # As bm25s computes it, in the same order: float64 but for the parts that it keeps as float32.
+            longer = k1 * ((1 - b) + b * lengths[documents[some]] / np.float64(self.mean))
+            weights[some] = (idf[terms] * (counts[some] / (longer + counts[some]))).astype(np.float32)
+        write_array(place / BOUNDS, largest_weights(np.asarray(offsets), weights))
+        write_array(place / WEIGHTS, weights)
 
 
 @dataclass(frozen=True)
@@ -184,9 +210,12 @@ class PiecedBm25(Bm25Index):
         held = dict(enumerate(self.ranges))
         if len(terms) < MANY:
             return search_pieces(self.folder, held, terms, depth, pairs, threads)
-        return merged(self._by_tasks(terms, depth, pairs), self.ranges, depth)
+        blocks = [slice(start, start + BLOCK) for start in range(0, len(terms), BLOCK)]
+        found = [self._by_tasks(terms[block], depth, pairs[block]) for block in blocks]
+        documents, scores, of_pairs = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return documents, scores, of_pairs
 
-    def _by_tasks(self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32]) -> list[Searched]:
+    def _by_tasks(self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32]) -> Searched:
         place = self.folder / f"found-{uuid4().hex[:8]}"
         names = "documents", "scores", "pairs"
         files = [[place / f"{name}-{number:05d}.npy" for name in names] for number in range(len(self.ranges))]
@@ -194,7 +223,8 @@ class PiecedBm25(Bm25Index):
             offsets = np.concatenate([[0], np.cumsum([len(own) for own in terms])]).astype(np.int64)
             flat = np.concatenate(terms)
             self.run(SearchPiece(self.folder, place, self.ranges, flat, offsets, depth, pairs), len(self.ranges))
-            return [tuple(np.array(open_array(file)) for file in own) for own in files]  # type: ignore[misc]
+            found = [tuple(open_array(file) for file in own) for own in files]
+            return merged(found, self.ranges, depth)  # type: ignore[arg-type]
         finally:
             for file in itertools.chain.from_iterable(files):
                 withdraw(file)
@@ -249,8 +279,17 @@ def merged(found: Sequence[Searched], ranges: Sequence[range], depth: int) -> Se
         ranges: the documents of each.
         depth: length of a list.
     """
-    documents, scores = merge([(rows, best.astype(np.float64)) for rows, best, _ in found], ranges, depth)
-    return documents, scores.astype(np.float32), np.max([own for _, _, own in found], axis=0)
+    best = []
+    for start in range(0, len(found[0][0]), MERGED):
+        some = slice(start, start + MERGED)
+        lists = [(rows[some], scores[some].astype(np.float64)) for rows, scores, _ in found]
+        best.append(merge(lists, ranges, depth))
+    documents = np.concatenate([np.zeros((0, depth), np.int32), *(rows for rows, _ in best)])
+    scores = np.concatenate([np.zeros((0, depth)), *(own for _, own in best)])
+    of_pairs = found[0][2]
+    for _, _, own in found[1:]:
+        of_pairs = np.maximum(of_pairs, own)
+    return documents, scores.astype(np.float32), np.asarray(of_pairs)
 
 
 def search_piece(
@@ -264,8 +303,9 @@ def search_piece(
 ) -> Searched:
     """What one piece has for queries, by rows of its own; scores of its documents among `pairs`, −inf for others."""
     place = _place(folder, number)
-    offsets, documents, weights = (np.asarray(open_array(place / name)) for name in (OFFSETS, DOCUMENTS, WEIGHTS))
-    postings = Postings(offsets, documents, weights, len(held))
+    names = OFFSETS, DOCUMENTS, WEIGHTS, BOUNDS
+    offsets, documents, weights, bounds = (np.asarray(open_array(place / name)) for name in names)
+    postings = Postings(offsets, documents, weights, bounds, len(held))
     return search_postings(postings, terms, depth, within(pairs, held).astype(np.int32), threads)
 
 

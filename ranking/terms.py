@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,18 +67,25 @@ class Terms:
     def tokenize(self, frame: pl.DataFrame) -> list[NDArray[np.int32]]:
         """Term ids of each text; each distinct word is stemmed once."""
         texts: list[NDArray[np.int32]] = []
+        for flat, lengths in self.flat(frame):
+            texts += np.split(flat, np.cumsum(lengths)[:-1])
+        return texts
+
+    def flat(self, frame: pl.DataFrame) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
+        """Term ids of texts back to back, and how many each text has, in chunks that bound the memory."""
         for words in words_of(frame, UNLIMITED):
             flat = words.explode().drop_nulls()  # an empty text has no word here, or a null in older polars
             distinct = flat.unique()
-            self._learn([word for word in distinct.to_list() if word not in self._of_word])
+            spelled = distinct.to_list()
+            self._learn([word for word in spelled if word not in self._of_word])
             ids = pl.DataFrame(
-                {"word": distinct, "id": [self._of_word[word] for word in distinct]},
-                schema_overrides={"id": pl.Int32},
+                {"word": distinct, "id": [self._of_word[word] for word in spelled]}, schema_overrides={"id": pl.Int32}
             )
             joined = flat.rename("word").to_frame().join(ids, on="word", how="left", maintain_order="left")["id"]
+            found = joined.to_numpy()
             ends = np.cumsum(words.list.len().to_numpy().astype(np.int64))
-            texts += [text[text >= 0] for text in np.split(joined.to_numpy(), ends[:-1])]
-        return texts
+            kept = np.concatenate([[0], np.cumsum(found >= 0)])[np.concatenate([[0], ends])]
+            yield found[found >= 0], np.diff(kept)
 
     def _learn(self, words: Sequence[str]) -> None:
         stems = self._stem.stemWords(words) if self._stem else words

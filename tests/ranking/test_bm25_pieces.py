@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ranking import bm25_pieces
+from ranking import bm25_pieces, encoding
 from ranking.bm25 import Bm25, Bm25Options
 from ranking.bm25_pieces import PiecedBm25
 from ranking.collections.arrow_files import mapped, write
@@ -26,13 +26,17 @@ EVERY = np.arange(30)
 @pytest.fixture
 def collections(tmp_path: Path) -> tuple[Collection, Collection]:
     """The same texts in one piece and in seven of unequal size, one of them empty."""
-    whole = replace(by_chance(), fingerprint="f")
-    bounds = [0, 1, 30, 30, 90, 91, 170, 200]
+    return both(by_chance(), [0, 1, 30, 30, 90, 91, 170, 200], tmp_path)
+
+
+def both(collection: Collection, bounds: list[int], folder: Path) -> tuple[Collection, Collection]:
+    """A collection in one piece, and in pieces between these rows."""
+    whole = replace(collection, fingerprint="f")
     blank = [pl.lit(None, pl.String).alias(name) for name in ("category", "subcategory")]
     documents = whole.documents.with_row_index("id").with_columns(pl.col("id").cast(pl.String), *blank)
     files = []
     for number, (start, stop) in enumerate(pairwise(bounds)):
-        files.append(tmp_path / piece_file(number))
+        files.append(folder / piece_file(number))
         write(files[-1], STORED["documents"], [documents[start:stop]])
     frame = pl.concat([mapped(file) for file in files], rechunk=False)
     return whole, replace(whole, documents=frame, files=tuple(files), rows=tuple(len(mapped(file)) for file in files))
@@ -44,7 +48,7 @@ def test_scores_and_lists_are_those_of_one_piece(
     collections: tuple[Collection, Collection], options: Bm25Options, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bm25_pieces, "MANY", many)
-    monkeypatch.setattr(bm25_pieces, "CHUNK", 25)
+    monkeypatch.setattr(encoding, "CHUNK", 25)
     whole, parts = collections
     pairs = np.random.default_rng(2).integers(-1, 200, (30, 50))
     for depth in (15, 0, 300):
@@ -56,6 +60,19 @@ def test_scores_and_lists_are_those_of_one_piece(
     some = np.array([17, 3, 3])
     lists = PiecedBm25(parts, options).search(some, 15)[0]
     assert lists.documents.tobytes() == Bm25(whole, options).search(some, 15)[0].documents.tobytes()
+
+
+def test_long_lists_of_postings_and_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many that documents are left out, with queries, lists and postings in blocks."""
+    for name, size in (("MANY", 1), ("BLOCK", 7), ("MERGED", 3), ("WEIGHED", 1000)):
+        monkeypatch.setattr(bm25_pieces, name, size)
+    whole, parts = both(by_chance(4000), [0, 2500, 4000], tmp_path)
+    pairs = np.random.default_rng(2).integers(-1, 4000, (30, 20))
+    expected, of_pairs = Bm25(whole, Bm25Options(0.9, 0.4, None, False)).search(EVERY, 2, pairs)
+    found, of_pairs_too = PiecedBm25(parts, Bm25Options(0.9, 0.4, None, False)).search(EVERY, 2, pairs)
+    assert expected.documents.tobytes() == found.documents.tobytes()
+    assert expected.scores.tobytes() == found.scores.tobytes()
+    assert of_pairs.tobytes() == of_pairs_too.tobytes()
 
 
 def test_what_is_counted_stays_where_it_is_interrupted(collections: tuple[Collection, Collection]) -> None:

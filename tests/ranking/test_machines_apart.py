@@ -159,7 +159,7 @@ def test_each_machine_counts_and_searches_its_own_piece(
     bm25_pieces.search_pieces(folder, {3: index.ranges[3]}, index.queries, 5, np.zeros((len(asked), 0), np.int32), 1)
     names = Shelf.fetched()
     assert {Path(name).parent.name for name in names} == {"00003"}
-    assert sorted(Path(name).name for name in names) == ["documents.npy", "offsets.npy", "weights.npy"]
+    assert sorted(Path(name).name for name in names) == ["bounds.npy", "documents.npy", "offsets.npy", "weights.npy"]
     machines.on("c")
     Shelf.told.clear()
     again = PiecedBm25(machines.opened("c"), Bm25Options(), machines.each_its_own(fetched := {}))

@@ -1,0 +1,84 @@
+"""Searches an inverted index: the best documents of each query by the sum of their terms' weights."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.postings_kernels import search
+
+Searched = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]
+"""Documents and scores [queries, depth], best first, and scores of pairs [queries, m]."""
+
+
+@dataclass(frozen=True)
+class Postings:
+    """An inverted index: which documents have a term, and the weight of each.
+
+    Args:
+        offsets: int64, one longer than there are terms; those of a term are `documents[offsets[t]:offsets[t+1]]`.
+        documents: int32, ascending within a term.
+        weights: float32, above 0.
+        bounds: float32, the largest weight of each term (`largest_weights`).
+        size: how many documents there are.
+    """
+
+    offsets: NDArray[np.int64]
+    documents: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    bounds: NDArray[np.float32]
+    size: int
+
+
+def largest_weights(offsets: NDArray[np.int64], weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The largest weight of each term, 0 of one that no document has."""
+    largest, held = np.zeros(len(offsets) - 1, np.float32), np.diff(offsets) > 0
+    if held.any():
+        largest[held] = np.maximum.reduceat(weights, offsets[:-1][held])
+    return largest
+
+
+def search_postings(
+    postings: Postings,
+    terms: Sequence[NDArray[np.integer]],
+    depth: int,
+    pairs: NDArray[np.int32],
+    threads: int | None,
+) -> Searched:
+    """The best `depth` documents of each query, and the scores of `pairs`; as `ranking.bm25.Bm25Index.search`.
+
+    Args:
+        postings: to search in.
+        terms: of each query.
+        depth: length of a list.
+        pairs: int32 [queries, m].
+        threads: how many to use; every available core when None.
+
+    Returns:
+        Documents and scores [queries, depth], and scores [queries, m].
+    """
+    documents = np.full((len(terms), depth), -1, np.int32)
+    scores = np.full((len(terms), depth), -np.inf, np.float32)
+    pair_scores = np.full(pairs.shape, -np.inf, np.float32)
+    offsets = np.concatenate([[0], np.cumsum([len(t) for t in terms])]).astype(np.int64)
+    flat = np.concatenate(terms).astype(np.int64) if len(terms) else np.zeros(0, np.int64)
+    index = postings.offsets, postings.documents, postings.weights, postings.bounds, postings.size
+
+    def search_part(rows: NDArray[np.integer]) -> None:
+        search(*index, flat, offsets, rows[0], rows[-1] + 1, documents, scores, pairs, pair_scores)
+
+    threads = threads or available_cores()
+    parts = [rows for rows in np.array_split(np.arange(len(terms)), threads * 8) if len(rows)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(search_part, parts))
+    return documents, scores, pair_scores
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
