@@ -145,7 +145,8 @@ def _load(entry: Path, strict: bool) -> Collection | None:
         id_table = IdTable(tuple(entry / Path(name).name for name in about.get("ids", ())) or tuple(id_files(entry)))
         if here and id_table.files:
             _ = id_table.table  # whether it is whole
-        given: dict[str, Any] = {"given": mapped(entry / GIVEN_FILE)} if at_hand(entry / GIVEN_FILE) else {}
+        asked = about.get("given", True) and at_hand(entry / GIVEN_FILE)
+        given: dict[str, Any] = {"given": mapped(entry / GIVEN_FILE)} if asked else {}
     except (OSError, ValueError, pa.ArrowException, NotWhole):
         return None
     collection = Collection(

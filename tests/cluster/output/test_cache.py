@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,31 @@ def test_what_can_not_be_reached_read_or_written_is_one_line(tmp_path: Path, mon
     blocked.unlink()
     with pytest.raises(BadInput, match=r"can't be read .* check cache="):
         at_hand(blocked)
+
+
+def test_many_who_fetch_at_once_all_have_it_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a"))
+    content = os.urandom(1 << 20)
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "x").write_bytes(content)
+    file = cache_of({"cache": f"file://{tmp_path}/shared"}) / "x"
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda number: at_hand(file) and file.read_bytes() == content, range(8)))
+    assert found == [True] * 8
+    assert [each.name for each in file.parent.iterdir()] == ["x"]
+
+
+def test_what_arrives_cut_short_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a"))
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "x").write_bytes(bytes(1000))
+    file = cache_of({"cache": f"file://{tmp_path}/shared"}) / "x"
+    with monkeypatch.context() as patch:
+        patch.setattr("cluster.output.storage.shutil.copyfileobj", lambda source, copy, size: copy.write(bytes(10)))
+        with pytest.raises(BadInput, match=r"/x: can't be read \(10 of 1,000 bytes arrived\); check cache="):
+            at_hand(file)
+    assert list(file.parent.iterdir()) == []
+    assert at_hand(file)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
