@@ -65,7 +65,8 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     write(folder / "judgements.arrow", STORED["judgements"], [judgements])
     given = reader.read_given(faults)
     given = given.join(queries.select(query="id"), on="query", how="semi")
-    given = given.join(documents.lazy().select(document="id").collect(), on="document", how="semi")
+    known = checks.known_ids(documents, given["document"])
+    given = given.join(known.rename("document").to_frame(), on="document", how="semi")
     tables = [documents, *(mapped(folder / f"{part}.arrow") for part in ("queries", "judgements"))]
     if len(given):
         write(folder / GIVEN_FILE, GIVEN, [given])

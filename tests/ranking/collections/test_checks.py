@@ -10,7 +10,7 @@ import pytest
 
 from ranking.collections.beir import Beir
 from ranking.collections.cache import open_collection
-from ranking.collections.checks import join_repeats
+from ranking.collections.checks import join_repeats, known_ids
 
 QUERIES = {"id": pl.String, "text": pl.String, "split": pl.String}
 JUDGEMENTS = {"query": pl.String, "document": pl.String, "grade": pl.Int32, "split": pl.String}
@@ -76,3 +76,10 @@ def test_a_reader_counts_what_it_joins(write_beir: Callable[..., Path], tmp_path
     assert collection.queries.select("id", "split").rows() == [("q1", "dev"), ("q3", "test"), ("q4", "train")]
     assert collection.facts == {"queries with the text of another": "1 joined to it, with their judgements"}
     assert collection.skipped == {}
+
+
+def test_known_ids_are_each_once_in_the_documents_order() -> None:
+    documents = pl.DataFrame({"id": ["c", "a", "b"], "text": ["", "", ""]})
+    asked = pl.Series("document", ["b", "nowhere", "c", "b", None])
+    assert known_ids(documents, asked).to_list() == ["c", "b"]
+    assert known_ids(documents, pl.Series("document", [], dtype=pl.String)).to_list() == []
