@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from hashlib import blake2b
@@ -139,11 +139,11 @@ def _load(entry: Path, strict: bool) -> Collection | None:
             return None
         files = tuple(entry / Path(name).name for name in about.get("documents", ())) or tuple(piece_files(entry))
         counts = about.get("documents", {}).values() or (len(mapped(file)) for file in files)
-        here = all(file.exists() for file in files)
+        here = _here(files)
         documents = mapped_pieces(files) if here else pl.DataFrame()
         queries, judgements = (mapped(entry / f"{part}.arrow") for part in ("queries", "judgements"))
         id_table = IdTable(tuple(entry / Path(name).name for name in about.get("ids", ())) or tuple(id_files(entry)))
-        if here and id_table.files:
+        if id_table.files and _here(id_table.files):
             _ = id_table.table  # whether it is whole
         asked = about.get("given", True) and at_hand(entry / GIVEN_FILE)
         given: dict[str, Any] = {"given": mapped(entry / GIVEN_FILE)} if asked else {}
@@ -155,6 +155,11 @@ def _load(entry: Path, strict: bool) -> Collection | None:
         empty=tuple(about.get("empty", ())),
     )  # fmt: skip
     return collection if here else collection.unopened()
+
+
+def _here(files: Iterable[Path]) -> bool:
+    """False where some are yet to be fetched. Of a plain folder all are: one that is missing is found when opened."""
+    return all(file.exists() or not isinstance(file, BackedPath) for file in files)
 
 
 def _install(folder: Path, entry: Path) -> None:

@@ -101,7 +101,8 @@ def test_pieces_are_fetched_when_they_are_needed(machines: Machines) -> None:
     rows = np.array([starts[5] + 1, starts[2], starts[5], starts[3] - 1])
     expected = machines.whole.documents["text"].gather(rows.astype(np.uint32))
     assert found.gather("text", rows).to_list() == expected.to_list()
-    assert documents_in(Shelf.fetched()) == [2, 5]
+    assert documents_in(names := Shelf.fetched()) == [2, 5]
+    assert not [name for name in names if "/ids-" in name]
     assert found.gather("id", np.zeros(0, np.int64)).to_list() == []
     changed = found.changed(judgements=found.judgements.head(1))
     assert (len(changed.judgements), len(found.judgements)) == (1, len(machines.whole.judgements))

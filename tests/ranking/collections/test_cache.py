@@ -97,15 +97,17 @@ def test_what_was_skipped_is_not_taken_for_whole(write_beir: WriteBeir, cache: P
 @pytest.mark.parametrize("part", ["documents.arrow", "queries.arrow", "judgements.arrow", "collection.json"])
 @pytest.mark.parametrize("damage", ["missing", "cut", "empty"])
 def test_a_damaged_entry_is_made_again(write_beir: WriteBeir, cache: Path, part: str, damage: str) -> None:
-    whole = open_collection(Beir(write_beir()), cache)
+    folder = write_beir()
+    whole = open_collection(Beir(folder), cache)
     (entry,) = cache.iterdir()
     content = (entry / part).read_bytes()
     (entry / part).unlink()
     if damage != "missing":
         (entry / part).write_bytes(content[: len(content) // 2] if damage == "cut" else b"")
-    again = open_collection(Beir(write_beir()), cache)
+    again = open_collection(Beir(folder), cache)
     assert again.fingerprint == whole.fingerprint
     assert again.documents.equals(whole.documents)
+    assert list(cache.iterdir()) == [entry]
     assert [path.name for path in cache.iterdir() if path.name.startswith(".")] == []
 
 

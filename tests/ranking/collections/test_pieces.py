@@ -69,6 +69,11 @@ def test_seven_pieces_hold_what_one_does(folder: Path, tmp_path: Path, monkeypat
     assert open_collection(Beir(folder), tmp_path / "seven").pieces == parts.pieces  # found again
     for file in parts.pieces[0].parent.iterdir():
         assert file.name.startswith(("documents-", "ids-", "queries", "judgements", "collection"))
+    for missing in ("documents-00003.arrow", "ids-00002.arrow"):
+        (parts.pieces[0].parent / missing).unlink()
+        again = open_collection(Beir(folder), tmp_path / "seven")  # read again
+        assert (parts.pieces[0].parent / missing).exists()
+        assert again.documents.equals(whole.documents)
 
 
 def test_ms_marco_is_read_in_spans_too(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
