@@ -8,11 +8,12 @@ import shlex
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from rich.console import Console
+from rich.markup import escape
 
 from cluster.config.trust import from_folder
 from cluster.output.lock import output_lock
@@ -27,7 +28,9 @@ from cluster.telemetry.tracking.tracking import Tracking, tracked, trackers
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
+    from cluster.runs.artifacts import Artifacts
     from cluster.tune.local_workers import LocalWorkers
+    from pooling.systems.inputs import Rerank
 
 SHARE = 20
 """How many times longer than its making the pause before the next page is."""
@@ -78,6 +81,7 @@ class Experiment(ABC):
 
     def __init__(self, options: Mapping[str, Any], storage: Storage | None) -> None:
         self.options, self.storage = options, storage
+        self.joined = ExitStack()
 
     @classmethod
     def read(cls, arguments: Sequence[str], resume: str | None = None) -> Self:
@@ -145,6 +149,37 @@ class Experiment(ABC):
     def renew(self) -> None:  # noqa: B027  not every verb has a page
         """Make the report of what is done so far; called now and then while it runs, from a thread of its own."""
 
+    @property
+    def on_cluster(self) -> bool:
+        """Whether a Ray that is there already, or is named, is to do its work: then it makes its parts as well."""
+        return self.options.get("local") is not True and ray_is_there(self.options["address"])
+
+    def artifacts_of(self, console: Console, rerank: Rerank | None = None) -> Artifacts:
+        """What makes its parts, and tells the console: tasks of a Ray that is there, or this process.
+
+        Args:
+            console: told what is being made.
+            rerank: as `Artifacts` has it.
+        """
+
+        def note(line: str) -> None:
+            console.print(f"[dim]{escape(line)} …[/]")
+
+        if not self.on_cluster:
+            from cluster.runs.artifacts import Artifacts
+
+            return Artifacts(note, rerank)
+        from cluster.runs.remote_artifacts import RemoteArtifacts
+
+        return RemoteArtifacts(note, rerank, join=self.join)
+
+    def join(self) -> None:
+        """Connect to the Ray that is there, until the command ends; `session` finds it connected."""
+        if not connected():
+            from cluster.session import session
+
+            self.joined.enter_context(session(self.options["address"], dashboard=False))
+
     def session(self, work: Work, console: Console) -> AbstractContextManager[None]:
         """The Ray session in which it runs."""
         if self.local:
@@ -165,7 +200,8 @@ def conduct(experiment: Experiment, console: Console) -> int:
     """
     storage = experiment.storage
     built = trackers(experiment.options.get("track", {}))  # track=[] leaves nothing of the group
-    with output_lock(storage) if storage is not None else nullcontext(), from_folder(experiment.resumed):
+    locked = output_lock(storage) if storage is not None else nullcontext()
+    with locked, from_folder(experiment.resumed), experiment.joined:
         work = experiment.prepare(console)
         experiment.local = runs_here(experiment.options, work)
         with _recorded(experiment, built, work, console) as tracking:
@@ -192,8 +228,14 @@ def runs_here(options: Mapping[str, Any], work: Work) -> bool:
         raise BadInput(f"{work.needs} can't do without Ray", "local=true", "leave it out")
     if asked != "auto":
         return bool(asked)
-    there = options["address"] or os.environ.get("RAY_ADDRESS") or connected()
-    return not there and work.needs is None and work.saved is not None and work.saved < RAY_START
+    if ray_is_there(options["address"]) or work.needs is not None:
+        return False
+    return work.saved is not None and work.saved < RAY_START
+
+
+def ray_is_there(address: str | None) -> bool:
+    """Whether a Ray runs already that this process is part of, or that is named."""
+    return bool(address or os.environ.get("RAY_ADDRESS") or connected())
 
 
 @contextmanager

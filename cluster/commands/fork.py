@@ -108,10 +108,15 @@ class ForkExperiment(Experiment):
         options = saved["fork"] | {key_of(text): changed[key_of(text)] for text in arguments}
         return cls(options, compose(list(map(str, saved["overrides"]))), storage)
 
+    @property
+    def on_cluster(self) -> bool:
+        return self.options["workers"] != 0 and super().on_cluster
+
     def prepare(self, console: Console) -> Work:
         own = {name: self.config["function"][name] for name in self.own}
         check_run({**self.config, "function": own}, agent_of(self.config))
-        artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
+        artifacts = self.artifacts_of(console)
+        artifacts.make([self.config])
         collection = artifacts.collection(self.config)
         self.facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
         self.parts = artifacts.parts(self.config)

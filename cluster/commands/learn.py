@@ -24,7 +24,6 @@ from cluster.plan.sweep import key_of
 from cluster.rollouts import checkpoints
 from cluster.rollouts.request import MAY_CHANGE, LearnRequest, compose_learning
 from cluster.runs.agent_file import read_agent
-from cluster.runs.artifacts import Artifacts
 from cluster.telemetry.tracking.tracker import Run
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.telemetry.training_metrics import study_of
@@ -67,7 +66,8 @@ class LearnExperiment(Experiment):
         from cluster.rollouts.trainer import EPISODES
 
         config, storage = self.request.config, self.request.storage
-        self.artifacts = artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"))
+        self.artifacts = artifacts = self.artifacts_of(console)
+        artifacts.make([config], only=())
         collection = artifacts.collection(config)
         self.facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
         self.episodes = _ended(storage, storage.read(EPISODES), console)
@@ -76,6 +76,7 @@ class LearnExperiment(Experiment):
         checkpoints.load(storage, lambda line: console.print(line, soft_wrap=True, markup=False))
         named = " ".join(f"{key}={config[CHOICES][key]}" for key in ("agent", "reward", "ranker"))
         console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
+        artifacts.make([config])
         shared = 0 if config["hosts"] else sum(artifacts.bytes_of(config).values())  # hosts read the cache
         return Work(True, shared, shared)
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from cluster.commands.experiment import Experiment, Work
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
+from cluster.config.texts import texts_config
 from cluster.mining.data_card import finish, shown
 from cluster.mining.miner import Miner
 from cluster.mining.shards import left_of, shards_of
@@ -21,7 +21,6 @@ from cluster.mining.writing import finished, mine_shard
 from cluster.output.manifest import CONFIG
 from cluster.output.storage import Storage, new_place
 from cluster.plan.sweep import key_of
-from cluster.runs.artifacts import Artifacts
 from cluster.telemetry.tracking.tracking import Tracking
 from ranking.errors import BadInput
 
@@ -66,7 +65,9 @@ class MineExperiment(Experiment):
 
     def prepare(self, console: Console) -> Work:
         assert self.storage is not None
-        self.miner = Miner(self.config, Artifacts(lambda line: console.print(f"[dim]{escape(line)} …[/]")))
+        artifacts = self.artifacts_of(console)
+        artifacts.make([texts_config(self.config)], only=["base"])
+        self.miner = Miner(self.config, artifacts)
         collection = self.miner.collection
         self.shards = shards_of(self.miner.encoded, self.config)
         self.waiting = left_of(self.shards, finished(self.storage))

@@ -31,7 +31,6 @@ from cluster.reports.decisions import is_baseline, rule_of
 from cluster.reports.finalize import renew, report
 from cluster.reports.study_tables import check_comparison, tables_of, write_tables
 from cluster.runs.agent_file import agent_of
-from cluster.runs.artifacts import Artifacts
 from cluster.runs.guarded import write_guarded
 from cluster.runs.model_card import write_cards
 from cluster.runs.rerank import rerank
@@ -119,7 +118,7 @@ class StudyExperiment(Experiment):
         from cluster.tune.wanted_agents import with_agents
 
         plan = self.plan
-        self.artifacts = artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"), rerank)
+        self.artifacts = artifacts = self.artifacts_of(console, rerank)
         bandits = bandits_of(plan.options.get("trial_scheduler"))
         planned, adaptive = plan.runs(bandits is not None)
         samples = plan.options["samples"]
@@ -153,6 +152,7 @@ class StudyExperiment(Experiment):
         # As planned: an agent that the study learns first is not there yet.
         for each in _distinct([*planned, *examples]):
             check_run(each.config, agent_of(each.config))
+        artifacts.make([each.config for each in _distinct(known)], only=())
         self.collections = {each.name: artifacts.collection(each.config) for each in known}
         check_comparison(plan.options["baseline"], plan.options.get("factors"), known, self.collections)
         done, different = finished(plan.storage, self.runs, artifacts.provenance)
@@ -175,6 +175,7 @@ class StudyExperiment(Experiment):
         distinct = _distinct([*self.waiting, *examples])
         configs = [each.config for each in distinct if checkpoint_of(each.config) not in learned]
         configs += [request.config for request in self.missing.values()]
+        artifacts.make(configs)
         sizes = largest_and_all([artifacts.bytes_of(config) for config in configs])
         return Work(left, *sizes, facts, self._saved(), self._needs())
 
@@ -280,6 +281,7 @@ class StudyExperiment(Experiment):
             from cluster.tune.agents import learn_agents
 
             learn_agents(self.missing, plan.storage, plan.options, self.artifacts, console, tracking)
+            self.artifacts.make([each.config for each in _distinct(self.waiting)])
         from cluster.tune.study_work import StudyWork
 
         if self.local:

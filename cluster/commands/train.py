@@ -30,7 +30,6 @@ from cluster.plan.point import root_of
 from cluster.plan.sweep import Planned, plan, points
 from cluster.reports.study_tables import write_tables
 from cluster.runs.agent_file import agent_of
-from cluster.runs.artifacts import Artifacts
 from cluster.runs.guarded import write_guarded
 from cluster.runs.model_card import check_push, push, write_cards
 from cluster.runs.outcome import Outcome, mean_best
@@ -94,6 +93,10 @@ class TrainExperiment(Experiment):
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> TrainExperiment:
         return cls.read([*map(str, saved["overrides"]), *arguments, f"out={storage.place}"])
 
+    @property
+    def on_cluster(self) -> bool:
+        return _needs_ray(self.planned.config) and super().on_cluster
+
     def prepare(self, console: Console) -> Work:
         planned = self.planned
         if self.push_to is not None:
@@ -101,7 +104,8 @@ class TrainExperiment(Experiment):
         if self.storage is not None:
             _refuse_others(self.storage, planned)
         console.print(f"[bold]{planned.name}[/]")
-        self.artifacts = artifacts = Artifacts(lambda line: console.print(f"[dim]{line} …[/]"), rerank)
+        self.artifacts = artifacts = self.artifacts_of(console, rerank)
+        artifacts.make([planned.config])
         self.collection = collection = artifacts.collection(planned.config)
         self.parts, self.made_of = artifacts.parts(planned.config), artifacts.provenance(planned.config)
         console.print(f"collection {collection.name} ({collection.fingerprint})")
@@ -196,10 +200,14 @@ class TrainExperiment(Experiment):
         return 0
 
 
+def _needs_ray(config: dict[str, Any]) -> bool:
+    return config["resources"]["workers"] > 1 or bool(served_functions(config))
+
+
 @contextmanager
 def _workers(config: dict[str, Any], work: Work, console: Console) -> Iterator[None]:
     """The Ray session of a run that asks for several workers or for a live index; else this process needs none."""
-    if config["resources"]["workers"] == 1 and not served_functions(config):
+    if not _needs_ray(config):
         yield
         return
     import ray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,8 @@ def run_pieces(task: Callable[[int], None], count: int, here: bool = False) -> N
     """Do a task for each number below `count`.
 
     A cluster that this process drives is used, and RAY_ADDRESS; else a Ray is started for `WORTH` pieces or more. A
-    process that a cluster runs does them itself: the cluster's cores may be taken by others who wait for it.
+    task hands them out as tasks, and its own core with them while it waits; an actor, which keeps its core, does them
+    itself: the others may be taken by those who wait for it.
 
     Args:
         task: writes files that every machine sees or fetches; sent to other processes by pickle.
@@ -37,8 +38,11 @@ def run_pieces(task: Callable[[int], None], count: int, here: bool = False) -> N
     Raises:
         BadInput: what a task found wrong with the user's files.
     """
-    if count < 2 or (connected() and _is_worker()) or (not connected() and (count < WORTH or cores() < 2)):
+    if count < 2 or (connected() and _is_actor()) or (not connected() and (count < WORTH or cores() < 2)):
         in_turn(task, count)
+        return
+    if connected() and _is_worker():
+        in_tasks(task, count)
         return
     with session(dashboard=False):
         on_ray(task, count, here)
@@ -61,20 +65,46 @@ def on_ray(task: Callable[[int], None], count: int, here: bool = False) -> None:
     done = numbers.map_batches(partial(_do, task), batch_size=1, num_cpus=1, **place).take_all()
     if sorted(each["number"] for each in done) != list(range(count)):
         raise RuntimeError(f"{count - len(done)} of {count} pieces are missing")
-    for each in done:
-        if each["refused"]:
-            what, where, remedy = json.loads(each["refused"])
-            raise BadInput(what, where, remedy)
+    _raise(each["refused"] for each in done)
+
+
+def in_tasks(task: Callable[[int], None], count: int) -> None:
+    """Do a task for each number in plain tasks: Ray Data's own threads would wait without giving the caller's core.
+
+    Raises:
+        BadInput: of a task; the others are done nevertheless.
+    """
+    import ray
+
+    each: Any = ray.remote(num_cpus=1)(_refusal)
+    _raise(ray.get([each.remote(task, number) for number in range(count)]))
 
 
 def _do(task: Callable[[int], None], batch: dict[str, Any]) -> dict[str, Any]:
-    """Do the task of a batch of one; bad input is told as a value, since Ray Data would tell it with tracebacks."""
-    refused = ""
+    """Do the task of a batch of one."""
+    return {"number": batch["number"], "refused": [_refusal(task, int(batch["number"][0]))]}
+
+
+def _refusal(task: Callable[[int], None], number: int) -> str:
+    """Do a task; bad input is told as a value, "" for none, since Ray would tell it with tracebacks."""
     try:
-        task(int(batch["number"][0]))
+        task(number)
     except BadInput as error:
-        refused = json.dumps([error.what, str(error.where or ""), error.remedy])
-    return {"number": batch["number"], "refused": [refused]}
+        return json.dumps([error.what, str(error.where or ""), error.remedy])
+    return ""
+
+
+def _raise(refused: Iterable[str]) -> None:
+    """Raise the first refusal, if there is one."""
+    for each in filter(None, refused):
+        what, where, remedy = json.loads(each)
+        raise BadInput(what, where, remedy)
+
+
+def _is_actor() -> bool:
+    import ray
+
+    return ray.get_runtime_context().get_actor_id() is not None
 
 
 def _is_worker() -> bool:

@@ -6,7 +6,7 @@ disk under its key, and a study puts it into Ray's object store once for all the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,6 +92,29 @@ class Artifacts:
         """The collection of a configuration."""
         return self._collections.of(config)
 
+    def open_all(self, config: dict[str, Any]) -> None:
+        """Open all collections of a configuration."""
+        self._collections.open_all(config)
+
+    def make(self, configs: Iterable[dict[str, Any]], only: Sequence[str] | None = None) -> None:
+        """Have made at once what the cache lacks of these. Nothing to do here, where it is made when it is asked for.
+
+        Args:
+            configs: of runs.
+            only: names of the parts that are wanted besides collections; None: all.
+        """
+
+    def share(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
+        """References to parts in Ray's object store, by their keys.
+
+        Args:
+            config: of a run.
+            keys: of the parts that are wanted, by their names.
+        """
+        import ray
+
+        return {key: ray.put(self.part(config, name)) for name, key in keys.items()}
+
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
         """The name and key of each part of a configuration, cheaply: nothing but the collection is read."""
         return keys_of(config, self._collections)
@@ -107,10 +130,10 @@ class Artifacts:
         if name == "base" and (absent := build(config["vectors"], "vectors").stand_in()):
             self.note(absent[1])
         place = self._place(config, self.keys(config)[name])
-        part = _cached(name, place)
+        part = cached_part(name, place)
         if part is None:
             with self.lock(place):
-                part = _cached(name, place)  # whoever was first may have made it
+                part = cached_part(name, place)  # whoever was first may have made it
                 if part is None:
                     part = self._make(config, name)
                     Storage(str(place.parent), "cache").write(place.name, to_bytes(part))
@@ -142,7 +165,7 @@ class Artifacts:
 
     def _make(self, config: dict[str, Any], name: str) -> Part:
         kind, _, which = name.partition(":")
-        self.note(SAID.get(kind, f"ranking: {which}"))
+        self.note(said_of(config, name))
         if kind == "base":
             return self._make_base(config)
         if kind == "tokens":
@@ -249,7 +272,13 @@ class Artifacts:
         return zero_shot(config, Sources(collection, encoded, build(config["vectors"], "vectors").read(words)), read)
 
 
-def _cached(name: str, place: Path) -> Part | None:
+def said_of(config: dict[str, Any], name: str | None) -> str:
+    """What people are told while a part is made; None: the collection."""
+    kind, _, which = (name or "").partition(":")
+    return SAID.get(kind, f"ranking: {which}") if name else f"reading {config['choices']['collection']}"
+
+
+def cached_part(name: str, place: Path) -> Part | None:
     """A part from its file; None where there is none, or it is cut short by a full disk or a kill of old."""
     if not at_hand(place):
         return None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,8 @@ class Collections:
 
     def of(self, config: dict[str, Any]) -> Collection:
         """The collection of a configuration."""
-        mended, judging = config.get("relabel"), config.get("judging") or {}  # not of every verb
-        partial = judging if judging.get("order") else None
-        key = digest([config["collection"], config["strict"], content_of(mended), partial])
+        mended, partial = config.get("relabel"), _partial(config)
+        key = self.key(config)
         if key not in self._opened:
             name = config["choices"]["collection"]
             self.note(f"reading {name}")
@@ -71,6 +71,32 @@ class Collections:
             self._opened[key] = self._open(reader, config)
         return self._opened[key]
 
+    def open_all(self, config: dict[str, Any]) -> None:
+        """Open the collection of a configuration, and those that it is measured on besides."""
+        self.of(config)
+        for name in collections_of(config.get("evaluate", [])):
+            self.other(config, name)
+
+    def key(self, config: dict[str, Any]) -> str:
+        """Names a configuration's collection, as far as its options do."""
+        return digest([config["collection"], config["strict"], content_of(config.get("relabel")), _partial(config)])
+
+    def are_cached(self, config: dict[str, Any], anew: bool = False) -> bool:
+        """Whether `open_all` would read none.
+
+        Args:
+            config: of a run.
+            anew: where another machine may just have written them: a network's disk is made to look again.
+        """
+        place = cache_of(config) / "collections"
+        if anew:
+            with suppress(OSError):
+                os.listdir(place)
+        elif self.key(config) not in self._opened and _partial(config):
+            return False
+        readers = [build(config["collection"], "collection"), *collections_of(config.get("evaluate", [])).values()]
+        return all(is_cached(reader, place, config["strict"]) for reader in readers)
+
     def _open(self, reader: Reader, config: dict[str, Any]) -> Collection:
         """A collection from the cache, or read now: where that is a URI by this machine, which publishes it."""
         place, strict = cache_of(config) / "collections", config["strict"]
@@ -78,3 +104,9 @@ class Collections:
         alone = nullcontext() if is_cached(reader, place, strict) else self.lock(place / digest(repr(reader)))
         with alone:
             return open_collection(reader, place, strict, run)
+
+
+def _partial(config: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How the collection is judged in part, if it is; not every verb has such options."""
+    judging: dict[str, Any] = config.get("judging") or {}
+    return judging if judging.get("order") else None

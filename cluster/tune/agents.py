@@ -56,9 +56,7 @@ def learn_agents(
         facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
         request.record(facts)
         keys = artifacts.keys(request.config)
-        for part, key in keys.items():
-            if key not in shared:
-                shared[key] = ray.put(artifacts.part(request.config, part))
+        shared |= artifacts.share(request.config, {part: key for part, key in keys.items() if key not in shared})
         run = {"name": name, "config": request.config, "parts": keys, "place": request.storage.place, "facts": facts}
         trials.append(run | {"overrides": shlex.join(request.overrides)})
     measure = next(iter(requests.values())).config["validation"]["measure"]

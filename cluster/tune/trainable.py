@@ -72,9 +72,8 @@ def run_on_tune(work: StudyWork) -> dict[str, str]:
 
     def share(planned: Planned) -> dict[str, Any]:
         run = described(planned, artifacts)
-        for name, key in run["parts"].items():
-            if key not in shared:
-                shared[key] = ray.put(artifacts.part(planned.config, name))
+        missing = {name: key for name, key in run["parts"].items() if key not in shared}
+        shared.update(artifacts.share(planned.config, missing))
         return run
 
     if work.proposals.total > work.proposals.finished:

@@ -45,3 +45,16 @@ def test_ray_does_what_there_is_a_ray_for(run: Run, ray_session: None, tmp_path:
         run(Write(tmp_path, refused=1), 3)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["0", "2"]  # the others are done nevertheless
     assert str(os.getpid()) not in {file.read_text() for file in tmp_path.iterdir()}
+
+
+def test_a_task_hands_pieces_out_though_it_holds_every_core(ray_session: None, tmp_path: Path) -> None:
+    import ray
+
+    def reads(folder: Path) -> int:
+        run_pieces(Write(folder), 3)
+        return os.getpid()
+
+    task = ray.remote(num_cpus=ray.cluster_resources()["CPU"])(reads)
+    reader = ray.get(task.remote(tmp_path), timeout=120)
+    assert reader not in {int(file.read_text()) for file in tmp_path.iterdir()}
+    assert len(list(tmp_path.iterdir())) == 3

@@ -1,0 +1,208 @@
+"""Has collections and parts made in Ray tasks, so that a study's own process holds none of them.
+
+Where a Ray is there already, a task makes each one that the cache lacks, as soon as what it is made of is there, and
+others open its file. Machines that see neither the cache nor the user's files can't: then this process does it itself,
+as where there is no Ray.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cluster.lost_process import MAX_FAILURES_WITHOUT_PROGRESS
+from cluster.output.file_lock import Busy, file_lock
+from cluster.runs.artifacts import Artifacts, cached_part, said_of
+from cluster.runs.part_keys import nearest_part
+from cluster.runs.parts import Part
+from pooling.systems.inputs import Rerank
+from ranking.digest import digest
+from ranking.errors import BadInput
+
+PAUSE = 0.5
+"""Seconds until what another command makes is asked for again."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one task makes.
+
+    Args:
+        config: of a run.
+        name: of a part; None: the collections that the run reads.
+        needs: keys of the jobs that come before it.
+    """
+
+    config: dict[str, Any]
+    name: str | None = None
+    needs: frozenset[str] = frozenset()
+
+
+@dataclass
+class RemoteArtifacts(Artifacts):
+    """Artifacts that Ray tasks make.
+
+    Args:
+        join: connects this process to Ray, before the first task.
+    """
+
+    join: Callable[[], object] = lambda: None
+    _said: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._tell, self.note = self.note, self._say
+        super().__post_init__()
+
+    def make(self, configs: Iterable[dict[str, Any]], only: Sequence[str] | None = None) -> None:
+        configs, jobs = list(configs), dict[str, Job]()
+        for config in configs:
+            key = digest([self._collections.key(config), config.get("evaluate")])
+            if key not in jobs and not self._collections.are_cached(config):
+                jobs[key] = Job(config)
+        if not self._make_all(jobs) or only == ():
+            return
+        jobs = {}
+        for config in configs:
+            keys = self.keys(config)
+            for name, key in keys.items():
+                wanted = name != "agent" and (only is None or name in only)
+                if wanted and key not in jobs and not self._place(config, key).is_file():
+                    jobs[key] = Job(config, name, frozenset(keys[each] for each in needed(config, name)))
+        self._make_all(jobs)
+
+    def share(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
+        if not keys:
+            return {}
+        import ray
+
+        self.join()
+        # No core is reserved: an object that was lost with its machine must come back while trials hold them all.
+        task: Any = ray.remote(_open).options(
+            num_returns=2, num_cpus=0, scheduling_strategy="SPREAD", max_retries=MAX_FAILURES_WITHOUT_PROGRESS
+        )
+        files = {name: key for name, key in keys.items() if name != "agent"}
+        opened = {name: task.remote(name, self._place(config, key)) for name, key in files.items()}
+        there = dict(zip(opened, ray.get([found for found, _ in opened.values()]), strict=True))
+        shared = {keys[name]: part for name, (_, part) in opened.items() if there[name]}
+        return shared | super().share(config, {name: key for name, key in keys.items() if key not in shared})
+
+    def _say(self, line: str) -> None:
+        """Tell people what is made: once, though several processes may open the same."""
+        if line not in self._said:
+            self._said.add(line)
+            self._tell(line)
+
+    def _make_all(self, jobs: Mapping[str, Job]) -> bool:
+        """Run a task for each job, as many at once as there is room for.
+
+        Returns:
+            Whether this process sees what they have made; else it is to make everything itself.
+
+        Raises:
+            BadInput: what a task found wrong with the user's files.
+        """
+        if not jobs:
+            return True
+        import ray
+        from ray.exceptions import RayTaskError
+
+        self.join()
+        task: Any = ray.remote(num_cpus=1, max_retries=MAX_FAILURES_WITHOUT_PROGRESS)(_make)
+        waiting, running = dict(jobs), dict[Any, str]()
+        try:
+            while waiting or running:
+                open_ = {*waiting, *running.values()}
+                for key, job in list(waiting.items()):
+                    if not job.needs & open_:
+                        said = said_of(job.config, job.name)
+                        self._say(said)
+                        running[task.options(name=said).remote(job.config, job.name, self.rerank)] = key
+                        del waiting[key]
+                (ref,), _ = ray.wait(list(running))
+                job = jobs[key := running.pop(ref)]
+                try:
+                    notes = ray.get(ref)
+                except RayTaskError as error:
+                    cause = _cause(error)
+                    if not isinstance(cause, BadInput):
+                        raise
+                    if sum(node["Alive"] for node in ray.nodes()) > 1:
+                        return False  # that machine may lack a file, which is here
+                    raise cause from None
+                if notes is None:
+                    self._say(f"another command is {said_of(job.config, job.name)}")
+                    waiting[key] = job
+                    time.sleep(PAUSE)
+                    continue
+                for line in notes:
+                    self._say(line)
+                if not self._sees(job, key):
+                    return False
+        finally:
+            for ref in running:
+                ray.cancel(ref)
+        return True
+
+    def _sees(self, job: Job, key: str) -> bool:
+        """Whether what a task has made is here as well."""
+        if job.name is None:
+            return self._collections.are_cached(job.config, anew=True)
+        place = self._place(job.config, key)
+        with suppress(OSError):
+            os.listdir(place.parent)  # has a network's disk look again
+        return place.is_file()
+
+
+def needed(config: Mapping[str, Any], name: str) -> list[str]:
+    """The parts that a part is made of."""
+    kind, _, which = name.partition(":")
+    others = {
+        "base": [],
+        "tokens": [],
+        "similarity": ["base", f"function:{which}"],
+        "teacher": ["base", *(f"function:{each}" for each in config["function"])],
+    }
+    if kind == "candidates":
+        return ["base", nearest_part(dict(config))]
+    return others.get(kind, ["base"])
+
+
+def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> list[str] | None:
+    """What a task does.
+
+    Returns:
+        What it has to tell; None where another command is making the same.
+    """
+    notes: list[str] = []
+    artifacts = Artifacts(notes.append if name is None else lambda line: None, rerank, partial(file_lock, wait=False))
+    try:
+        if name is None:
+            artifacts.open_all(config)
+        else:
+            artifacts.collection(config)  # which has been told of
+            artifacts.note = notes.append
+            artifacts.part(config, name)
+    except Busy:
+        return None
+    return notes
+
+
+def _open(name: str, place: Path) -> tuple[bool, Part | None]:
+    """A part for the object store, and whether this machine has it."""
+    part = cached_part(name, place)
+    return part is not None, part
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What a task has raised."""
+    from ray.exceptions import RayTaskError
+
+    while isinstance(error, RayTaskError) and isinstance(error.cause, BaseException):
+        error = error.cause
+    return error

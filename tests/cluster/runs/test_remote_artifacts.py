@@ -1,0 +1,145 @@
+"""What Ray tasks make is what this process would have made."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster.config.compose import compose
+from cluster.output.file_lock import file_lock
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.remote_artifacts import RemoteArtifacts, needed
+from ranking.errors import BadInput
+
+BOTH = ["function=[bm25,random]", "seed=0"]
+
+
+def files(cache: Path) -> dict[str, tuple[Any, bytes]]:
+    """Header (whose entries safetensors writes in any order) and bytes of each part."""
+    found = {}
+    for file in (cache / "parts").iterdir():
+        content = file.read_bytes()
+        end = 8 + int.from_bytes(content[:8], "little")
+        found[file.name] = (json.loads(content[8:end]), content[end:])
+    return found
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing may be made in this process."""
+
+    def refused(self: Artifacts, config: dict[str, Any], name: str) -> Any:
+        raise AssertionError(f"{name} was made in the driver")
+
+    monkeypatch.setattr(Artifacts, "_make", refused)
+
+
+def test_tasks_make_the_same_files_and_say_the_same(
+    ray_session: None, base: list[str], beir_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: dict[str, tuple[Any, ...]] = {}
+    for kind in (Artifacts, RemoteArtifacts):
+        cache, notes = tmp_path / kind.__name__, list[str]()
+        overrides = [*base, *BOTH, f"cache={cache}", f"evaluate=[{beir_folder}]", "teacher=bm25"]
+        configs = [compose([*overrides, f"limits.train={limit}"]) for limit in (4, 8)]
+        artifacts = kind(notes.append)
+        with monkeypatch.context() as patch:
+            if kind is RemoteArtifacts:
+                patch.setattr(Artifacts, "_make", lambda *_: pytest.fail("made in this process"))
+            artifacts.make(configs)
+            sizes = [artifacts.bytes_of(config) for config in configs]
+        made[kind.__name__] = ([artifacts.keys(config) for config in configs], sizes, files(cache), set(notes))
+        assert len(files(cache)) == sum(len({*one} - {*other}) for one, other in ((sizes[0], {}), (sizes[1], sizes[0])))
+    assert made["Artifacts"] == made["RemoteArtifacts"]
+    assert "encoding texts" in made["RemoteArtifacts"][3]
+
+
+def test_trials_get_parts_that_this_process_never_opens(
+    ray_session: None, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    config = compose([*base, *BOTH, f"cache={tmp_path}"])
+    expected = Artifacts().parts(config)
+    artifacts = RemoteArtifacts()
+    keys = artifacts.keys(config)
+    with monkeypatch.context() as patch:
+        patch.setattr(Artifacts, "part", lambda *_: pytest.fail("opened in this process"))
+        shared = artifacts.share(config, keys)
+    assert sorted(shared) == sorted(keys.values())
+    got = ray.get(shared[keys["base"]]).encoded.documents.tokens
+    np.testing.assert_array_equal(got, expected["base"].encoded.documents.tokens)
+    (tmp_path / "parts" / f"{keys['base']}.safetensors").write_bytes(b"cut")  # such a one is made again
+    again = ray.get(RemoteArtifacts().share(config, {"base": keys["base"]})[keys["base"]])
+    np.testing.assert_array_equal(again.encoded.documents.tokens, got)
+
+
+def test_a_bad_line_comes_out_of_a_task_as_it_does_here(
+    ray_session: None, base: list[str], beir_folder: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    for file in beir_folder.iterdir():
+        (folder / file.name).symlink_to(file)
+    (folder / "queries.jsonl").write_text(json.dumps({"_id": "q1", "text": "a"}) + "\n{broken\n")
+    config = compose([*base, *BOTH, f"collection.path={folder}", f"cache={tmp_path}"])
+    said = []
+    for artifacts in (Artifacts(), RemoteArtifacts()):
+        prepare = artifacts.make if isinstance(artifacts, RemoteArtifacts) else artifacts.bytes_of
+        with pytest.raises(BadInput) as raised:
+            prepare([config] if isinstance(artifacts, RemoteArtifacts) else config)
+        said.append(str(raised.value))
+    assert said[0] == said[1]
+    assert said[1].startswith(f"{folder}/queries.jsonl:2: ")
+    assert raised.value.__suppress_context__  # one line, no traceback of a task
+
+
+def test_what_another_command_makes_is_waited_for(
+    ray_session: None, base: list[str], tmp_path: Path, elsewhere: None
+) -> None:
+    config, notes = compose([*base, "function=random", "seed=0", f"cache={tmp_path}"]), list[str]()
+    artifacts = RemoteArtifacts(notes.append)
+    place = tmp_path / "parts" / f"{artifacts.keys(config)['base']}.safetensors"
+    with file_lock(place):
+        waiting = threading.Thread(target=artifacts.make, args=([config],))
+        waiting.start()
+        while "another command is encoding texts" not in notes:
+            assert waiting.is_alive()
+            time.sleep(0.05)
+        assert not place.exists()
+    waiting.join()
+    assert place.exists()
+    assert not list(tmp_path.rglob("*.lock"))
+
+
+def test_machines_that_do_not_share_the_cache_leave_it_to_this_process(
+    ray_session: None, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, made = compose([*base, "function=random", "seed=0", f"cache={tmp_path}"]), list[str]()
+    here = Artifacts._make
+
+    def counted(self: Artifacts, config: dict[str, Any], name: str) -> Any:
+        made.append(name)
+        return here(self, config, name)
+
+    monkeypatch.setattr(Artifacts, "_make", counted)
+    monkeypatch.setattr(RemoteArtifacts, "_sees", lambda *_: False)
+    artifacts = RemoteArtifacts()
+    artifacts.make([config])
+    artifacts.bytes_of(config)
+    assert "base" in made
+
+
+def test_lists_wait_for_the_texts_that_they_rank() -> None:
+    config = {"function": {"bm25": {}, "tfidf": {}}}
+    assert needed(config, "base") == needed(config, "tokens") == []
+    assert needed(config, "similarity:bm25") == ["base", "function:bm25"]
+    assert needed(config, "teacher") == ["base", "function:bm25", "function:tfidf"]
+    assert needed({"function": {"tfidf": {}}}, "candidates") == ["base", "function:tfidf"]
+    assert needed(config, "origin:bm25") == needed(config, "validation") == ["base"]
