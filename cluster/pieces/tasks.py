@@ -42,7 +42,7 @@ def run_pieces(task: Callable[[int], None], count: int, here: bool = False) -> N
         in_turn(task, count)
         return
     if connected() and _is_worker():
-        in_tasks(task, count)
+        in_tasks(task, count, here)
         return
     with session(dashboard=False):
         on_ray(task, count, here)
@@ -55,20 +55,17 @@ def on_ray(task: Callable[[int], None], count: int, here: bool = False) -> None:
         BadInput: of a task; the others are done nevertheless.
     """
     import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     ray.data.DataContext.get_current().enable_progress_bars = False
     numbers = ray.data.from_items([{"number": number} for number in range(count)], override_num_blocks=count)
-    own = ray.get_runtime_context().get_node_id()
-    place: Any = {"scheduling_strategy": NodeAffinitySchedulingStrategy(own, soft=False)} if here else {}
-    done = numbers.map_batches(partial(_do, task), batch_size=1, num_cpus=1, **place).take_all()
+    done = numbers.map_batches(partial(_do, task), batch_size=1, **_core(here)).take_all()
     if sorted(each["number"] for each in done) != list(range(count)):
         raise RuntimeError(f"{count - len(done)} of {count} pieces are missing")
     _raise(each["refused"] for each in done)
 
 
-def in_tasks(task: Callable[[int], None], count: int) -> None:
+def in_tasks(task: Callable[[int], None], count: int, here: bool = False) -> None:
     """Do a task for each number in plain tasks: Ray Data's own threads would wait without giving the caller's core.
 
     Raises:
@@ -76,8 +73,17 @@ def in_tasks(task: Callable[[int], None], count: int) -> None:
     """
     import ray
 
-    each: Any = ray.remote(num_cpus=1)(_refusal)
+    each: Any = ray.remote(**_core(here))(_refusal)
     _raise(ray.get([each.remote(task, number) for number in range(count)]))
+
+
+def _core(here: bool) -> dict[str, Any]:
+    """What a task takes: a core, of this machine or of any."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    own = ray.get_runtime_context().get_node_id()
+    return {"num_cpus": 1} | ({"scheduling_strategy": NodeAffinitySchedulingStrategy(own, soft=False)} if here else {})
 
 
 def _do(task: Callable[[int], None], batch: dict[str, Any]) -> dict[str, Any]:

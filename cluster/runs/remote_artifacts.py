@@ -22,6 +22,7 @@ from cluster.runs.artifacts import Artifacts, cached_part, said_of
 from cluster.runs.part_keys import nearest_part
 from cluster.runs.parts import Part
 from pooling.systems.inputs import Rerank
+from ranking.backing import at_hand
 from ranking.digest import digest
 from ranking.errors import BadInput
 
@@ -72,7 +73,7 @@ class RemoteArtifacts(Artifacts):
             keys = self.keys(config)
             for name, key in keys.items():
                 wanted = name != "agent" and (only is None or name in only)
-                if wanted and key not in jobs and not self._place(config, key).is_file():
+                if wanted and key not in jobs and not at_hand(self._place(config, key)):
                     jobs[key] = Job(config, name, frozenset(keys[each] for each in needed(config, name)))
         self._make_all(jobs)
 
@@ -156,7 +157,7 @@ class RemoteArtifacts(Artifacts):
         place = self._place(job.config, key)
         with suppress(OSError):
             os.listdir(place.parent)  # has a network's disk look again
-        return place.is_file()
+        return at_hand(place)
 
 
 def needed(config: Mapping[str, Any], name: str) -> list[str]:
