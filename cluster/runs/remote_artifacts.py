@@ -147,7 +147,7 @@ class RemoteArtifacts(Artifacts):
                     return False
         finally:
             for ref in running:
-                ray.cancel(ref)
+                ray.cancel(ref, force=True)  # at once: files are written whole, and locks end with their process
         return True
 
     def _sees(self, job: Job, key: str) -> bool:

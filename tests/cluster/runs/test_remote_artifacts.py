@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from cluster.config.compose import compose
 from cluster.output.file_lock import file_lock
+from cluster.runs import remote_artifacts
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.remote_artifacts import RemoteArtifacts, needed
 from ranking.errors import BadInput
@@ -134,6 +138,52 @@ def test_machines_that_do_not_share_the_cache_leave_it_to_this_process(
     artifacts.make([config])
     artifacts.bytes_of(config)
     assert "base" in made
+
+
+def test_a_task_that_is_killed_is_done_again_and_its_lock_blocks_nobody(
+    ray_session: None, base: list[str], tmp_path: Path, elsewhere: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, whole = compose([*base, "function=random", "seed=0", f"cache={tmp_path}"]), remote_artifacts._make
+    artifacts = RemoteArtifacts()
+    place, died = tmp_path / "parts" / f"{artifacts.keys(config)['base']}.safetensors", tmp_path / "died"
+
+    def dying(config: dict[str, Any], name: str | None, rerank: Any) -> list[str] | None:
+        if name == "base" and not died.exists():
+            with file_lock(place):
+                died.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return whole(config, name, rerank)
+
+    monkeypatch.setattr(remote_artifacts, "_make", dying)
+    artifacts.make([config])
+    assert died.exists()
+    assert place.exists()
+
+
+def test_an_interrupt_ends_the_tasks(
+    ray_session: None, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = compose([*base, "function=random", "seed=0", f"cache={tmp_path}"])
+    began = tmp_path / "began"
+
+    def endless(config: dict[str, Any], name: str | None, rerank: Any) -> list[str] | None:
+        began.write_text(str(os.getpid()))
+        time.sleep(600)
+        return []
+
+    def interrupt() -> None:
+        while not (began.exists() and began.read_text()):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(remote_artifacts, "_make", endless)
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        RemoteArtifacts().make([config])
+    deadline, maker = time.monotonic() + 60, int(began.read_text())
+    while psutil.pid_exists(maker):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_lists_wait_for_the_texts_that_they_rank() -> None:
