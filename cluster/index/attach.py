@@ -6,6 +6,7 @@ import math
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -168,8 +169,9 @@ def attach_indexes(
                 f"{each}: {shards} of {function.shards} shards: the collection is no more blocks of {BLOCK:,} documents"
             )
         service = Service(
-            f"negative-index:{name}:{each}", PreparedCorpus(config), folder, function.index, encoder_options(config),
-            {"run": name, "function": each}, apart=config["resources"]["workers"] > 1,
+            f"negative-index:{name}:{each}", PreparedCorpus(config), folder, function.index,
+            replace(encoder_options(config), precision=function.precision), {"run": name, "function": each},
+            apart=config["resources"]["workers"] > 1,
             sharding=Sharding(shards, function.refresh.on_lost_shard, function.replicas),
             listed=function.listed(training),
         )  # fmt: skip

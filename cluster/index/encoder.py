@@ -16,6 +16,7 @@ from ranking.embedding import embed
 from ranking.index import IndexOptions
 from ranking.index_versions import finish_version, write_block
 from ranking.rankers.dense import DenseRanker
+from ranking.rankers.pretrained import read_in
 
 
 class Encoder:
@@ -27,13 +28,15 @@ class Encoder:
         corpus: what it encodes.
         threads: of torch.
         gpu: encode on the GPU that Ray has given it, where there is one.
+        precision: in which it reads; None: the ranker's own.
     """
 
-    def __init__(self, corpus: Corpus, threads: int = 1, gpu: bool = False) -> None:
+    def __init__(self, corpus: Corpus, threads: int = 1, gpu: bool = False, precision: str | None = None) -> None:
         torch.set_num_threads(threads)
         self.documents, self.queries = corpus.texts()
         device = torch.device("cuda" if gpu and torch.cuda.is_available() else "cpu")
         self._ranker = corpus.ranker().to(device).eval()
+        read_in(self._ranker, precision)
         self._loaded = ""
 
     def size(self, weights: NDArray[np.uint8], digest: str) -> Size:

@@ -23,19 +23,23 @@ LOSSES = 3
 
 @dataclass(frozen=True)
 class EncoderOptions:
-    """How many actors encode, and what each of them takes. The vectors depend on none of it but `cpu` and `gpu`.
+    """How many actors encode, and what each of them takes.
+
+    The vectors depend on none of it but `cpu`, `gpu` and `precision`.
 
     Args:
         encoders: actors.
         cpu: cores of each, or the share of one; torch has as many threads.
         gpu: GPUs of each, or the share of one.
         spread: over machines, where they take what is free and not their share of a trial's placement group.
+        precision: in which they read; None: the ranker's own.
     """
 
     encoders: int = 1
     cpu: float = 1
     gpu: float = 0.0
     spread: bool = False
+    precision: str | None = None
 
     @property
     def threads(self) -> int:
@@ -102,7 +106,7 @@ class EncoderPool:
         actor = ray.remote(
             num_cpus=options.cpu, num_gpus=options.gpu, max_restarts=-1, max_task_retries=LOSSES
         )(Encoder)  # fmt: skip
-        made = (corpus, options.threads, options.gpu > 0)
+        made = (corpus, options.threads, options.gpu > 0, options.precision)
         names = [unique(f"{own_name('index')}:encoder-{number}") for number in range(options.encoders)]
         # Those in a placement group stay there.
         apart = {"scheduling_strategy": "SPREAD"} if options.spread and get_current_placement_group() is None else {}

@@ -113,6 +113,34 @@ def _first_tokens(module: nn.Module, states: tuple[Tensor, Tensor]) -> tuple[Ten
     return found[:, :1], before[:, :1]
 
 
+def read_in(ranker: nn.Module, precision: str | None) -> None:
+    """Have a ranker's transformers compute in a precision from now on, whatever they did before.
+
+    Args:
+        ranker: one that nobody trains: an index's own copy.
+        precision: float32, bfloat16 or float16; None leaves it as it is.
+
+    Raises:
+        BadInput: where it has none.
+    """
+    if precision is not None:
+        for tower in transformers_of(ranker):
+            tower.precision = PRECISIONS[precision]
+
+
+def transformers_of(ranker: nn.Module) -> list[Pretrained]:
+    """The transformers of a ranker.
+
+    Raises:
+        BadInput: where it has none.
+    """
+    found = [module for module in ranker.modules() if isinstance(module, Pretrained)]
+    if not found:
+        what = f"{type(ranker).__name__} has no transformer whose precision could be chosen"
+        raise BadInput(what, "function.dense.precision", "leave it null, or choose ranker=bi_encoder")
+    return found
+
+
 class Pretrained(nn.Module):
     """How a transformer computes: precision, memory, compilation, tokens a pass.
 

@@ -19,6 +19,7 @@ from ranking.index import IndexOptions
 from ranking.query_lists import Listed
 from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
+from ranking.rankers.pretrained import PRECISIONS, read_in, transformers_of
 from sampling.guard import Guard
 from sampling.guarded_documents import GuardedDocuments
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
@@ -108,6 +109,8 @@ class Dense(RetrievalFunction):
             `version`, in batches, so that a step reads lists.
         replicas: actors a shard, where the index lives on Ray: readers are spread over them, and one that dies is not
             waited for. No list depends on it.
+        precision: in which the texts of the index are read: `float32`, `bfloat16` or `float16`; None: the ranker's own.
+            What is kept of them is `index.precision`.
 
     Raises:
         BadInput: where an option makes no sense.
@@ -122,6 +125,7 @@ class Dense(RetrievalFunction):
         shards: int = 1,
         searched: Literal["step", "version"] = "step",
         replicas: int = 1,
+        precision: Literal["float32", "bfloat16", "float16"] | None = None,
     ) -> None:
         for name, value in (("depth", depth), ("shards", shards), ("replicas", replicas)):
             if value < 1:
@@ -133,7 +137,10 @@ class Dense(RetrievalFunction):
             raise BadInput(what, "function.dense.searched", "choose searched=step, or queries=version")
         if queries not in ("version", "now"):
             raise BadInput(f"queries is {queries!r}", "function.dense.queries", "choose version or now")
-        self.depth, self.queries = depth, queries
+        if precision is not None and precision not in PRECISIONS:
+            remedy = f"choose one of {', '.join(PRECISIONS)}, or null for the ranker's own"
+            raise BadInput(f"precision is {precision!r}", "function.dense.precision", remedy)
+        self.depth, self.queries, self.precision = depth, queries, precision
         self.refresh, self.index = refresh or Refresh(), index or IndexOptions()
         self.shards, self.searched, self.replicas = shards, searched, replicas
         self.guard = Guard()
@@ -145,6 +152,11 @@ class Dense(RetrievalFunction):
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         self.encoded = encoded
         self.relevant = encoded.judgements.relevant()
+
+    @property
+    def in_full(self) -> bool:
+        """Whether the index keeps vectors in memory as the ranker gives them."""
+        return self.index.in_full and self.precision is None
 
     def attach_index(self, index: NegativeIndex) -> None:
         """Use this index instead of one in this process."""
@@ -159,6 +171,8 @@ class Dense(RetrievalFunction):
                 "choose ranker=bi_encoder, or function=embedding with a fixed encoder",
             )
         self.index.check(ranker.dimension)
+        if self.precision is not None:
+            transformers_of(ranker)  # refused here, and not where an encoder starts
         self.training, self.ranker = training, ranker
         self.version = self.age = -1
         self.guarded = 0
@@ -166,7 +180,7 @@ class Dense(RetrievalFunction):
         # Without a service of its own, an index that would be built in the background is built while the trainer
         # waits. A lagged one gives the same negatives either way.
         self.service = self._served or LocalIndex(
-            copy.deepcopy(ranker), training.encoded, self.index, self.refresh.delay,
+            self._copy(ranker), training.encoded, self.index, self.refresh.delay,
             shards=self.shards, listed=self.listed(training),
         )  # fmt: skip
         if self._loaded is not None:
@@ -177,10 +191,16 @@ class Dense(RetrievalFunction):
             self._loaded = None
         else:
             self.service.publish(ranker.state_dict(), training.step)
-        if ranker.fixed_documents and self.index.in_full and isinstance(self.service, LocalIndex):
+        if ranker.fixed_documents and self.in_full and isinstance(self.service, LocalIndex):
             # What the index has read needs no second reading in each step.
             vectors = torch.from_numpy(self.service.document_vectors(training.step))
             training.remember(FixedVectors(vectors.to(ranker.device)))
+
+    def _copy(self, ranker: DenseRanker) -> DenseRanker:
+        """The ranker as the index reads with it."""
+        copied = copy.deepcopy(ranker)
+        read_in(copied, self.precision)
+        return copied
 
     def listed(self, training: RankerTraining) -> Listed | None:
         """The queries that are searched once a version, None where each step searches its own."""
