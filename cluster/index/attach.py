@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from cluster.index.kinds import bm25_in_shards
 from cluster.output.cache import machine_folder
+from cluster.runs.bm25_shards import bm25_in_shards
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:

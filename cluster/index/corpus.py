@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.config.build import build
-from cluster.index.kinds import BM25
 from cluster.runs.artifacts import Artifacts
+from cluster.runs.bm25_shards import BM25
 from cluster.runs.parts import Base, read_encoded
 from cluster.runs.rankers import make_ranker
 from ranking.bm25 import Bm25Options

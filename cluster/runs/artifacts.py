@@ -21,6 +21,7 @@ from cluster.output.file_lock import file_lock
 from cluster.output.storage import Storage
 from cluster.pieces.tasks import run_pieces
 from cluster.runs.agent_file import agent_content, documents_of, read_agent
+from cluster.runs.bm25_shards import bm25_in_shards
 from cluster.runs.collections import Collections
 from cluster.runs.part_keys import (
     keys_of,
@@ -236,10 +237,7 @@ class Artifacts:
     def _make_lists(self, config: dict[str, Any], name: str, sources: Sources, base: Base) -> Lists:
         """A function's lists, guarded: by a ranker, which takes its time, those of training queries alone."""
         function, guard = build(config["function"][name]), build(config["sampling"]["guard"], "sampling.guard")
-        if isinstance(function, Bm25Function) and function.shards > 1:
-            if guard.active:
-                remedy = "leave it 1, or set the guard's margins to null"
-                raise BadInput("a guard goes over lists before the training", f"function.{name}.shards", remedy)
+        if isinstance(function, Bm25Function) and name in bm25_in_shards(config):
             sources.bm25(function.options, function.shards)  # counted now, and searched while rankers train
             return Lists(None, GuardedDocuments.joined([]))
         if guard.ranker is None:

@@ -11,6 +11,7 @@ from cluster.config.build import build
 from cluster.config.groups import option
 from cluster.output.provenance import code
 from cluster.runs.agent_file import agent_content, documents_of, has_agent, read_agent
+from cluster.runs.bm25_shards import listed_from_shards
 from cluster.runs.collections import Collections
 from cluster.runs.file_contents import checkpoints_of, files_of
 from cluster.runs.zero_shot import collections_of
@@ -44,9 +45,11 @@ def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
         keys[name] = digest([base, "dev", validation, files_of(validation)])
     if ranks_ahead(config["objective"]):
         keys["objective"] = digest([base, config["objective"], files_of(config["objective"])])
-    guard = config["sampling"]["guard"]
+    guard, listed = config["sampling"]["guard"], listed_from_shards(config)
     for name, node in config["function"].items():
-        keys[f"function:{name}"] = digest([base, node, guard, files_of(node), *files_of(guard.get("ranker") or {})])
+        content = [base, node, guard, files_of(node), *files_of(guard.get("ranker") or {})]
+        # With shards there are lists for some runs and none for others.
+        keys[f"function:{name}"] = digest([*content, "listed"] if name in listed else content)
     if teacher := config.get("teacher"):
         lists = [keys[f"function:{name}"] for name in config["function"]]
         keys["teacher"] = digest([base, teacher, files_of(teacher), lists])

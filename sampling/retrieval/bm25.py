@@ -27,7 +27,8 @@ class Bm25Function(Ranked):
         depth: length of a list.
         k1, b, stemming, stop_words: see `ranking.bm25.Bm25Options`.
         shards: ranges of documents, each searched by an actor of its own on Ray. With several, no lists are made
-            before the training: those of a batch are asked for while the ranker learns from the one before. What is
+            before the training: those of a batch are asked for while the ranker learns from the one before. Where a
+            guard, a teacher or an agent wants lists before, they are made from one shard after the other. What is
             found does not depend on it.
         on_lost_shard: `wait` until a shard that died is back, or `skip`: go on without its documents meanwhile, which
             no run that is to be repeated may do.
@@ -102,10 +103,10 @@ class Bm25Function(Ranked):
         return RankedLists(kept.documents[:, : self.depth], kept.scores[:, : self.depth])
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
-        return sources.bm25(self.options).search(queries, depth)[0]
+        return sources.bm25(self.options, self.shards).search(queries, depth)[0]
 
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
     ) -> NDArray[np.float32]:
-        scores = sources.bm25(self.options).search(queries, 0, documents)[1]
+        scores = sources.bm25(self.options, self.shards).search(queries, 0, documents)[1]
         return np.where(scores > 0, scores, -np.inf).astype(np.float32)  # without a common term it finds nothing

@@ -17,6 +17,7 @@ from cluster.index.bm25 import ServedBm25
 from cluster.index.shards import ShardActors
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
+from cluster.runs.parts import Lists
 from ranking.bm25 import Bm25, Bm25Options
 from ranking.bm25_pieces import PiecedBm25
 from ranking.collections.collection import Collection
@@ -172,6 +173,29 @@ def test_what_shards_do_not_go_with_is_refused(base: list[str]) -> None:
     for wrong in ({"replicas": 0}, {"replicas": 2}):
         with pytest.raises(BadInput, match=r"function.bm25.replicas"):
             Bm25Function(**wrong)
-    config = compose([*base, "function=bm25", "function.bm25.shards=2", "sampling.guard.relative=0.9"])
-    with pytest.raises(BadInput, match=r"function.bm25.shards.*a guard goes over lists before the training"):
-        Artifacts().part(config, "function:bm25")
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [["sampling.guard.relative=0.9"], ["teacher=bm25"], ["policy=learned", "function=bm25"]],
+    ids=lambda each: each[0],
+)
+def test_lists_that_are_wanted_before_the_training_are_made_from_the_shards(base: list[str], wanted: list[str]) -> None:
+    parts, config = {}, {}
+    for shards in (1, 2):
+        config = compose([*base, "function=bm25", f"function.bm25.shards={shards}", *wanted])
+        assert served_functions(config) == []
+        part = Artifacts()._make(config, "function:bm25")
+        assert isinstance(part, Lists)
+        assert part.lists is not None
+        parts[shards] = part
+    one, two = parts[1].lists, parts[2].lists
+    assert one is not None
+    assert two is not None
+    assert one.documents.tobytes() == two.documents.tobytes()
+    assert one.scores.tobytes() == two.scores.tobytes()
+    assert parts[1].guarded.total == parts[2].guarded.total
+    assert (parts[1].guarded.total > 0) == (wanted[0] == "sampling.guard.relative=0.9")
+    asked = compose([*base, "function=bm25", "function.bm25.shards=2"])
+    assert Artifacts().part(asked, "function:bm25").lists is None  # type: ignore[union-attr]
+    assert list((Path(config["cache"]) / "bm25").iterdir())  # it was searched in shards
