@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             shares = [np.isin(mine, theirs).mean() for mine, theirs in zip(best, exact[depth], strict=True)]
             said.append(f"{np.mean(shares):.4f} of the top {depth}")
         off = np.abs(vectors[read][1] - vectors["float32"][1]).max()
-        print(*said, f"are the same; a number of a vector differs by {off:.1e} at most")
+        print(said[0], ", ".join(said[1:]), f"are the same; a number of a vector differs by {off:.1e} at most")
 
 
 if __name__ == "__main__":
