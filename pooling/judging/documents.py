@@ -58,7 +58,7 @@ def pooled(frames: Iterable[pl.DataFrame], pool: Pool) -> Iterable[pl.DataFrame]
     """
     wanted = pl.concat([topic.documents for topic in pool.topics]).unique().rename("id").to_frame()
     for frame in frames:
-        yield _with_fields(frame).join(wanted, on="id", how="semi")
+        yield _with_fields(frame).join(wanted, on="id", how="semi", maintain_order="left")
 
 
 def write_texts(path: Path, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:

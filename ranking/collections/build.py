@@ -64,9 +64,9 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     write(folder / "queries.arrow", STORED["queries"], [splits.usable(queries)])
     write(folder / "judgements.arrow", STORED["judgements"], [judgements])
     given = reader.read_given(faults)
-    given = given.join(queries.select(query="id"), on="query", how="semi")
+    given = given.join(queries.select(query="id"), on="query", how="semi", maintain_order="left")
     known = checks.known_ids(documents, given["document"])
-    given = given.join(known.rename("document").to_frame(), on="document", how="semi")
+    given = given.join(known.rename("document").to_frame(), on="document", how="semi", maintain_order="left")
     tables = [documents, *(mapped(folder / f"{part}.arrow") for part in ("queries", "judgements"))]
     if len(given):
         write(folder / GIVEN_FILE, GIVEN, [given])

@@ -263,7 +263,7 @@ def _identified(rows: pl.DataFrame, known: Mapping[str, pl.DataFrame]) -> pl.Dat
         keys = [None if each is None else blake2b(each.encode(), digest_size=8).hexdigest() for each in texts]
         table = pl.DataFrame({text: texts, "key": pl.Series(keys, dtype=pl.String)})
         if kind in known:
-            table = table.join(known[kind], on="key", how="left")
+            table = table.join(known[kind], on="key", how="left", maintain_order="left")
             table = table.select(text, pl.coalesce("id", "key").alias(f"{kind}_id"))
         rows = rows.join(table.rename({"key": f"{kind}_id"}, strict=False), on=text, how="left", maintain_order="left")
     return rows.drop("_query")

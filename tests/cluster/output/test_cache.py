@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -100,13 +99,11 @@ def test_what_arrives_cut_short_is_not_kept(tmp_path: Path, monkeypatch: pytest.
     assert at_hand(file)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_place_that_may_not_be_written_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a"))
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared").chmod(stat.S_IRUSR | stat.S_IXUSR)
+    (tmp_path / "shared").touch()  # also for root, who may write into any folder
     file = cache_of({"cache": f"file://{tmp_path}/shared"}) / "x"
     file.parent.mkdir(parents=True)
     file.write_text("made")
-    with pytest.raises(BadInput, match="Permission denied"):
+    with pytest.raises(BadInput, match="shared"):
         publish(file)
