@@ -111,7 +111,7 @@ def test_kept_vectors_are_few_and_evenly_taken() -> None:
 
 
 def test_a_tiny_study_with_its_map(base: list[str], tmp_path: Path) -> None:
-    from cluster.__main__ import main
+    from cluster.commands.cli import main
 
     own: list[Any] = [text for text in base if not text.startswith(("scale", "measures", "validation", "vectors"))]
     with pytest.raises(SystemExit) as ended:

@@ -85,7 +85,7 @@ def test_a_killed_worker_changes_nothing_and_any_number_of_workers_goes_on(
 
 @pytest.mark.nightly
 def test_a_study_whose_trials_have_two_workers(base: list[str], ray_session: None, tmp_path: Path) -> None:
-    from cluster.__main__ import main
+    from cluster.commands.cli import main
     from cluster.commands.study import StudyExperiment
 
     overrides = [*base, "training.max_epochs=1", "policy=fixed", "function=bm25", "selector=uniform"]
