@@ -29,6 +29,8 @@ from cluster.tune.search_scheduler import SearchScheduler
 from ranking.errors import BadInput
 
 _NUMBERS = itertools.count()
+THREAD_END = "120"
+"""Seconds that a trial's thread may take to end."""
 PENDING = "200"
 """Trials that wait for room at once: what an autoscaler sees. Tune itself would let a searcher's wait one by one."""
 
@@ -72,6 +74,9 @@ def trial_body(name: str, body: Callable[..., None], resources: Any, retries: in
     """
 
     def trial(config: dict[str, Any], **shared: Any) -> None:
+        # Before its process takes the next trial Tune waits for this one's thread to end: 2 s, after which it drops the
+        # next one without a word to those who wait for its result. A busy machine may take longer.
+        os.environ["TUNE_FUNCTION_THREAD_TIMEOUT_S"] = THREAD_END
         attempt(lambda: body(config, **shared), retries, tune.report)
 
     made = wrap_function(tune.with_resources(tune.with_parameters(trial, **shared), resources), name)

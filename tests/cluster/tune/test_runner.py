@@ -26,7 +26,7 @@ from cluster.tune import failures
 from cluster.tune.capacity import CapacityLimiter
 from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
-from cluster.tune.runner import TuneSearch, run_trials, trial_body
+from cluster.tune.runner import THREAD_END, TuneSearch, run_trials, trial_body
 from ranking.errors import BadInput
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -86,6 +86,7 @@ def test_what_cannot_be_written_ends_all_trials(ray_session: None, tmp_path: Pat
 def killed_for_memory(config: dict[str, Any]) -> None:
     """Is killed as by the memory monitor as long as it runs on fewer than so many cores."""
     run, taken = config["run"], ray.get_runtime_context().get_assigned_resources()["CPU"]
+    assert os.environ["TUNE_FUNCTION_THREAD_TIMEOUT_S"] == THREAD_END  # else the next trial may be dropped
     tune.report({"epoch": 1, "max_epochs": 2, "validation": 0.0, "best": 0.0})
     with open(f"{run['folder']}/{run['name']}", "a") as file:
         file.write(f"{taken:g} ")
