@@ -26,15 +26,7 @@ from cluster.tune.study_work import StudyWork
 from cluster.tune.time_budget import TimeBudget
 from ranking.errors import BadInput
 
-OPTIONS = [
-    "scale=tiny",
-    "ranker=static",
-    "policy=fixed",
-    "function=random",
-    "selector=uniform",
-    "limits.examples=64",
-    "training.max_epochs=1",
-]
+OPTIONS = ["ranker=static", "policy=fixed", "function=random", "selector=uniform", "training.max_epochs=1"]
 
 
 class ElsewhereOnly(LocalWorkers):
@@ -58,8 +50,8 @@ def workers() -> Iterator[ElsewhereOnly]:
     with_one.close()
 
 
-def study(out: Path, *more: str) -> StudyExperiment:
-    experiment = StudyExperiment.new([*OPTIONS, f"out={out}", *more])
+def study(base: list[str], out: Path, *more: str) -> StudyExperiment:
+    experiment = StudyExperiment.new([*base, *OPTIONS, f"out={out}", *more])
     experiment.prepare(Console(quiet=True))
     return experiment
 
@@ -69,8 +61,8 @@ def work(experiment: StudyExperiment, workers: LocalWorkers | None) -> StudyWork
     return StudyWork(experiment.plan, *left, Console(quiet=True), workers=workers)
 
 
-def test_runs_elsewhere_are_what_they_are_here(workers: ElsewhereOnly, tmp_path: Path) -> None:
-    here, elsewhere = study(tmp_path / "here", "seeds=2"), study(tmp_path / "elsewhere", "seeds=2")
+def test_runs_elsewhere_are_what_they_are_here(workers: ElsewhereOnly, base: list[str], tmp_path: Path) -> None:
+    here, elsewhere = study(base, tmp_path / "here", "seeds=2"), study(base, tmp_path / "elsewhere", "seeds=2")
     assert run_here(work(here, None)) == run_here(work(elsewhere, workers)) == {}
     assert len(here.waiting) == 2
     for planned in here.waiting:
@@ -80,8 +72,8 @@ def test_runs_elsewhere_are_what_they_are_here(workers: ElsewhereOnly, tmp_path:
         assert one.means() == other.means()
 
 
-def test_errors_come_back_as_what_they_are(workers: ElsewhereOnly, tmp_path: Path) -> None:
-    experiment = study(tmp_path / "study")
+def test_errors_come_back_as_what_they_are(workers: ElsewhereOnly, base: list[str], tmp_path: Path) -> None:
+    experiment = study(base, tmp_path / "study")
     run = described(experiment.waiting[0], experiment.artifacts)
     bad = run | {"config": run["config"].replace('"random"', '"nobody"')}
     with pytest.raises(Exception, match="nobody") as raised:
@@ -93,8 +85,8 @@ def test_errors_come_back_as_what_they_are(workers: ElsewhereOnly, tmp_path: Pat
         workers.execute(lambda *_: None, run, Storage(str(file)), lambda _: None)
 
 
-def test_a_process_that_is_lost_is_one_fewer(workers: ElsewhereOnly, tmp_path: Path) -> None:
-    experiment = study(tmp_path / "study")
+def test_a_process_that_is_lost_is_one_fewer(workers: ElsewhereOnly, base: list[str], tmp_path: Path) -> None:
+    experiment = study(base, tmp_path / "study")
     run = described(experiment.waiting[0], experiment.artifacts)
     told: list[dict[str, Any]] = []
 
