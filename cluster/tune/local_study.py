@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import Any
 
 from cluster.tune.live_table import LiveTable
 from cluster.tune.local import Report, run_locally
 from cluster.tune.run_source import RunSource
-from cluster.tune.study_run import described, study_run
+from cluster.tune.study_run import RunsHere, described
 from cluster.tune.study_work import StudyWork
 
 
@@ -18,20 +17,16 @@ def run_here(work: StudyWork) -> dict[str, str]:
 
     A search whose runs are stopped by what they reach is run by run: its decisions hang on the order.
     """
-    storage, retries, parts = work.study.storage, work.study.options["retries"], dict[str, Any]()
+    storage, retries, runs = work.study.storage, work.study.options["retries"], RunsHere(work.artifacts)
 
-    def execute(run: dict[str, Any], report: Report) -> None:
-        config = json.loads(run["config"])
-        for name, key in run["parts"].items():
-            if key not in parts:
-                parts[key] = work.artifacts.part(config, name)
-        study_run(run, {name: parts[key] for name, key in run["parts"].items()}, storage, report)
+    def here(run: dict[str, Any], report: Report) -> None:
+        runs.execute(run, storage, report)
 
     def run_all(source: RunSource, table: LiveTable) -> dict[str, str]:
         given = (source, storage, retries, table, work.tracking)
         if work.workers is None or work.scheduler is not None:
-            return run_locally(execute, *given, scheduler=work.scheduler)
-        body = partial(work.workers.execute, execute, storage=storage)
-        return run_locally(lambda run, report: body(run=run, report=report), *given, at_once=work.workers.at_once)
+            return run_locally(here, *given, scheduler=work.scheduler)
+        spread = partial(work.workers.execute, here, storage)
+        return run_locally(spread, *given, at_once=work.workers.at_once)
 
     return work.run(lambda planned: described(planned, work.artifacts), run_all)

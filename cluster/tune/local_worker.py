@@ -6,14 +6,12 @@ takes (run, storage, path) again and again, and answers with any number of repor
 
 from __future__ import annotations
 
-import json
 import pickle
 import signal
 import sys
 import traceback
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import Any
 
 READY = "ready"
 
@@ -26,21 +24,16 @@ def serve(connection: Connection) -> None:
 
 def _serve(connection: Connection) -> None:
     from cluster.runs.artifacts import Artifacts
-    from cluster.tune.study_run import study_run
+    from cluster.tune.study_run import RunsHere
 
     _warm_up()
     connection.send(READY)
-    artifacts, parts = Artifacts(), dict[str, Any]()
+    runs = RunsHere(Artifacts())
     while True:
         run, storage, path = connection.recv()
         sys.path[:] = path  # a user's classes are found where the study finds them
         try:
-            config = json.loads(run["config"])
-            for name, key in run["parts"].items():
-                if key not in parts:
-                    parts[key] = artifacts.part(config, name)
-            given = {name: parts[key] for name, key in run["parts"].items()}
-            study_run(run, given, storage, lambda result: connection.send((True, result)))
+            runs.execute(run, storage, lambda result: connection.send((True, result)))
             raised = None
         except ConnectionError:  # of the reports
             raise

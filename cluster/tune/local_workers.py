@@ -111,16 +111,16 @@ class LocalWorkers:
     def execute(
         self,
         here: Callable[[dict[str, Any], Report], None],
-        run: dict[str, Any],
         storage: Storage,
+        run: dict[str, Any],
         report: Report,
     ) -> None:
         """Train a run wherever there is room; called from `at_once` threads at most.
 
         Args:
             here: trains it in this process.
-            run: as `cluster.tune.study_run.described`.
             storage: the study's folder.
+            run: as `cluster.tune.study_run.described`.
             report: told how far it is.
         """
         worker = self._idle.get()

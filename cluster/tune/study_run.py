@@ -58,3 +58,23 @@ def study_run(
         report({WAITS: until, "best": best, "notes": notes})
         return
     report({"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes})
+
+
+class RunsHere:
+    """Does runs in this process, each part opened once for all of them.
+
+    Args:
+        artifacts: opens the parts, or makes them.
+    """
+
+    def __init__(self, artifacts: Artifacts) -> None:
+        self.artifacts = artifacts
+        self._parts: dict[str, Any] = {}
+
+    def execute(self, run: Mapping[str, Any], storage: Storage, report: Callable[[dict[str, Any]], None]) -> None:
+        """Train and evaluate one ranker; arguments as of `study_run`."""
+        config = json.loads(run["config"])
+        for name, key in run["parts"].items():
+            if key not in self._parts:
+                self._parts[key] = self.artifacts.part(config, name)
+        study_run(run, {name: self._parts[key] for name, key in run["parts"].items()}, storage, report)

@@ -77,12 +77,12 @@ def test_errors_come_back_as_what_they_are(workers: ElsewhereOnly, base: list[st
     run = described(experiment.waiting[0], experiment.artifacts)
     bad = run | {"config": run["config"].replace('"random"', '"nobody"')}
     with pytest.raises(Exception, match="nobody") as raised:
-        workers.execute(lambda *_: None, bad, Storage(str(tmp_path / "study")), lambda _: None)
+        workers.execute(lambda *_: None, Storage(str(tmp_path / "study")), bad, lambda _: None)
     assert "local_worker" in "".join(raised.value.__notes__)
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(BadInput, match="file"):
-        workers.execute(lambda *_: None, run, Storage(str(file)), lambda _: None)
+        workers.execute(lambda *_: None, Storage(str(file)), run, lambda _: None)
 
 
 def test_a_process_that_is_lost_is_one_fewer(workers: ElsewhereOnly, base: list[str], tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_process_that_is_lost_is_one_fewer(workers: ElsewhereOnly, base: list[
         os.kill(workers.process._process.pid, signal.SIGKILL)
 
     with pytest.raises(ChildProcessError, match=r"exit code -9"):
-        workers.execute(lambda *_: None, run, Storage(str(tmp_path / "study")), report)
+        workers.execute(lambda *_: None, Storage(str(tmp_path / "study")), run, report)
     assert told
     assert workers.at_once() == 0
 
