@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -83,14 +83,19 @@ class RemoteArtifacts(Artifacts):
         import ray
 
         self.join()
-        # No core is reserved: an object that was lost with its machine must come back while trials hold them all.
-        task: Any = ray.remote(_open).options(
-            num_returns=2, num_cpus=0, scheduling_strategy="SPREAD", max_retries=MAX_FAILURES_WITHOUT_PROGRESS
+        files = {name: self._place(config, key) for name, key in keys.items() if name != "agent"}
+        # No core is reserved: an object that was lost with its machine must come back while trials hold them all. So no
+        # more tasks than machines: each would be a process, which takes longer to start than it takes to open them all.
+        task: Any = ray.remote(num_cpus=0, scheduling_strategy="SPREAD", max_retries=MAX_FAILURES_WITHOUT_PROGRESS)(
+            _open
         )
-        files = {name: key for name, key in keys.items() if name != "agent"}
-        opened = {name: task.remote(name, self._place(config, key)) for name, key in files.items()}
-        there = dict(zip(opened, ray.get([found for found, _ in opened.values()]), strict=True))
-        shared = {keys[name]: part for name, (_, part) in opened.items() if there[name]}
+        machines = sum(node["Alive"] for node in ray.nodes())
+        there, opened = list[Any](), dict[str, Any]()
+        for names in filter(None, (list(files)[machine::machines] for machine in range(machines))):
+            *parts, found = task.options(num_returns=1 + len(names)).remote({name: files[name] for name in names})
+            there.append(found)
+            opened |= dict(zip(names, parts, strict=True))
+        shared = {keys[name]: opened[name] for found in ray.get(there) for name in found}
         return shared | super().share(config, {name: key for name, key in keys.items() if key not in shared})
 
     def _say(self, line: str) -> None:
@@ -194,10 +199,15 @@ def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> li
     return notes
 
 
-def _open(name: str, place: Path) -> tuple[bool, Part | None]:
-    """A part for the object store, and whether this machine has it."""
-    part = cached_part(name, place)
-    return part is not None, part
+def _open(places: Mapping[str, Path]) -> Iterator[Part | list[str] | None]:
+    """Parts for the object store, one after the other; then the names of those that this machine has."""
+    there = []
+    for name, place in places.items():
+        part = cached_part(name, place)
+        if part is not None:
+            there.append(name)
+        yield part
+    yield there
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -72,10 +72,18 @@ def test_trials_get_parts_that_this_process_never_opens(
     config = compose([*base, *BOTH, f"cache={tmp_path}"])
     expected = Artifacts().parts(config)
     artifacts = RemoteArtifacts()
-    keys = artifacts.keys(config)
+    keys, tasks, open_all = artifacts.keys(config), tmp_path / "tasks", remote_artifacts._open
+
+    def noted(places: Any) -> Any:
+        tasks.write_text(tasks.read_text() + "." if tasks.exists() else ".")
+        yield from open_all(places)
+
     with monkeypatch.context() as patch:
         patch.setattr(Artifacts, "part", lambda *_: pytest.fail("opened in this process"))
+        patch.setattr(remote_artifacts, "_open", noted)
         shared = artifacts.share(config, keys)
+    assert len(keys) > 1
+    assert tasks.read_text() == "."  # one task on one machine
     assert sorted(shared) == sorted(keys.values())
     got = ray.get(shared[keys["base"]]).encoded.documents.tokens
     np.testing.assert_array_equal(got, expected["base"].encoded.documents.tokens)
