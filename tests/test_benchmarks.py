@@ -18,7 +18,7 @@ SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path
 ArgumentsOf = Callable[[str], list[str]]
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 
-LONG = {"audit", "environment", "growth", "index", "results", "study", "trials"}
+LONG = {"audit", "clusters", "environment", "growth", "index", "results", "study", "trials"}
 """Scripts that start processes again and again, which nothing makes short."""
 
 PRINTS = {
