@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave to the night what takes long and has a quicker neighbour."""
+    """Leave to the night what takes long and has a quicker neighbour; begin with what waits, and with long files.
+
+    First the files that use Ray, so that it can end when they have; then those of the whole project, which are long.
+    """
+    OF_RAY.update(item.path for item in items if "ray_session" in getattr(item, "fixturenames", ()))
+    items.sort(key=lambda item: (item.path not in OF_RAY, item.path.parent != EXAMPLES.parent / "tests"))
     if os.environ.get("HYPOTHESIS_PROFILE") != "nightly":
         for item in items:
             if item.get_closest_marker("nightly"):
@@ -104,6 +110,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+OF_RAY = set[Path]()
+"""Files with tests that use the test run's Ray."""
+RAY = ExitStack()
+"""Its session: several files' one after the other, until a file has no use for it."""
 OF_THIS_TEST = {"ray": False}
 """Whether the test that runs, or a fixture of it, is one of Ray's."""
 
@@ -111,7 +121,13 @@ OF_THIS_TEST = {"ray": False}
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     OF_THIS_TEST["ray"] = "ray_session" in getattr(item, "fixturenames", ())
+    if item.path not in OF_RAY:
+        RAY.close()  # even idle it takes a twentieth of a core
     return (yield)
+
+
+def pytest_sessionfinish() -> None:
+    RAY.close()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -300,13 +316,12 @@ def base(beir_folder: Path, own_cache: Path) -> list[str]:
     ]
 
 
-@pytest.fixture(scope="session")
-def ray_session() -> Iterator[None]:
+@pytest.fixture(scope="module")
+def ray_session() -> None:
     """The test run's one Ray; commands run in this process find it and use it."""
     import ray
 
     from cluster.session import session
 
-    with session(dashboard=False):
-        assert ray.is_initialized()
-        yield
+    RAY.enter_context(session(dashboard=False))
+    assert ray.is_initialized()

@@ -38,7 +38,7 @@ def head(own_cache: Path) -> Iterator[str]:
     gcs, dashboard, agent, clients = free_ports(4)
     process = subprocess.Popen(
         [
-            sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=2",
+            sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=1",
             "--node-ip-address=127.0.0.1", f"--port={gcs}", "--dashboard-host=127.0.0.1",
             f"--dashboard-port={dashboard}", f"--dashboard-agent-listen-port={agent}",
             f"--ray-client-server-port={clients}", "--object-store-memory=200000000",
@@ -83,7 +83,7 @@ def test_a_submitted_study_gives_the_same_summary(
     wait_for(head)
     there = ["--address", head]
     capsys.readouterr()
-    assert command("submit", *there, "--detach", "--note", "misspelt", "study", "colour=red") == 0
+    assert command("submit", *there, "--detach", "--note", "misspelt", "train", "colour=red") == 0
     job, told = capsys.readouterr().out.splitlines()
     follow = re.search(r"Follow it with: (.*); stop it with: ", told)
     assert follow

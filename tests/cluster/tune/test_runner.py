@@ -57,23 +57,20 @@ def errors_of(
         return run_trials(body, KnownRuns(runs), Storage(str(folder / "out")), options, table), table
 
 
-def test_only_errors_that_a_run_raises_count_against_its_retries(ray_session: None, tmp_path: Path) -> None:
+def test_only_errors_that_a_run_raises_count_against_its_retries_and_bad_input_is_not_tried_again(
+    ray_session: None, tmp_path: Path
+) -> None:
     runs = [
         {"name": "failing", "killed": 0, "raises": 2},
         {"name": "both", "killed": 2, "raises": 1},
+        {"name": "bad", "killed": 1, "raises": 9, "kind": "input"},
     ]
     errors, table = errors_of(tmp_path, runs, 1)
-    assert errors == {"failing": "ValueError: by itself"}
-    assert len(list(tmp_path.glob("failing-*"))) == 2
-    assert len(list(tmp_path.glob("both-*"))) == 4
-    assert (table.done, table.failed, table.retried) == (2, 1, 4)
-
-
-def test_bad_input_is_not_tried_again(ray_session: None, tmp_path: Path) -> None:
-    errors, table = errors_of(tmp_path, [{"name": "bad", "killed": 1, "raises": 9, "kind": "input"}], 3)
-    assert errors == {"bad": "is bad"}
-    assert len(list(tmp_path.glob("bad-*"))) == 2
-    assert table.retried == 1
+    assert errors == {"failing": "ValueError: by itself", "bad": "is bad"}
+    assert {run["name"]: len(list(tmp_path.glob(f"{run['name']}-*"))) for run in runs} == {
+        "failing": 2, "both": 4, "bad": 2,
+    }  # fmt: skip
+    assert (table.done, table.failed, table.retried) == (3, 2, 5)
 
 
 def test_what_cannot_be_written_ends_all_trials(ray_session: None, tmp_path: Path) -> None:

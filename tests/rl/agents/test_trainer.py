@@ -24,13 +24,14 @@ from tests.rl.agents.toys import SMALL, equal, play
     ],
 )
 def test_neither_runners_nor_interrupts_change_what_is_learned(name: str, workers: int, start: Any) -> None:
-    updates = {"reinforce": 2, "ppo": 3, "ppo_episodes": 2}.get(name, 27)  # in mid-episode for two of them
-    whole = start(SMALL[name]())
+    updates = {"reinforce": 2, "ppo": 3, "ppo_episodes": 2}.get(name, 9)  # in mid-episode for two of them
+    agent = (lambda: ActorCritic(hidden=20, fragment=3)) if name == "actor_critic" else SMALL[name]
+    whole = start(agent())
     before = play(whole, updates)
     middle = to_bytes(whole.state())
     after = play(whole, updates)
     assert whole.counters["episodes"] == len(before + after) > 0
-    other, fresh = start(SMALL[name](), workers=workers), start(SMALL[name]())
+    other, fresh = start(agent(), workers=workers), start(agent())
 
     def ends_alike(trainer: AgentTrainer) -> bool:
         rows = play(trainer, updates)
