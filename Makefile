@@ -3,7 +3,7 @@
 #   make test    sets up .venv with what developers need and runs linters, types and tests
 #   make nightly runs the tests that take long as well, and all of them on examples that they have not seen
 #   make faults  kills processes and machines under every command, twenty times each: half an hour and more
-#   make gpu     runs the tests that want a GPU with CUDA, on a machine that has one
+#   make gpu     runs the tests that want a GPU with CUDA, on a machine that has one, and says what share of its peak is reached
 #   make docs    builds pages of the Python API from docstrings, in build/docs
 # On a machine with a GPU:  make install FAISS=gpu CONSTRAINTS=
 
@@ -64,6 +64,7 @@ test: lint
 
 gpu: install
 	RAY_AUTH_MODE=token $(BIN)/python -m pytest -m gpu -rs $(ARGS)
+	$(BIN)/python -m benchmarks.device
 
 nightly: lint
 	HYPOTHESIS_PROFILE=nightly $(SHARED) $(ARGS)

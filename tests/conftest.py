@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import torch
 from hypothesis import settings
 
 from cluster.config.groups import CONF
@@ -169,6 +170,14 @@ def _files_of_hydra_are_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ConfigRepository, "load_config", remembered)
         yield
+
+
+@pytest.fixture
+def cuda() -> str:
+    """The GPU that tests marked `gpu` run on."""
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU with CUDA")
+    return "cuda"
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ LONG = {"audit", "clusters", "environment", "growth", "index", "results", "study
 """Scripts that start processes again and again, which nothing makes short."""
 
 PRINTS = {
+    "device": r"a step of bi_encoder +[\d.]+ s, +[\d.]+ TFLOP/s, +\d+% of it",
     "dssm": r"losses differ by \d\.\de-0[4-9] at most",  # both sides compute the same
     "environment": r"a ranker host and one worker \d+: costs",
     "in_batch": r"losses differ by \d\.\de-0[5-9] at most",  # both sides compute the same

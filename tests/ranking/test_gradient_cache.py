@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from ranking.block_scores import BlockScores
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.objectives.self_involvement import JointSIR
@@ -142,3 +144,37 @@ def test_bad_chunks_are_refused(made_up: Callable[..., str], read_as: Reader, ti
         in_training(bi_encoder(made_up()), texts, tiny_sources, chunk=0)
     with pytest.raises(BadInput, match="accumulate"):
         in_training(CrossEncoder(generator(), made_up(), **SHORT), texts, tiny_sources, chunk=4)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_the_gradient_is_a_cpus(
+    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources, cuda: str
+) -> None:
+    texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
+    loss, wanted = updated(bi_encoder(made_up()), texts, tiny_sources)
+    again, found = updated(bi_encoder(made_up()).to(cuda), texts, tiny_sources, chunk=3)
+    assert again == pytest.approx(loss, abs=1e-3)
+    assert found.keys() == wanted.keys()
+    for name, gradient in wanted.items():
+        torch.testing.assert_close(found[name].cpu(), gradient, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.gpu
+def test_a_batch_of_1024_takes_the_memory_of_64(
+    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources, cuda: str
+) -> None:
+    """What a step takes at the peak beyond what it begins with."""
+    rng, texts = np.random.default_rng(0), read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
+    documents, queries = (Texts.of(rng.integers(4, 30, (count, 12)).tolist()) for count in (2048, 1024))
+    texts = replace(texts, documents=documents, queries=queries)
+    ranker = bi_encoder(made_up()).to(cuda).train()
+    most = []
+    for size, chunk in ((1024, 64), (64, None), (1024, None)):
+        score = BlockScores(ranker, texts, chunk)
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        score(np.arange(size), np.arange(2 * size).reshape(size, 2), generator()).sum().backward()
+        most.append(torch.cuda.max_memory_allocated() - before)
+        ranker.zero_grad()
+    assert most[0] < 1.5 * most[1]
+    assert most[2] > 4 * most[1]

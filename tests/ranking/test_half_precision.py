@@ -88,3 +88,18 @@ def test_what_has_no_transformer_is_refused() -> None:
     with pytest.raises(BadInput, match=r"function.dense.precision: Linear has no transformer"):
         transformers_of(torch.nn.Linear(2, 2))
     read_in(torch.nn.Linear(2, 2), None)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", HALF)
+def test_most_negatives_stay_on_a_gpu_too(precision: str, tmp_path: Path, cuda: str) -> None:
+    rng = np.random.default_rng(0)
+    checkpoint = write_checkpoint(tmp_path / "bert", "bert", [f"w{number}" for number in range(60)])
+    ranker = BiEncoder(torch.Generator(), checkpoint, max_query=12, max_document=12).eval().to(cuda)
+    documents, queries = (
+        Texts.of([rng.integers(4, 64, rng.integers(3, 12)).tolist() for _ in range(n)]) for n in (400, 20)
+    )
+    top10, top100, _ = shares(ranker, documents, queries, precision)
+    assert top10 >= 0.8
+    assert top100 >= 0.9
+    assert ranker.query_tower.precision is {"bfloat16": torch.bfloat16, "float16": torch.float16}[precision]

@@ -213,3 +213,15 @@ def test_a_killed_study_resumes_to_the_same_summary(study: Path, base: list[str]
     assert not (killed / "summary.csv").exists()
     assert command("study", "--resume", str(killed)) == 0
     assert (killed / "summary.csv").read_bytes() == (study / "summary.csv").read_bytes()
+
+
+@pytest.mark.gpu
+def test_two_runs_share_a_gpu(study: Path, base: list[str], cuda: str, tmp_path: Path) -> None:
+    asked = ["policy=fixed", "function=bm25", "selector=uniform", "seeds=2", "resources.gpu=0.5", "dashboard=false"]
+    assert command("study", *base, *asked, f"out={tmp_path}") == 0
+    events = [event["event"] for event in EventLog.read(Storage(str(tmp_path)))]
+    assert [event for event in events if event in ("run started", "run ended")][:2] == ["run started", "run started"]
+    found, expected = (pl.read_parquet(folder / "trials.parquet") for folder in (tmp_path, study))
+    same = (pl.col("policy") == "fixed") & (pl.col("function") == "bm25") & (pl.col("selector") == "uniform")
+    losses = [trials.filter(same).sort("seed")["curve_loss"].list.first() for trials in (found, expected)]
+    assert losses[0].to_list() == pytest.approx(losses[1].to_list(), rel=1e-3)

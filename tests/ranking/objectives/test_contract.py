@@ -106,3 +106,22 @@ def test_a_block_knows_gains_and_source_scores(tiny_encoded: EncodedCollection) 
     assert (block.source_scores[:, 1:] == 0.5).all()
     assert block.documents is not None
     assert block.documents.tolist() == DOCUMENTS.tolist()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", EVERY)
+def test_loss_and_gradient_on_a_gpu_are_a_cpus(
+    kind: type[Objective], tiny_encoded: EncodedCollection, cuda: str
+) -> None:
+    found = []
+    for device in ("cpu", cuda):
+        drawn = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+        scores = drawn.to(device).requires_grad_()
+        given = np.full((3, 3), 0.5, np.float32)
+        block = Block.of(tiny_encoded, QUERIES, DOCUMENTS, given, device, teacher(tiny_encoded))
+        loss = made(kind).loss(scores, block)
+        loss.backward()
+        assert scores.grad is not None
+        assert scores.grad.device.type == device
+        found.append((loss.detach().cpu(), scores.grad.cpu()))
+    torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-5)

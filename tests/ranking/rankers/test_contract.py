@@ -98,3 +98,10 @@ def test_a_loss_reaches_its_weights(made: tuple[Make, EncodedCollection]) -> Non
     moved = [each for each in ranker.parameters() if each.grad is not None and bool(each.grad.abs().sum() > 0)]
     assert moved
     assert all(each.requires_grad for each in ranker.top_parameters(1))
+
+
+@pytest.mark.gpu
+def test_a_gpu_scores_as_a_cpu(made: tuple[Make, EncodedCollection], cuda: str) -> None:
+    make, encoded = made
+    found = scores(make(1).to(cuda), encoded)
+    np.testing.assert_allclose(found, scores(make(1), encoded), rtol=1e-3, atol=1e-4)
