@@ -16,7 +16,7 @@ BIN := .venv/bin
 # Half of what tests take is waiting for processes that Ray starts: more of them than cores.
 PROCESSES ?= 3
 # Each with a thread: more of them, on cores that processes share, wait for each other a third of the time.
-# In the order of the folders, which begins with Ray's: the files with most tests first leave the slowest for the end.
+# In the order of tests/conftest.py, with Ray's files first: the files with most tests first leave the slowest for the end.
 SHARED := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 RAY_AUTH_MODE=token $(BIN)/python -m pytest \
 	--numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder
 FAULTS := tests/faults tests/cluster/telemetry tests/cluster/commands tests/cluster/training
