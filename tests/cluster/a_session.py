@@ -24,7 +24,7 @@ if __name__ == "__main__":
     import ray
 
     ray.init(
-        address="local", num_cpus=2, include_dashboard=True, dashboard_host="127.0.0.1", dashboard_port=0,
+        address="local", num_cpus=1, include_dashboard=True, dashboard_host="127.0.0.1", dashboard_port=0,
         _temp_dir=sys.argv[1], _system_config={"metrics_report_interval_ms": 1000}, log_to_driver=False,
     )  # fmt: skip
     print("SESSION", ray._private.worker._global_node.get_session_dir_path(), flush=True)

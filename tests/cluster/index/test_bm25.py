@@ -82,45 +82,38 @@ def test_shard_actors_find_the_same_and_after_a_loss(
     assert not said or said == ["shard 1 of BM25 is lost; waiting", "shard 1 of BM25 is back"]
 
 
-def test_readers_may_go_on_without_a_shard(ray_session: None, tmp_path: Path) -> None:
+def test_a_replica_that_dies_is_not_waited_for_and_readers_may_go_on_without_a_shard(
+    ray_session: None, tmp_path: Path
+) -> None:
     import ray
 
-    index, said = PiecedBm25(collection(), OPTIONS, shards=2, cut=tmp_path / "cut"), []
-    served = ServedBm25(index, 2, tmp_path / "served", said.append, "skip")
-    whole, alone = served.search(EVERY, 15)[0], index.search(EVERY, 15)[0]
-    assert whole.documents.tobytes() == alone.documents.tobytes()
-    ray.kill(served.actors.actors[1])  # for good: Ray does not start it again
-    less, of_pairs = served.search(EVERY, 200, np.tile(np.arange(200), (30, 1)))
-    first = index.ranges[0].stop
-    assert set(np.unique(less.documents)) <= {-1, *range(first)}
-    every = index.search(EVERY, 200)[0]
-    for found, expected in zip(less.documents, every.documents, strict=True):
-        assert (found[found >= 0] == expected[(expected >= 0) & (expected < first)]).all()
-    assert (of_pairs[:, first:] == -np.inf).all()
-    assert said == ["shard 1 of BM25 is lost; going on without its documents"]
-    ray.kill(served.actors.actors[0])
-    nothing, of_pairs = served.search(EVERY, 3, np.zeros((30, 1), np.int32))
-    assert (nothing.documents == -1).all()
-    assert (of_pairs == -np.inf).all()
-    served.actors.actors[1] = ShardActors(served.place, served.rows, []).actors[1]
-    back = served.search(EVERY, 200)[0]
-    assert set(np.unique(back.documents)) - {-1} == set(np.unique(every.documents)) - set(range(first)) - {-1}
-    assert said[-1] == "shard 1 of BM25 is back"
-    served.close()
-
-
-def test_a_replica_that_dies_is_not_waited_for(ray_session: None, tmp_path: Path) -> None:
-    import ray
-
-    index, said = PiecedBm25(collection(), OPTIONS, shards=2, cut=tmp_path / "cut"), []
-    served, expected = ServedBm25(index, 2, tmp_path / "served", said.append, replicas=2), index.search(EVERY, 15)[0]
+    index, said = PiecedBm25(collection(), OPTIONS, shards=2, cut=tmp_path / "cut"), list[str]()
+    served = ServedBm25(index, 2, tmp_path / "served", said.append, "skip", replicas=2)
+    expected, first = index.search(EVERY, 15)[0], index.ranges[0].stop
     for place in (1, 2):  # of the first replica, and of the second
-        ray.kill(served.actors.actors[place])  # for good
+        ray.kill(served.actors.actors[place])  # for good: Ray does not start it again
         for _ in range(2):
             found = served.search(EVERY, 15)[0]
             assert found.documents.tobytes() == expected.documents.tobytes()
             assert found.scores.tobytes() == expected.scores.tobytes()
     assert not said
+    ray.kill(served.actors.actors[3])  # of shard 1 there is none left
+    less, of_pairs = served.search(EVERY, 200, np.tile(np.arange(200), (30, 1)))
+    assert set(np.unique(less.documents)) <= {-1, *range(first)}
+    every = index.search(EVERY, 200)[0]
+    for found_now, wanted in zip(less.documents, every.documents, strict=True):
+        assert (found_now[found_now >= 0] == wanted[(wanted >= 0) & (wanted < first)]).all()
+    assert (of_pairs[:, first:] == -np.inf).all()
+    assert said == ["shard 1 of BM25 is lost; going on without its documents"]
+    served.actors.actors[1] = ShardActors(served.place, served.rows[:1], []).actors[0]
+    back = served.search(EVERY, 200)[0]
+    assert back.documents.tobytes() == every.documents.tobytes()
+    assert said[1:] == ["shard 1 of BM25 is back"]
+    for place in (0, 1):
+        ray.kill(served.actors.actors[place])
+    nothing, of_pairs = served.search(EVERY, 3, np.zeros((30, 1), np.int32))
+    assert (nothing.documents == -1).all()
+    assert (of_pairs == -np.inf).all()
     served.close()
 
 
