@@ -122,6 +122,7 @@ def measure(count: int, real: bool, profile: bool) -> None:
         profiler.disable()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         own_memory = (resident(os.getpid()) or (0.0, 0.0))[0]
+        beside = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024  # of those that have ended: Ray's go on
         files, total = size(out / "tune")
         _, own = size(out)
         print(
@@ -129,6 +130,7 @@ def measure(count: int, real: bool, profile: bool) -> None:
             f"a trial, {peak / SCALE:,.0f} MiB at most ({before / SCALE:,.0f} before), {own_memory:,.0f} of its own "
             "at the end, where files that are mapped are not counted; Tune's folder "
             f"{total / SCALE:,.1f} MiB in {files:,} files, ours {(own - total) / SCALE:,.1f} MiB"
+            + (f"; the process that makes tables and page {beside / SCALE:,.0f} MiB at most" if real else "")
         )
     if profile:
         pstats.Stats(profiler).sort_stats("cumulative").print_stats(50)

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from safetensors.torch import load, save
 
 from ranking.errors import BadInput
 from ranking.mapped import MappedArray, open_array
 
+if TYPE_CHECKING:
+    import torch
+
 FORMAT = "pyrite-state-1"
+DTYPES = {
+    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2", "C64": "complex64", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
+    "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8", "BOOL": "bool",
+}  # fmt: skip
+"""What torch and NumPy call safetensors' kinds of numbers."""
 
 
 def to_bytes(state: Any) -> bytes:
@@ -25,6 +32,9 @@ def to_bytes(state: Any) -> bytes:
     A dataclass is taken for the dict of its fields, and comes back as one. Of an array that is mapped the file is
     named, by its folder, which has to stand beside what is written.
     """
+    import torch
+    from safetensors.torch import save
+
     tensors: dict[str, torch.Tensor] = {}
 
     def keep(tensor: torch.Tensor) -> str:
@@ -48,16 +58,23 @@ def to_bytes(state: Any) -> bytes:
             return [pack(item) for item in value]
         return value.item() if isinstance(value, np.generic) else value
 
+    def content(tensor: torch.Tensor) -> memoryview:
+        flat = tensor.reshape(-1)
+        if flat.stride() != (1,):  # which a tensor of one number or none need not have, and whose bytes none can view
+            flat = torch.empty(len(flat), dtype=tensor.dtype).copy_(flat)
+        return flat.view(torch.uint8).numpy().data
+
     plan = json.dumps(pack(state))
     # A safetensors file needs a tensor; states without one are legal here.
     tensors = tensors or {"none": torch.zeros(0)}
-    content = save(tensors, {"format": FORMAT, "state": plan, "digest": _digest(plan, tensors)})
+    entries = ((name, str(each.dtype), tuple(each.shape), content(each)) for name, each in tensors.items())
+    saved = save(tensors, {"format": FORMAT, "state": plan, "digest": _digest(plan, entries)})
     tensors.clear()  # `pack` refers to itself, so that the copies would stay until the garbage collector comes
-    return content
+    return saved
 
 
 def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = None) -> Any:
-    """What `to_bytes` wrote (tuples come back as lists).
+    """What `to_bytes` wrote (tuples come back as lists). Torch is imported where there are tensors, and else is not.
 
     Args:
         data: the file.
@@ -67,14 +84,17 @@ def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = Non
     Raises:
         BadInput: where it is cut short, damaged or something else.
     """
+    from safetensors import deserialize
+
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         metadata = header["__metadata__"]
         if metadata["format"] != FORMAT:
             raise ValueError(metadata["format"])
         plan = json.loads(metadata["state"])
-        tensors = load(data)
-        if metadata.get("digest") not in (None, _digest(metadata["state"], tensors)):  # older files have none
+        found = {name: (DTYPES[each["dtype"]], each["shape"], each["data"]) for name, each in deserialize(data)}
+        entries = ((name, f"torch.{kind}", tuple(shape), each) for name, (kind, shape, each) in found.items())
+        if metadata.get("digest") not in (None, _digest(metadata["state"], entries)):  # older files have none
             raise ValueError("its digest is another")
     except Exception as error:  # whatever a broken file makes the parsers raise
         raise BadInput(
@@ -92,23 +112,29 @@ def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = Non
                 raise BadInput("names files beside it, which only the cache does", where)
             return open_array(beside / folder / name)
         if "tensor" in value:
-            return tensors[value["tensor"]]
+            import torch
+
+            kind, shape, content = found[value["tensor"]]
+            dtype = getattr(torch, kind)
+            return (torch.frombuffer(content, dtype=dtype) if content else torch.empty(0, dtype=dtype)).reshape(shape)
         if "array" in value:
-            return tensors[value["array"]].numpy()
+            kind, shape, content = found[value["array"]]
+            return np.frombuffer(content, kind).reshape(shape)
         return {key: unpack(item) for key, item in value["dict"]}
 
     state = unpack(plan)
-    tensors.clear()  # as above
+    found.clear()  # as above
     return state
 
 
-def _digest(plan: str, tensors: Mapping[str, torch.Tensor]) -> str:
-    """CRC-32 of all that a file says: it finds any byte that a disk gives back wrong."""
+def _digest(plan: str, entries: Iterable[tuple[str, str, tuple[int, ...], bytes | memoryview]]) -> str:
+    """CRC-32 of all that a file says: it finds any byte that a disk gives back wrong.
+
+    Args:
+        plan: the nest.
+        entries: name, kind, shape and bytes of each tensor.
+    """
     digest = zlib.crc32(plan.encode())
-    for name, tensor in sorted(tensors.items()):
-        digest = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), digest)
-        flat = tensor.reshape(-1)
-        if flat.stride() != (1,):  # which a tensor of one number or none need not have, and whose bytes none can view
-            flat = torch.empty(len(flat), dtype=tensor.dtype).copy_(flat)
-        digest = zlib.crc32(flat.view(torch.uint8).numpy().data, digest)
+    for name, kind, shape, content in sorted(entries, key=lambda entry: entry[0]):
+        digest = zlib.crc32(content, zlib.crc32(f"{name} {kind} {shape}".encode(), digest))
     return f"{digest:08x}"

@@ -11,31 +11,25 @@ from rich.console import Console
 from rich.markup import escape
 
 from cluster.commands.experiment import Experiment, Work
+from cluster.commands.study_end import StudyEnd
 from cluster.config.agents import checkpoint_of, learner_of
 from cluster.config.build import as_node
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES, group_options
 from cluster.config.schema import SHAPES
 from cluster.config.trust import check_classes
-from cluster.config.validate import check_run, check_shape
+from cluster.config.validate import check_shape
 from cluster.index.attach import live_functions, served_functions
 from cluster.output.event_log import EventLog
-from cluster.output.manifest import CONFIG, read_config
+from cluster.output.manifest import CONFIG
 from cluster.output.provenance import content_digest
 from cluster.output.storage import Storage, new_place
 from cluster.plan.point import root_of
 from cluster.plan.size import run_seconds, saved
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, Point, given_seeds, identity, key_of
-from cluster.reports.decisions import is_baseline, rule_of
-from cluster.reports.finalize import renew, report
-from cluster.reports.study_tables import check_comparison, tables_of, write_tables
-from cluster.runs.agent_file import agent_of
-from cluster.runs.guarded import write_guarded
-from cluster.runs.model_card import write_cards
 from cluster.runs.rerank import rerank
-from cluster.runs.results import finished, forget_state
-from cluster.runs.shown import write_shown
+from cluster.runs.results import finished
 from cluster.telemetry.tracking.tracking import Tracking, as_override_of, as_overrides
 from cluster.tune.time_budget import TimeBudget, seconds_of
 from ranking.collections.collection import Collection
@@ -79,7 +73,7 @@ class StudyExperiment(Experiment):
         super().__init__(plan.options, plan.storage)
         self.plan, self.storage = plan, plan.storage
         self._errors: dict[str, str] = {}
-        self._shown = 0
+        self._shown, self._apart = 0, False
         self._budget: TimeBudget | None = None
 
     @classmethod
@@ -119,12 +113,15 @@ class StudyExperiment(Experiment):
 
         plan = self.plan
         self.artifacts = artifacts = self.artifacts_of(console, rerank)
+        self._apart = self.on_cluster
         bandits = bandits_of(plan.options.get("trial_scheduler"))
         planned, adaptive = plan.runs(bandits is not None)
         samples = plan.options["samples"]
         self.scheduler = self._scheduler(planned, [*planned, *adaptive], bandits is not None)
         self.proposals: OptunaRuns | DecidedRuns | PopulationRuns
         if plan.options.get("stop") == "decided":
+            from cluster.reports.decisions import is_baseline, rule_of
+
             named = partial(is_baseline, plan.options["baseline"] or plan.design.get("baseline"))
             self.proposals = DecidedRuns(
                 adaptive, plan.seeds, rule_of(plan.options), named, plan.storage, artifacts.provenance
@@ -150,11 +147,13 @@ class StudyExperiment(Experiment):
             remedy = "learn one first, and give policy.checkpoint="
             raise BadInput("what is proposed while a study runs can't learn agents", "search", remedy)
         # As planned: an agent that the study learns first is not there yet.
-        for each in _distinct([*planned, *examples]):
-            check_run(each.config, agent_of(each.config))
+        artifacts.check([each.config for each in _distinct([*planned, *examples])])
         artifacts.make([each.config for each in _distinct(known)], only=())
         self.collections = {each.name: artifacts.collection(each.config) for each in known}
-        check_comparison(plan.options["baseline"], plan.options.get("factors"), known, self.collections)
+        if plan.options["baseline"] is not None or plan.options.get("factors") is not None:
+            from cluster.reports.study_tables import check_comparison
+
+            check_comparison(plan.options["baseline"], plan.options.get("factors"), known, self.collections)
         done, different = finished(plan.storage, self.runs, artifacts.provenance)
         if self.scheduler:
             for name in done:
@@ -298,29 +297,23 @@ class StudyExperiment(Experiment):
         if len(done) == self._shown:
             return
         self._shown = len(done)
-        collections = {planned.name: self.artifacts.collection(planned.config) for planned in done}
-        tables = tables_of(self.plan.storage, done, collections, {})
-        total = len(self.runs) + self.proposals.total
-        renew(self.plan.storage, tables, read_config(self.plan.storage), total - len(done))
+        end = StudyEnd(self.plan.storage, done, len(self.runs) + self.proposals.total - len(done))
+        if self._apart:
+            end.renew_apart()
+        else:
+            end.renew(self.artifacts)
 
     def finalize(self, console: Console) -> int:
         from cluster.tune.population_runs import PopulationRuns
 
         # A search over few whole numbers may come back to one: it is the same run, and counts once.
         runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
-        collections = {each.name: self.artifacts.collection(each.config) for each in runs}
         errors = self._errors | (self.proposals.errors if isinstance(self.proposals, PopulationRuns) else {})
         out_of_time = self._budget is not None and self._budget.over
         stopped = self.scheduler.stopped if self.scheduler else {}
-        failed = write_tables(self.plan.storage, runs, collections, errors, out_of_time, stopped)
-        for planned in runs:
-            if planned.name in stopped:
-                forget_state(self.plan.storage, planned.name, self.artifacts.provenance(planned.config))
-        write_guarded(self.plan.storage, runs, self.artifacts)
-        write_cards(self.plan.storage, runs, collections)
-        write_shown(self.plan.storage, runs, self.artifacts)
-        report(self.plan.storage, console, self.plan.options["baseline"], self.plan.options.get("factors"))
-        return failed
+        shown = (self.plan.options["baseline"], self.plan.options.get("factors"))
+        end = StudyEnd(self.plan.storage, runs, 0, errors, out_of_time, stopped, *shown)
+        return end.finalize_apart(console) if self._apart else end.finalize(self.artifacts, console)
 
 
 def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:

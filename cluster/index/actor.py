@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cluster.index.build import IndexBuild
 from cluster.index.corpus import Corpus
-from cluster.index.encoder_pool import EncoderOptions
+from cluster.index.encoder_options import EncoderOptions
 from cluster.index.folder import IndexFolder, Publication, digest_of
 from cluster.index.metrics import IndexMetrics
 from cluster.index.sharded_build import ShardedBuild

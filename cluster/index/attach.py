@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from cluster.index.encoder_options import EncoderOptions
 from cluster.output.cache import machine_folder
 from cluster.runs.bm25_shards import bm25_in_shards
 from ranking.errors import BadInput
@@ -19,7 +20,6 @@ from ranking.errors import BadInput
 if TYPE_CHECKING:
     from cluster.index.bm25 import ServedBm25
     from cluster.index.client import RemoteIndex
-    from cluster.index.encoder_pool import EncoderOptions
     from ranking.training import RankerTraining
     from sampling.retrieval.dense import Dense
     from sampling.retrieval.function import RetrievalFunction
@@ -45,8 +45,6 @@ def encoder_options(config: Mapping[str, Any]) -> EncoderOptions:
     Raises:
         BadInput: where that makes no sense.
     """
-    from cluster.index.encoder_pool import EncoderOptions
-
     return EncoderOptions(**config["index"], spread=config["resources"]["placement"] == "spread")
 
 

@@ -11,7 +11,8 @@ import ray
 from numpy.typing import NDArray
 
 from cluster.index.corpus import Corpus, Size
-from cluster.index.encoder_pool import EncoderOptions, EncoderPool
+from cluster.index.encoder_options import EncoderOptions
+from cluster.index.encoder_pool import EncoderPool
 from cluster.index.errors import unwrapped
 from cluster.index.folder import WEIGHTS, IndexFolder, Publication
 from ranking.index import IndexOptions

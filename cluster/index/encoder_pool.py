@@ -14,37 +14,12 @@ from ray.util.placement_group import get_current_placement_group
 
 from cluster.index.corpus import Corpus, Size
 from cluster.index.encoder import Encoder
+from cluster.index.encoder_options import EncoderOptions
 from cluster.telemetry.actor_names import own_name, unique
 from ranking.index_versions import finish_version, write_block
 
 LOSSES = 3
 """How often a block is done again whose encoder dies over it; after that the block itself is to blame."""
-
-
-@dataclass(frozen=True)
-class EncoderOptions:
-    """How many actors encode, and what each of them takes.
-
-    The vectors depend on none of it but `cpu`, `gpu` and `precision`.
-
-    Args:
-        encoders: actors.
-        cpu: cores of each, or the share of one; torch has as many threads.
-        gpu: GPUs of each, or the share of one.
-        spread: over machines, where they take what is free and not their share of a trial's placement group.
-        precision: in which they read; None: the ranker's own.
-    """
-
-    encoders: int = 1
-    cpu: float = 1
-    gpu: float = 0.0
-    spread: bool = False
-    precision: str | None = None
-
-    @property
-    def threads(self) -> int:
-        """Of torch, in each."""
-        return max(1, int(self.cpu))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import ray
 
 from cluster.index.corpus import Corpus
-from cluster.index.encoder_pool import EncoderOptions
+from cluster.index.encoder_options import EncoderOptions
 from cluster.index.shards import WHOLE, Sharding
 from ranking.embedding import BLOCK
 from ranking.index import IndexOptions

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from cluster.index.build import IndexBuild
 from cluster.index.corpus import Corpus, Size
-from cluster.index.encoder_pool import LOSSES, EncoderOptions, hear
+from cluster.index.encoder_options import EncoderOptions
+from cluster.index.encoder_pool import LOSSES, hear
 from cluster.index.errors import unwrapped
 from cluster.index.folder import WEIGHTS, IndexFolder, Publication
 from cluster.index.sharded_version import ShardedVersion

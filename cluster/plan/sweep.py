@@ -238,9 +238,11 @@ def _whole(point: Point) -> Point:
 
 def draws(count: int, samples: int) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Shares of `count` intervals for `samples` draws, the same for every method (Latin hypercube, seed 0)."""
+    if not count:
+        return np.zeros((samples, 0))
     from scipy.stats import qmc
 
-    return qmc.LatinHypercube(max(count, 1), rng=np.random.default_rng(0)).random(samples)[:, :count]
+    return qmc.LatinHypercube(count, rng=np.random.default_rng(0)).random(samples)
 
 
 def plan(point: Point, drawn: Sequence[str], seeds: Sequence[int]) -> list[Planned]:

@@ -16,10 +16,8 @@ from cluster.plan.sweep import Planned
 from cluster.reports import result_tables
 from cluster.reports.comparison import named_baseline
 from cluster.runs import traces
-from cluster.runs.embeddings import embeddings_table
 from cluster.runs.outcome import Outcome, read_outcome
 from cluster.runs.stop import Stop
-from cluster.runs.zero_shot import zero_shot_rows
 from ranking.collections.collection import Collection
 
 
@@ -88,6 +86,9 @@ def tables_of(
         out_of_time: whether the study's time was over before all runs had begun: they are neither failed nor done.
         stopped: runs that the scheduler of a search has stopped, which are neither as well.
     """
+    from cluster.runs.embeddings import embeddings_table
+    from cluster.runs.zero_shot import zero_shot_rows
+
     rows, samplers, others, done, embedded = [], [], [], [], []
     measures: dict[str, pl.DataType] = {}
     for planned in runs:

@@ -10,7 +10,7 @@ from cluster.output.methods import with_methods
 from cluster.reports.html_tables import cell
 from cluster.reports.page import Markup, fold, rendered, table
 from cluster.reports.terminal_table import figure
-from cluster.runs.zero_shot import MEAN
+from cluster.runs.measured_on import MEAN
 
 
 def summarise_zero_shot(trials: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:

@@ -16,8 +16,6 @@ from cluster.output.storage import Storage
 from cluster.plan.sweep import values_of
 from cluster.runs.agent_file import agent_of
 from ranking.errors import BadInput
-from rl.agents.search import PolicySearch
-from rl.progress import ProgressOptions
 
 MAY_CHANGE = ("workers", "hosts", "save_every", "address", "dashboard", "track")
 """Options that a learning may be resumed with: its result does not depend on them."""
@@ -91,6 +89,9 @@ def _check_kinds(config: dict[str, Any]) -> None:
     Raises:
         BadInput: where they are not.
     """
+    from rl.agents.search import PolicySearch
+    from rl.progress import ProgressOptions
+
     agent, mixes = build(config["agent"]), config["actions"]["mixture"] is not None
     chosen = config[CHOICES]
     if isinstance(agent, PolicySearch) != mixes:

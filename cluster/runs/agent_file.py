@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cluster.config.agents import checkpoint_of
 from cluster.output.storage import Storage
 from ranking.checkpoint import from_bytes
 from ranking.errors import BadInput
-from rl.mixture import FORMAT as MIXTURE
-from rl.mixture import MixtureAgent
-from rl.trained import TrainedAgent
+
+if TYPE_CHECKING:
+    from rl.mixture import MixtureAgent
+    from rl.trained import TrainedAgent
 
 FILE = "agent.safetensors"
 
@@ -42,6 +43,10 @@ def agent_content(checkpoint: str) -> bytes:
 
 def read_agent(checkpoint: str) -> TrainedAgent | MixtureAgent:
     """The agent of a folder: one that chooses functions or documents, or one that mixes functions."""
+    from rl.mixture import FORMAT as MIXTURE
+    from rl.mixture import MixtureAgent
+    from rl.trained import TrainedAgent
+
     content, where = agent_content(checkpoint), f"{checkpoint}/{FILE}"
     state = from_bytes(content, where)
     mixes = isinstance(state, dict) and state.get("agent") == MIXTURE

@@ -7,21 +7,23 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cluster.config.build import build
 from cluster.output.cache import cache_of
 from cluster.output.file_lock import file_lock
 from cluster.pieces.tasks import run_pieces, run_pieces_here
 from cluster.runs.file_contents import content_of
-from cluster.runs.zero_shot import collections_of
-from pooling.systems.inputs import Rerank
+from cluster.runs.measured_on import collections_of
 from ranking.backing import BackedPath
 from ranking.collections.cache import is_cached, open_collection
 from ranking.collections.collection import Collection
 from ranking.collections.reader import Reader
 from ranking.digest import digest
 from ranking.relabel import relabelled
+
+if TYPE_CHECKING:
+    from pooling.systems.inputs import Rerank
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cluster.config.agents import checkpoint_of, learner_of
 from cluster.config.build import build
@@ -14,13 +14,14 @@ from cluster.runs.agent_file import agent_content, documents_of, has_agent, read
 from cluster.runs.bm25_shards import listed_from_shards
 from cluster.runs.collections import Collections
 from cluster.runs.file_contents import checkpoints_of, files_of
-from cluster.runs.zero_shot import collections_of
+from cluster.runs.measured_on import collections_of
 from ranking.digest import digest
 from ranking.encoding import SPLITS
-from ranking.objectives.objective import Objective
-from ranking.tokenization import Tokenization
-from rl.progress import ProgressOptions
-from rl.state import StateOptions
+
+if TYPE_CHECKING:
+    from ranking.tokenization import Tokenization
+    from rl.progress import ProgressOptions
+    from rl.state import StateOptions
 
 FORMAT = 8
 """Raised whenever a part's content changes for the same configuration."""
@@ -88,6 +89,8 @@ def _observed(config: dict[str, Any], keys: dict[str, str]) -> dict[str, str]:
         found["agent"] = digest(hashlib.sha256(agent_content(checkpoint)).hexdigest())
     elif "state" not in config:
         return {}
+    from rl.progress import ProgressOptions
+
     state = state_of(config)
     if isinstance(state, ProgressOptions):  # it looks up nothing
         return found
@@ -122,6 +125,8 @@ def validation_origin(config: dict[str, Any], name: str) -> dict[str, Any]:
 
 def ranks_ahead(node: dict[str, Any]) -> bool:
     """Whether an objective has lists made ahead of time (`Objective.rank`)."""
+    from ranking.objectives.objective import Objective
+
     return type(build(node)).rank is not Objective.rank
 
 

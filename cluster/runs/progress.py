@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sampling.staged_training import StagedTraining
+if TYPE_CHECKING:
+    from sampling.staged_training import StagedTraining
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 Where a Ray is there already, a task makes each one that the cache lacks, as soon as what it is made of is there, and
 others open its file. Machines that see neither the cache nor the user's files can't: then this process does it itself,
-as where there is no Ray.
+as where there is no Ray. Options are checked and keys are told by a task on this machine, so that this process imports
+nothing of what trains rankers: torch and Numba would take half of its memory.
 """
 
 from __future__ import annotations
@@ -14,17 +15,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cluster.lost_process import MAX_FAILURES_WITHOUT_PROGRESS
 from cluster.output.file_lock import Busy, file_lock
 from cluster.runs.artifacts import Artifacts, cached_part, said_of
 from cluster.runs.part_keys import nearest_part
-from cluster.runs.parts import Part
-from pooling.systems.inputs import Rerank
 from ranking.backing import at_hand
 from ranking.digest import digest
 from ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from cluster.runs.parts import Part
+    from pooling.systems.inputs import Rerank
+
+Said = TypeVar("Said")
+Told = tuple[dict[str, str] | None, dict[str, str] | None]
+"""Keys and provenance of a configuration; None for what can't be told."""
 
 PAUSE = 0.5
 """Seconds until what another command makes is asked for again."""
@@ -55,6 +62,7 @@ class RemoteArtifacts(Artifacts):
 
     join: Callable[[], object] = lambda: None
     _said: set[str] = field(default_factory=set)
+    _told: dict[str, Told] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._tell, self.note = self.note, self._say
@@ -62,20 +70,36 @@ class RemoteArtifacts(Artifacts):
 
     def make(self, configs: Iterable[dict[str, Any]], only: Sequence[str] | None = None) -> None:
         configs, jobs = list(configs), dict[str, Job]()
+        self._told = {}  # an agent may have been learned since
         for config in configs:
             key = digest([self._collections.key(config), config.get("evaluate")])
             if key not in jobs and not self._collections.are_cached(config):
                 jobs[key] = Job(config)
-        if not self._make_all(jobs) or only == ():
+        shared = self._make_all(jobs)
+        self._tell_of(configs)
+        if not shared or only == ():
             return
         jobs = {}
         for config in configs:
             keys = self.keys(config)
             for name, key in keys.items():
                 wanted = name != "agent" and (only is None or name in only)
-                if wanted and key not in jobs and not at_hand(self._place(config, key)):
+                if wanted and key not in jobs and not at_hand(self.place(config, key)):
                     jobs[key] = Job(config, name, frozenset(keys[each] for each in needed(config, name)))
         self._make_all(jobs)
+
+    def keys(self, config: dict[str, Any]) -> dict[str, str]:
+        told, _ = self._of(config)
+        return super().keys(config) if told is None else told
+
+    def provenance(self, config: dict[str, Any]) -> dict[str, str]:
+        _, told = self._of(config)
+        return super().provenance(config) if told is None else told
+
+    def check(self, configs: Iterable[dict[str, Any]]) -> None:
+        configs = list(configs)
+        if self._ask(_check, configs) is None:
+            super().check(configs)
 
     def share(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
         if not keys:
@@ -83,7 +107,7 @@ class RemoteArtifacts(Artifacts):
         import ray
 
         self.join()
-        files = {name: self._place(config, key) for name, key in keys.items() if name != "agent"}
+        files = {name: self.place(config, key) for name, key in keys.items() if name != "agent"}
         # No core is reserved: an object that was lost with its machine must come back while trials hold them all. So no
         # more tasks than machines: each would be a process, which takes longer to start than it takes to open them all.
         task: Any = ray.remote(num_cpus=0, scheduling_strategy="SPREAD", max_retries=MAX_FAILURES_WITHOUT_PROGRESS)(
@@ -97,6 +121,34 @@ class RemoteArtifacts(Artifacts):
             opened |= dict(zip(names, parts, strict=True))
         shared = {keys[name]: opened[name] for found in ray.get(there) for name in found}
         return shared | super().share(config, {name: key for name, key in keys.items() if key not in shared})
+
+    def _of(self, config: dict[str, Any]) -> Told:
+        """What is told of a configuration, which those that differ by their seeds share."""
+        if _seedless(config) not in self._told:
+            self._tell_of([config])
+        return self._told[_seedless(config)]
+
+    def _tell_of(self, configs: Iterable[dict[str, Any]]) -> None:
+        """Have keys and provenance of configurations told."""
+        distinct = {_seedless(config): config for config in configs}
+        told = self._ask(_describe, list(distinct.values()))
+        self._told |= dict.fromkeys(distinct, (None, None)) if told is None else zip(distinct, told, strict=True)
+
+    def _ask(
+        self, what: Callable[[list[dict[str, Any]], Rerank | None], Said], configs: list[dict[str, Any]]
+    ) -> Said | None:
+        """What a task on this machine says of configurations; None where it fails, and this process is to see why."""
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        self.join()
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        task: Any = ray.remote(what).options(num_cpus=0, scheduling_strategy=here)
+        try:
+            said: Said = ray.get(task.remote(configs, self.rerank))
+        except ray.exceptions.RayError:
+            return None
+        return said
 
     def _say(self, line: str) -> None:
         """Tell people what is made: once, though several processes may open the same."""
@@ -159,7 +211,7 @@ class RemoteArtifacts(Artifacts):
         """Whether what a task has made is here as well."""
         if job.name is None:
             return self._collections.are_cached(job.config, anew=True)
-        place = self._place(job.config, key)
+        place = self.place(job.config, key)
         with suppress(OSError):
             os.listdir(place.parent)  # has a network's disk look again
         return at_hand(place)
@@ -197,6 +249,29 @@ def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> li
     except Busy:
         return None
     return notes
+
+
+def _describe(configs: list[dict[str, Any]], rerank: Rerank | None) -> list[Told]:
+    """Keys and provenance of configurations."""
+    artifacts = Artifacts(rerank=rerank)
+
+    def told(say: Callable[[dict[str, Any]], dict[str, str]], config: dict[str, Any]) -> dict[str, str] | None:
+        with suppress(BadInput):  # as where an agent is still to be learned; who needs it is told then
+            return say(config)
+        return None
+
+    return [(told(artifacts.keys, config), told(artifacts.provenance, config)) for config in configs]
+
+
+def _check(configs: list[dict[str, Any]], rerank: Rerank | None) -> bool:
+    """See that options of runs are good."""
+    Artifacts().check(configs)
+    return True
+
+
+def _seedless(config: dict[str, Any]) -> str:
+    """Names all of a configuration that its parts could depend on."""
+    return digest(config | {"seed": None})
 
 
 def _open(places: Mapping[str, Path]) -> Iterator[Part | list[str] | None]:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from cluster.config.compose import compose
-from cluster.runs.assemble import assemble
-from cluster.runs.parts import Base, Lists
-from pooling.systems.inputs import SystemInputs
-from ranking.bm25 import Bm25Options
-from ranking.evaluation.origins import Bm25Candidates
-from ranking.ranked_lists import RankedLists
-from ranking.scoring import score_candidates
-from sampling.guarded_documents import GuardedDocuments
+
+if TYPE_CHECKING:
+    from pooling.systems.inputs import SystemInputs
+    from ranking.ranked_lists import RankedLists
 
 
 def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -> NDArray[np.float32]:
@@ -31,6 +26,14 @@ def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -
     Raises:
         BadInput: where the collection has nothing to train on or to validate with.
     """
+    import torch
+
+    from cluster.runs.assemble import assemble
+    from cluster.runs.parts import Base, Lists
+    from ranking.evaluation.origins import Bm25Candidates
+    from ranking.scoring import score_candidates
+    from sampling.guarded_documents import GuardedDocuments
+
     config = compose(["seed=0", "policy=fixed", "selector=uniform", *overrides])
     validation = Bm25Candidates(inputs.depth).candidates(inputs.sources, inputs.split.dev)
     parts: dict[str, Any] = {"base": Base(inputs.encoded, inputs.vectors, [inputs.split]), "validation": validation}
@@ -50,6 +53,9 @@ def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -
 
 def _negatives(inputs: SystemInputs) -> RankedLists:
     """BM25's lists of the queries to train with, all others empty."""
+    from ranking.bm25 import Bm25Options
+    from ranking.ranked_lists import RankedLists
+
     train, shape = inputs.split.train, (len(inputs.encoded.queries), inputs.depth)
     found, _ = inputs.sources.bm25(Bm25Options()).search(train, inputs.depth)
     lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cluster.output.provenance import content_digest, differences
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
-from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome, read_outcome, unpacked, write_outcome
-from cluster.runs.progress import Progress
-from cluster.runs.trained import described
 from cluster.telemetry.training_metrics import run_tags
+
+if TYPE_CHECKING:
+    from cluster.runs.progress import Progress
 
 
 class RunState:
@@ -70,7 +70,7 @@ def execute_run(
     storage: Storage,
     on_epoch: Callable[[Progress], None],
     save_every: float | None = None,
-    start: Callable[..., Outcome] = run,
+    start: Callable[..., Outcome] | None = None,
     until: int | None = None,
 ) -> Outcome:
     """One run, from its last state to its result in the folder.
@@ -83,7 +83,7 @@ def execute_run(
         storage: the folder.
         on_epoch: told the progress.
         save_every: seconds between two states that are kept; None: as configured.
-        start: executes the run, as `cluster.runs.execute.run` does in this process.
+        start: executes the run; None: `cluster.runs.execute.run`, in this process.
         until: epochs after which it waits.
 
     Raises:
@@ -92,10 +92,16 @@ def execute_run(
     state = RunState(storage, name, made_of)
     watch = run_tags(storage.place, config)
     pause = config["save_every"] if save_every is None else save_every
-    part = {} if until is None else {"until": until}
+    part: dict[str, Any] = {} if until is None else {"until": until}
+    if start is None:
+        from cluster.runs.execute import run
+
+        start = run
     outcome = start(config, parts, on_epoch, state, pause, watch=watch, **part)
     weights, outcome.weights, outcome.made_of = outcome.weights, None, dict(made_of)
     if weights is not None:
+        from cluster.runs.trained import described
+
         _write_weights(storage, name, weights)
         storage.write(f"weights/{name}.json", described(config, parts))
     write_outcome(storage, name, outcome)

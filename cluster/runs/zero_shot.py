@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from cluster.config.build import build
+from cluster.runs.measured_on import MEAN
 from cluster.runs.outcome import Outcome
 from ranking.alike import digests, mix
-from ranking.collections.beir import Beir
 from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Candidates
 from ranking.rankers.ranker import Ranker
 from ranking.sources import Sources
-
-MEAN = "mean"
-"""What the row of all collections together is called."""
 
 
 @dataclass(frozen=True)
@@ -36,30 +31,6 @@ class ZeroShot:
 
     encoded: EncodedCollection
     candidates: dict[str, Candidates]
-
-
-def collections_of(places: list[str]) -> dict[str, Beir]:
-    """The collections that `evaluate` names, by their names.
-
-    Args:
-        places: BEIR folders, or folders of several.
-
-    Raises:
-        BadInput: where a folder is none, or two have one name.
-    """
-    found: dict[str, Beir] = {}
-    for place in places:
-        root = Path(place).expanduser()
-        folders = [root, *sorted(each for each in root.glob("*") if each.is_dir())]
-        here = [each for each in folders if any((each / f"corpus.jsonl{end}").is_file() for end in ("", ".gz"))]
-        if not here:
-            raise BadInput("is no BEIR folder, and holds none", place, "name folders with a corpus.jsonl: evaluate=[…]")
-        for each in here[:1] if here[0] == root else here:
-            name = each.resolve().name
-            if name in found or name == MEAN:
-                raise BadInput(f"two collections are called {name}", "evaluate", "rename a folder")
-            found[name] = Beir(each)
-    return found
 
 
 def zero_shot(config: dict[str, Any], sources: Sources, read: EncodedCollection) -> ZeroShot:

@@ -6,12 +6,12 @@ takes (run, storage, path) again and again, and answers with any number of repor
 
 from __future__ import annotations
 
-import pickle
 import signal
 import sys
-import traceback
 from contextlib import suppress
 from multiprocessing.connection import Connection
+
+from cluster.own_process import portable
 
 READY = "ready"
 
@@ -38,7 +38,7 @@ def _serve(connection: Connection) -> None:
         except ConnectionError:  # of the reports
             raise
         except Exception as error:
-            raised = _portable(error)
+            raised = portable(error)
         connection.send((False, raised))
 
 
@@ -47,17 +47,6 @@ def _warm_up() -> None:
     import torch
 
     torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
-
-
-def _portable(error: Exception) -> Exception:
-    """The error as it crosses to another process, with its traceback as a note."""
-    told = traceback.format_exc()
-    try:
-        same: Exception = pickle.loads(pickle.dumps(error))
-    except Exception:
-        same = RuntimeError(f"{type(error).__name__}: {error}")
-    same.add_note(told)
-    return same
 
 
 if __name__ == "__main__":

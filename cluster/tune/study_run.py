@@ -6,17 +6,17 @@ import json
 import shlex
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import Waits
 from cluster.runs.outcome import mean_best
-from cluster.runs.progress import Progress
 from cluster.runs.results import execute_run
-from cluster.training.launch import launch
 from cluster.tune.progress import WAITS
+
+if TYPE_CHECKING:
+    from cluster.runs.progress import Progress
 
 
 def described(planned: Planned, artifacts: Artifacts) -> dict[str, Any]:
@@ -39,6 +39,9 @@ def study_run(
         storage: where the result goes.
         report: told what `cluster.tune.progress` says.
     """
+    from cluster.runs.execute import Waits
+    from cluster.training.launch import launch
+
     best = 0.0
     notes: list[str] = []
 

@@ -40,14 +40,20 @@ def test_the_summary_has_its_columns_and_methods(study: Path) -> None:
     assert set(summary["candidates"]) == {"bm25", "random"}
 
 
-def test_in_this_process_it_is_the_same(study: Path, base: list[str], ray_session: None, tmp_path: Path) -> None:
+def test_in_this_process_it_is_the_same(
+    study: Path, base: list[str], ray_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     assert not (study / "tune").exists()  # nothing of Ray Tune
     ended = [event for event in EventLog.read(Storage(str(study))) if event["event"] == "run ended"]
     assert len(ended) == 18
     there = tmp_path / "there"
     asked = ["policy=fixed", "function=bm25,random", "seeds=2", "concurrent=1"]
+    for name in ("renew", "report"):  # which another process is to do, for this one holds the runs
+        monkeypatch.setattr(f"cluster.reports.finalize.{name}", lambda *_: pytest.fail("done in this process"))
     assert command("study", *base, *asked, f"out={there}") == 0
     assert (there / "tune").exists()
+    assert f"report: {there}/report.html" in capsys.readouterr().out.replace("\n", "")
     methods = ["policy", "function", "selector", "seed"]
     on_tune = pl.read_parquet(there / "trials.parquet").sort(methods)
     here = pl.read_parquet(study / "trials.parquet").join(on_tune.select(methods), on=methods, how="semi").sort(methods)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cluster.index.client import RemoteIndex
-from cluster.index.encoder_pool import EncoderOptions
+from cluster.index.encoder_options import EncoderOptions
 from cluster.index.service import Service
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.index import IndexOptions

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cluster.index.build import IndexBuild
-from cluster.index.encoder_pool import EncoderOptions
+from cluster.index.encoder_options import EncoderOptions
 from cluster.index.folder import IndexFolder, Publication, digest_of
 from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput

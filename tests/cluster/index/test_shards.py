@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from cluster.index.client import RemoteIndex
-from cluster.index.encoder_pool import Block, EncoderOptions, Waiting
+from cluster.index.encoder_options import EncoderOptions
+from cluster.index.encoder_pool import Block, Waiting
 from cluster.index.service import Service
 from cluster.index.shard import IndexShard
 from cluster.index.shards import Sharding

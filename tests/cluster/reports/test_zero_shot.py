@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from cluster.reports.zero_shot import section, summarise_zero_shot
-from cluster.runs.zero_shot import MEAN
+from cluster.runs.measured_on import MEAN
 from tests.cluster.reports.conftest import Study
 
 VALUES = {"random": (0.2, 0.5), "bm25": (0.4, 0.1)}

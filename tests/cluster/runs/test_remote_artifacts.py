@@ -92,6 +92,28 @@ def test_trials_get_parts_that_this_process_never_opens(
     np.testing.assert_array_equal(again.encoded.documents.tokens, got)
 
 
+def test_keys_are_told_and_options_checked_by_a_task_once_for_all_seeds(
+    ray_session: None, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, here = compose([*base, *BOTH, f"cache={tmp_path}"]), Artifacts()
+    expected = (here.keys(config), here.provenance(config))
+    wrong = compose([*base, "function=random", "selector=window", "selector.last=far", f"cache={tmp_path}"])
+    artifacts = RemoteArtifacts()
+    with pytest.raises(BadInput, match="selector"):
+        artifacts.check([config, wrong])
+    for name in ("keys_of", "provenance", "check_run"):
+        monkeypatch.setattr(f"cluster.runs.artifacts.{name}", lambda *_: pytest.fail("done in this process"))
+    artifacts.check([config])
+    assert (artifacts.keys(config), artifacts.provenance(config)) == expected
+    unlearned = compose([*base, *BOTH, "policy=learned", f"policy.checkpoint={tmp_path / 'none'}", f"cache={tmp_path}"])
+    assert artifacts.provenance(unlearned) == {}
+    monkeypatch.setattr(RemoteArtifacts, "_ask", lambda *_: pytest.fail("asked again"))
+    assert artifacts.keys(config | {"seed": 5}) == expected[0]
+    monkeypatch.undo()
+    with pytest.raises(BadInput, match=r"there is no agent\.safetensors"):
+        artifacts.keys(unlearned)
+
+
 def test_a_bad_line_comes_out_of_a_task_as_it_does_here(
     ray_session: None, base: list[str], beir_folder: Path, tmp_path: Path
 ) -> None:

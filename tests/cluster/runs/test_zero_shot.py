@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import pyrite
-from cluster.runs.zero_shot import MEAN, collections_of
+from cluster.runs.measured_on import MEAN, collections_of
 from ranking.errors import BadInput
 from tests.made_up import write_beir
 

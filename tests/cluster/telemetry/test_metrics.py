@@ -259,7 +259,7 @@ def test_actors_are_named_so_that_a_person_knows_them(ray_session: None, tmp_pat
     import ray
 
     from cluster.index.client import RemoteIndex
-    from cluster.index.encoder_pool import EncoderOptions
+    from cluster.index.encoder_options import EncoderOptions
     from cluster.index.service import Service
     from ranking.index import IndexOptions
     from sampling.retrieval.dense import Refresh

@@ -1,0 +1,109 @@
+"""Writes what a study leaves: tables and report at its end, the page while it runs; here or in a process of its own.
+
+Where a Ray is there already, the process that hands out the runs holds neither the libraries of figures nor the rows of
+all queries, for it lives as long as the study.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+from cluster.output.manifest import read_config
+from cluster.output.storage import Storage
+from cluster.own_process import in_own_process
+from cluster.plan.sweep import Planned
+from cluster.runs.results import forget_state
+from cluster.runs.stop import Stop
+
+if TYPE_CHECKING:
+    from cluster.runs.artifacts import Artifacts
+
+
+@dataclass(frozen=True)
+class StudyEnd:
+    """What tables and report are made of, besides the results in the study's folder.
+
+    Args:
+        storage: the folder.
+        runs: all that are planned and proposed, each once; to `renew`, those that are done.
+        waiting: runs that have no result yet.
+        errors: of failed runs, by name.
+        out_of_time: whether the study's time was over before all runs had begun.
+        stopped: runs that the scheduler of a search has stopped, by name.
+        baseline, factors: of the study.
+    """
+
+    storage: Storage
+    runs: Sequence[Planned]
+    waiting: int = 0
+    errors: Mapping[str, str] = field(default_factory=dict)
+    out_of_time: bool = False
+    stopped: Mapping[str, Stop] = field(default_factory=dict)
+    baseline: str | None = None
+    factors: Sequence[str] | None = None
+
+    def renew(self, artifacts: Artifacts) -> None:
+        """Write the page of a study that still runs."""
+        from cluster.reports.finalize import renew
+        from cluster.reports.study_tables import tables_of
+
+        collections = {planned.name: artifacts.collection(planned.config) for planned in self.runs}
+        tables = tables_of(self.storage, self.runs, collections, {})
+        renew(self.storage, tables, read_config(self.storage), self.waiting)
+
+    def finalize(self, artifacts: Artifacts, console: Console) -> int:
+        """Write tables and report, and print them.
+
+        Returns:
+            How many runs have failed.
+        """
+        from cluster.reports.finalize import report
+        from cluster.reports.study_tables import write_tables
+        from cluster.runs.guarded import write_guarded
+        from cluster.runs.model_card import write_cards
+        from cluster.runs.shown import write_shown
+
+        collections = {each.name: artifacts.collection(each.config) for each in self.runs}
+        failed = write_tables(
+            self.storage, self.runs, collections, dict(self.errors), self.out_of_time, self.stopped
+        )  # fmt: skip
+        for planned in self.runs:
+            if planned.name in self.stopped:
+                forget_state(self.storage, planned.name, artifacts.provenance(planned.config))
+        write_guarded(self.storage, self.runs, artifacts)
+        write_cards(self.storage, self.runs, collections)
+        write_shown(self.storage, self.runs, artifacts)
+        report(self.storage, console, self.baseline, self.factors)
+        return failed
+
+    def renew_apart(self) -> None:
+        """`renew`, in a process of its own."""
+        in_own_process(_renew, self)
+
+    def finalize_apart(self, console: Console) -> int:
+        """`finalize`, in a process of its own, which makes or finds by itself what it needs."""
+        look = {"width": console.width, "force_terminal": console.is_terminal, "color_system": console.color_system}
+        failed, said = in_own_process(_finalize, self, look)
+        console.print(Text.from_ansi(said), end="", soft_wrap=True)
+        return failed
+
+
+def _renew(end: StudyEnd) -> None:
+    from cluster.runs.artifacts import Artifacts
+
+    end.renew(Artifacts())
+
+
+def _finalize(end: StudyEnd, look: Mapping[str, Any]) -> tuple[int, str]:
+    """How many runs have failed, and what was printed."""
+    from cluster.runs.artifacts import Artifacts
+
+    said = io.StringIO()
+    failed = end.finalize(Artifacts(), Console(file=said, highlight=False, **look))
+    return failed, said.getvalue()

@@ -1,0 +1,155 @@
+"""Makes each kind of part that runs share: the Python behind `Artifacts.part` where the cache lacks one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from cluster.config.build import build
+from cluster.pieces.tasks import run_pieces
+from cluster.runs.agent_file import documents_of
+from cluster.runs.bm25_shards import bm25_in_shards
+from cluster.runs.part_keys import nearest_part, state_of, tokenization_of, validation_origin, validation_parts
+from cluster.runs.parts import Base, Lists, Part
+from cluster.runs.trained import read_as
+from cluster.runs.zero_shot import ZeroShot, zero_shot
+from ranking.collections.collection import Collection
+from ranking.encoding import Encoder
+from ranking.encoding_pieces import encode_in_pieces
+from ranking.pair_scores import PairScores
+from ranking.ranked_lists import RankedLists
+from ranking.sources import Sources
+from ranking.splits import split_queries
+from ranking.text_pieces import encode_pieces
+from ranking.tokenization import Tokenization, Tokens
+from rl.candidates import candidate_table
+from rl.compression import compress
+from rl.similarity import similarity_table
+from rl.state import StateOptions
+from sampling.guard import negatives_lists
+from sampling.guarded_documents import GuardedDocuments
+from sampling.retrieval.bm25 import Bm25Function
+from sampling.teacher import teacher_scores
+
+
+class Opener(Protocol):
+    """What a part is made with: `Artifacts`, which opens the others or has them made."""
+
+    @property
+    def note(self) -> Callable[[str], None]: ...
+    def collection(self, config: dict[str, Any]) -> Collection: ...
+    def other(self, config: dict[str, Any], name: str) -> Collection: ...
+    def keys(self, config: dict[str, Any]) -> dict[str, str]: ...
+    def part(self, config: dict[str, Any], name: str) -> Part: ...
+    def place(self, config: dict[str, Any], key: str) -> Path: ...
+    def sources(self, config: dict[str, Any], base: Base) -> Sources: ...
+
+
+def make_part(artifacts: Opener, config: dict[str, Any], name: str) -> Part:
+    """Make one part of a configuration; those that it is made of are opened, or made as well."""
+    kind, _, which = name.partition(":")
+    if kind == "base":
+        return _base(artifacts, config)
+    if kind == "tokens":
+        tokenization = tokenization_of(config)
+        assert tokenization is not None
+        tokens = _tokens(artifacts, config, tokenization)
+        if tokenization.remark:
+            artifacts.note(tokenization.remark)
+        return tokens
+    base = artifacts.part(config, "base")
+    assert isinstance(base, Base)
+    if kind == "evaluate":
+        return _zero_shot(artifacts, config, which)
+    if kind == "compressed":
+        state = state_of(config)
+        assert isinstance(state, StateOptions)
+        return compress(base.encoded, base.vectors, state.weighting)
+    sources = artifacts.sources(config, base)
+    if kind == "candidates":
+        nearest, documents = artifacts.part(config, nearest_part(config)), documents_of(config)
+        assert isinstance(nearest, Lists)
+        assert nearest.lists is not None
+        assert documents is not None
+        return candidate_table(nearest.lists, sources, documents)
+    if kind == "similarity":
+        lists = artifacts.part(config, f"function:{which}")
+        assert isinstance(lists, Lists)
+        return similarity_table(build(config["function"][which]), lists.lists, sources)
+    if kind == "function":
+        return _lists(artifacts, config, which, sources, base)
+    if kind == "teacher":
+        return _teacher(artifacts, config, sources, base)
+    if kind == "objective":
+        return build(config["objective"]).rank(sources)
+    split, node = (
+        ("dev", validation_origin(config, validation_parts(config)[name]))
+        if kind == "validation"
+        else ("test", config["origin"][which])
+    )
+    queries = np.unique(np.concatenate([getattr(each, split) for each in base.splits]))
+    return build(node).candidates(sources, queries)
+
+
+def _base(artifacts: Opener, config: dict[str, Any]) -> Base:
+    collection = artifacts.collection(config)
+    encoder: Encoder = build(config["encoding"], "encoding")
+    if collection.pieces:
+        folder = artifacts.place(config, artifacts.keys(config)["base"]).with_suffix("")
+        encoded, words = encode_in_pieces(encoder, collection, folder, run_pieces)
+    else:
+        encoded, words = encoder.encode(collection)
+    vectors = build(config["vectors"], "vectors").read(words)
+    splits = split_queries(collection, encoded, config["folds"], config["limits"])
+    return Base(encoded, vectors, splits, np.frombuffer("\n".join(words).encode(), np.uint8))
+
+
+def _tokens(artifacts: Opener, config: dict[str, Any], tokenization: Tokenization) -> Tokens:
+    collection = artifacts.collection(config)
+    make = tokenization.of_documents()
+    if not collection.pieces or make is None:
+        return tokenization.encode(collection)
+    folder = artifacts.place(config, artifacts.keys(config)["tokens"]).with_suffix("")
+    documents = encode_pieces(collection.pieces, folder, make, run_pieces)
+    return Tokens(documents, tokenization.of_queries(collection))
+
+
+def _lists(artifacts: Opener, config: dict[str, Any], name: str, sources: Sources, base: Base) -> Lists:
+    """A function's lists, guarded: by a ranker, which takes its time, those of training queries alone."""
+    function, guard = build(config["function"][name]), build(config["sampling"]["guard"], "sampling.guard")
+    if isinstance(function, Bm25Function) and name in bm25_in_shards(config):
+        sources.bm25(function.options, function.shards)  # counted now, and searched while rankers train
+        return Lists(None, GuardedDocuments.joined([]))
+    if guard.ranker is None:
+        return Lists(*negatives_lists(function, sources, guard))
+    asked = np.unique(np.concatenate([split.train for split in base.splits]))
+    found, guarded = negatives_lists(function, sources, guard, asked)
+    if found is None:
+        return Lists(None, guarded)
+    artifacts.note(
+        f"{name}: the guard's ranker dropped {guarded.total:,} documents of the lists, and would have dropped "
+        f"{guarded.relevant:,} that are judged relevant"
+    )
+    shape = (len(base.encoded.queries), found.documents.shape[1])
+    lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
+    lists.documents[asked], lists.scores[asked] = found.documents, found.scores
+    return Lists(lists, guarded)
+
+
+def _teacher(artifacts: Opener, config: dict[str, Any], sources: Sources, base: Base) -> PairScores:
+    """A teacher's scores of what a run may show: relevant documents and the functions' lists."""
+    shown = [artifacts.part(config, f"function:{name}") for name in config["function"]]
+    lists = [each.lists for each in shown if isinstance(each, Lists) and each.lists is not None]
+    queries = np.unique(np.concatenate([split.train for split in base.splits]))
+    return teacher_scores(build(config["teacher"], "teacher"), sources, queries, lists)
+
+
+def _zero_shot(artifacts: Opener, config: dict[str, Any], name: str) -> ZeroShot:
+    collection, base = artifacts.other(config, name), artifacts.part(config, "base")
+    assert isinstance(base, Base)
+    encoded, words = build(config["encoding"], "encoding").encode(collection)
+    read = read_as(config["ranker"], config["encoding"], base.words, collection, encoded)
+    return zero_shot(config, Sources(collection, encoded, build(config["vectors"], "vectors").read(words)), read)
