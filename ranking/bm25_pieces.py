@@ -23,7 +23,7 @@ from ranking.collections.pieces import Run, in_turn, piece_file
 from ranking.digest import digest
 from ranking.mapped import open_array, write_array
 from ranking.postings import Postings, Searched, largest_weights, search_postings
-from ranking.shards import merge, within
+from ranking.ranges import merge, within
 from ranking.terms import Bm25Options, Terms
 
 FORMAT = 2

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ranking.errors import BadInput
 from ranking.faiss_index import bytes_per_vector, fill_index, import_faiss, make_index, on_gpu, write_index
-from ranking.inner_products import CHUNK, Vectors, exact_topk, inner_products, max_norm, ordered, topk_float32
+from ranking.inner_products import CHUNK, Vectors, exact_topk, inner_products, max_norm, topk_float32
+from ranking.ranges import ordered
 
 WIDENED = 2
 """How many times the wanted depth an approximate index is asked for, before exact products decide."""

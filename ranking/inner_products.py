@@ -11,6 +11,8 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ranking.ranges import ordered
+
 MARGIN = 16
 """Candidates beyond the depth, so that near ties at the cut-off seldom cost a second look."""
 CHUNK = 1 << 16
@@ -101,17 +103,6 @@ def max_norm(vectors: Vectors) -> float:
         if not np.isfinite(norm) or np.isnan(chunk).any():
             raise FloatingPointError("the ranker gave vectors that are not finite")
     return norm
-
-
-def ordered(
-    rows: NDArray[np.integer], products: NDArray[np.float64], depth: int
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """The best `depth` of each line, by product from the top and then by row; −1 and −inf behind a short one."""
-    order = np.lexsort((rows, -products), axis=1)[:, :depth]
-    best = np.full((len(rows), depth), -1, np.int32), np.full((len(rows), depth), -np.inf)
-    best[0][:, : order.shape[1]] = np.take_along_axis(rows, order, 1)
-    best[1][:, : order.shape[1]] = np.take_along_axis(products, order, 1)
-    return best
 
 
 def exact_topk(

@@ -1,4 +1,4 @@
-"""Splits vectors into shards by range of documents, and merges what each of them finds."""
+"""Searches vectors in shards by range of documents, and merges what each of them finds."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from ranking.embedding import BLOCK
 from ranking.index import IndexOptions, VectorIndex
-from ranking.inner_products import Vectors, ordered
-
-Found = tuple[NDArray[np.int32], NDArray[np.float64]]
-"""Documents and inner products [q, k], best first; −1 and −inf behind the end of a shorter list."""
+from ranking.inner_products import Vectors
+from ranking.ranges import merge, shard_ranges, within
 
 
 class Searched(Protocol):
@@ -25,40 +23,6 @@ class Searched(Protocol):
 
     def scores(self, queries: NDArray[np.float32], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         """Inner products of queries [q, dimension] with documents [q, m]; −inf where the document is −1."""
-
-
-def shard_ranges(documents: int, shards: int, block: int) -> list[range]:
-    """The documents of each shard: whole blocks, since a vector's bits depend on the block that it is read in.
-
-    Args:
-        documents: how many there are.
-        shards: that are wanted; a collection of fewer blocks has as many shards as blocks, and one at least.
-        block: rows that are read together.
-    """
-    blocks = max(1, -(-documents // block))
-    count = min(shards, blocks)
-    bounds = [min(documents, block * (blocks * shard // count)) for shard in range(count + 1)]
-    return [range(start, stop) for start, stop in pairwise(bounds)]
-
-
-def merge(found: Sequence[Found], ranges: Sequence[range], depth: int) -> Found:
-    """The best of all shards, as one index of all documents would have found them.
-
-    Inner products are float64 and added up in one order, so that nothing depends on how documents were shared out.
-
-    Args:
-        found: of each shard, with rows of its own from 0 up.
-        ranges: the documents of each shard.
-        depth: results a query.
-    """
-    rows = [np.where(rows < 0, -1, rows + held.start) for (rows, _), held in zip(found, ranges, strict=True)]
-    return ordered(np.concatenate(rows, axis=1), np.concatenate([products for _, products in found], axis=1), depth)
-
-
-def within(documents: NDArray[np.integer], held: range) -> NDArray[np.int64]:
-    """Rows of a shard for documents of the collection; −1 for those of other shards and for −1."""
-    inside = (documents >= held.start) & (documents < held.stop)
-    return np.where(inside, np.asarray(documents, np.int64) - held.start, -1)
 
 
 class ShardedIndex:

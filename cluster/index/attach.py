@@ -148,8 +148,8 @@ def attach_indexes(
     from cluster.index.service import Service
     from cluster.index.shards import Sharding
     from ranking.embedding import BLOCK
+    from ranking.ranges import shard_ranges
     from ranking.rankers.dense import DenseRanker
-    from ranking.shards import shard_ranges
 
     if not isinstance(training.ranker, DenseRanker):
         raise BadInput(

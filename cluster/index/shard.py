@@ -1,4 +1,7 @@
-"""Keeps and searches the vectors of a range of documents: the shard actor."""
+"""Keeps and searches the vectors of a range of documents: the shard actor.
+
+What reads vectors is imported where vectors come, for an actor that ranks by BM25 has no need of torch.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import ray
@@ -18,9 +21,11 @@ from cluster.index.owner import OWNER, claim, remove_orphans
 from ranking.bm25 import Searched as SearchedByTerms
 from ranking.bm25_pieces import search_pieces
 from ranking.errors import BadInput
-from ranking.index import IndexOptions, VectorIndex
-from ranking.index_versions import DOCUMENTS, IndexVersion, finish_version, open_version, start_version, write_block
-from ranking.shards import Found
+from ranking.ranges import Found
+
+if TYPE_CHECKING:
+    from ranking.index import IndexOptions, VectorIndex
+    from ranking.index_versions import IndexVersion
 
 CHUNK = 1 << 26
 """Bytes that one replica sends another at once."""
@@ -56,12 +61,16 @@ class IndexShard:
         Returns:
             The folder that `write` and `finish` are told.
         """
+        from ranking.index_versions import start_version
+
         for leftover in self.folder.glob("*.part"):  # one is built at a time
             shutil.rmtree(leftover, ignore_errors=True)
         return start_version(self._place(step), documents, 0, dimension, options)
 
     def write(self, building: Path, start: int, vectors: NDArray[np.float32]) -> bool:
         """Take vectors from an encoder on another machine; False where the version is lost that they belong to."""
+        from ranking.index_versions import DOCUMENTS, write_block
+
         if not building.exists():
             return False
         write_block(building / DOCUMENTS, start, vectors)
@@ -69,6 +78,8 @@ class IndexShard:
 
     def finish(self, building: Path, version: int, step: int, digest: str, options: IndexOptions) -> None:
         """Build FAISS's index where no encoder of this machine has done it; nothing where the version is lost."""
+        from ranking.index_versions import finish_version
+
         if building.exists():
             finish_version(building, self._place(step), version, step, digest, options)
 
@@ -160,6 +171,9 @@ class IndexShard:
         shutil.rmtree(self.folder.parent.parent, ignore_errors=True)
 
     def _version(self, step: int, digest: str) -> VectorIndex | None:
+        from ranking.index import VectorIndex
+        from ranking.index_versions import open_version
+
         with self._opening:
             version = self._opened.get(step)
             if version is None or version.digest != digest:

@@ -24,7 +24,8 @@ from cluster.index.shards import ShardActors, Sharding
 from ranking.index import IndexOptions
 from ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion, finish_version, start_version
 from ranking.query_lists import Listed
-from ranking.shards import Searched, shard_ranges
+from ranking.ranges import shard_ranges
+from ranking.shards import Searched
 
 SHARDS = "shards.json"
 """Where each shard of a version begins and ends."""

@@ -10,7 +10,7 @@ import ray
 from numpy.typing import NDArray
 
 from cluster.index.shards import ShardActors
-from ranking.shards import merge, within
+from ranking.ranges import merge, within
 
 
 class ShardedVersion:

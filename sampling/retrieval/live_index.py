@@ -25,8 +25,9 @@ from ranking.index_versions import (
     write_block,
 )
 from ranking.query_lists import Listed, QueryLists
+from ranking.ranges import shard_ranges
 from ranking.rankers.dense import DenseRanker
-from ranking.shards import Searched, ShardedIndex, shard_ranges
+from ranking.shards import Searched, ShardedIndex
 
 
 @dataclass(frozen=True)

@@ -42,3 +42,9 @@ def test_who_hands_out_runs_on_a_cluster_imports_nothing_that_trains_or_draws(tm
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout.split("\n") == ["6", "[]", ""]
+
+
+def test_an_actor_that_ranks_by_bm25_imports_no_torch() -> None:
+    program = "import sys, cluster.index.shard; print('torch' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "False\n"

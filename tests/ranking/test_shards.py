@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ranking.index import IndexOptions, VectorIndex
 from ranking.query_lists import Listed, QueryLists
-from ranking.shards import ShardedIndex, merge, shard_ranges
+from ranking.ranges import merge, shard_ranges
+from ranking.shards import ShardedIndex
 
 
 def test_shards_are_whole_blocks() -> None:
