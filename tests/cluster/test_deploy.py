@@ -1,20 +1,26 @@
 """The files in `deploy/`: shapes, and what must agree between them and the rest of the project.
 
 The launcher's file is held against the schema in the installed Ray. The manifests are held against a shape of our own,
-written after KubeRay's v1 API: strict, and no wider than what they use.
+written after KubeRay's v1 API: strict, and no wider than what they use. Helm's values are held against the manifest
+that they stand for, the script for Slurm is run with a Slurm that only notes what it is asked.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shlex
+import signal
+import subprocess
+import time
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import jsonschema
+import psutil
 import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -28,7 +34,8 @@ from cluster.plan.sweep import plan
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-FILES = ("Dockerfile", "cluster.yaml", "raycluster.yaml", "rayjob.yaml")
+FILES = ("Dockerfile", "cluster.yaml", "raycluster.yaml", "rayjob.yaml", "study.sbatch", "values.yaml")
+WITHOUT_BUCKET = ("Dockerfile", "study.sbatch")
 MANIFESTS = ("raycluster.yaml", "rayjob.yaml")
 GPU = "nvidia.com/gpu"
 CRDS = "KUBERAY_CRDS"
@@ -182,7 +189,8 @@ def head_of(name: str) -> list[str]:
     for line in text_of(name).splitlines():
         if not line.startswith("#"):
             break
-        lines.append(line.removeprefix("#").strip())
+        if not line.startswith(("#!", "#SBATCH")):
+            lines.append(line.removeprefix("#").strip())
     return lines
 
 
@@ -230,7 +238,7 @@ def test_there_is_nothing_else() -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_each_file_says_how_it_is_used(name: str) -> None:
     said = head_of(name)
-    assert any(line.startswith("docker build") for line in said)
+    assert any(line.startswith("make install" if name == "study.sbatch" else "docker build") for line in said)
     assert name == "Dockerfile" or any(f"deploy/{name}" in line for line in said)
     assert any(line.startswith(("Yours to change", "FAISS")) for line in said)
     for line in said:
@@ -296,9 +304,35 @@ def test_both_manifests_have_the_same_cluster() -> None:
     assert cluster_of("raycluster.yaml") == cluster_of("rayjob.yaml")
 
 
+def test_helm_makes_the_cluster_of_the_manifest() -> None:
+    values = content_of("values.yaml")
+    cluster = cluster_of("raycluster.yaml")
+    head = cluster.headGroupSpec
+    assert values["fullnameOverride"] == content_of("raycluster.yaml")["metadata"]["name"]
+    assert values["service"]["type"] == head.serviceType
+    given = {key: values["head"][key] for key in ("rayVersion", "enableInTreeAutoscaling", "autoscalerOptions")}
+    token = given["autoscalerOptions"].pop("env")  # the chart has no authOptions, which brings it elsewhere
+    assert given == cluster.model_dump(include=set(given))
+    groups = [values["worker"], {"groupName": "gpu", **values["additionalWorkerGroups"]["gpu"]}]
+    assert values["additionalWorkerGroups"]["smallGroup"] == {"disabled": True}
+    assert groups[1].pop("disabled") is False
+    for chart, group in zip([values["head"], *groups], [head, *cluster.workerGroupSpecs], strict=True):
+        pod = group.template.spec
+        expected = {
+            "rayStartParams": group.rayStartParams,
+            **pod.containers[0].model_dump(include={"ports", "envFrom", "resources"}),
+            **pod.model_dump(include={"tolerations"}),
+        }
+        if isinstance(group, Workers):
+            expected |= group.model_dump(include={"groupName", "replicas", "minReplicas", "maxReplicas"})
+        assert {"ports": [], "tolerations": [], **{key: chart[key] for key in chart if key not in given}} == expected
+        assert pod.containers[0].model_dump(exclude_none=True)["env"] == values["common"]["containerEnv"] == token
+
+
 def test_one_image_everywhere() -> None:
     named = {container.image for manifest in MANIFESTS for container in containers_of(cluster_of(manifest))}
-    assert named == {image()}
+    helm = content_of("values.yaml")["image"]
+    assert named | {f"{helm['repository']}:{helm['tag']}"} == {image()}
     commands = [shlex.split(line) for line in head_of("Dockerfile") if line.startswith("docker ")]
     build, push = commands
     assert build[build.index("-t") + 1] == push[-1] == image()
@@ -353,10 +387,78 @@ def test_a_job_is_interrupted_as_ours_are() -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_results_go_where_every_node_can_write(name: str) -> None:
     uris = re.findall(r"(?:out=|--resume |pyrite report )([a-z0-9]+:[^\s`]+)", text_of(name))
-    assert name == "Dockerfile" or uris
+    assert name in WITHOUT_BUCKET or uris
     for uri in uris:
         assert uri.startswith("s3://example-bucket/")
         assert place_output(uri, NodeFileView(here=False)) == uri
+
+
+SLURM = """#!/bin/bash
+echo "$(basename "$0") $*" >> {log}
+case "$(basename "$0") $*" in
+    "scontrol show"*) printf 'n1\\nn2\\n' ;;
+    *"hostname --ip-address") echo "10.0.0.1 fe80::1" ;;
+    srun*) exec sleep 60 ;;
+    "pyrite"*) {study} ;;
+esac
+"""
+
+
+def submitted(folder: Path, study: str, interrupt: bool = False) -> tuple[int, list[str]]:
+    """The exit code of the script for Slurm on two nodes, and what it asked of Slurm, Ray and Pyrite."""
+    log = folder / "log"
+    log.unlink(missing_ok=True)
+    programs = folder / ".venv" / "bin"
+    programs.mkdir(parents=True, exist_ok=True)
+    for name in ("scontrol", "srun", "ray", "pyrite"):
+        (programs / name).write_text(SLURM.format(log=log, study=study))
+        (programs / name).chmod(0o755)
+    lent = {
+        "JOB_ID": "7",
+        "JOB_NODELIST": "n[1-2]",
+        "JOB_NUM_NODES": "2",
+        "CPUS_PER_TASK": "16",
+        "SUBMIT_DIR": str(folder),
+    }
+    environment = {"PATH": os.environ["PATH"], **{f"SLURM_{key}": value for key, value in lent.items()}}
+    command = ["bash", str(DEPLOY / "study.sbatch"), "seeds=2"]
+    job = subprocess.Popen(command, env=environment, start_new_session=True)
+    try:
+        if interrupt:
+            while not (log.exists() and "pyrite study" in log.read_text()):
+                time.sleep(0.05)
+            job.send_signal(signal.SIGINT)
+        return job.wait(30), log.read_text().splitlines()
+    finally:
+        for pid in psutil.pids():  # the steps that a Slurm would end with the job, each in a group of its own
+            with contextlib.suppress(psutil.Error, OSError):
+                if os.getsid(pid) == job.pid:
+                    psutil.Process(pid).kill()
+
+
+def test_slurm_starts_ray_on_every_node_and_the_study_on_it(tmp_path: Path) -> None:
+    code, asked = submitted(tmp_path, "exit 0")
+    assert code == 0
+    steps = [line for line in asked if line.startswith("srun") and "ray start" in line]
+    assert sum("--head" in line and "--nodelist=n1" in line and "--num-cpus=16" in line for line in steps) == 1
+    assert sum("--exclude=n1" in line and "--address=10.0.0.1:20007" in line for line in steps) == 1
+    assert asked[-1] == f"pyrite study seeds=2 out={tmp_path}/outputs/slurm-7"
+
+
+def test_slurm_hands_on_how_the_study_ended_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    (tmp_path / "outputs" / "slurm-7").mkdir(parents=True)
+    (tmp_path / "outputs" / "slurm-7" / "config.yaml").touch()
+    code, asked = submitted(tmp_path, "exit 2")
+    assert code == 2
+    assert asked[-1] == f"pyrite study --resume {tmp_path}/outputs/slurm-7"
+
+
+def test_slurm_queues_again_what_ran_out_of_time(tmp_path: Path) -> None:
+    wait = f"trap 'sleep 0.5; touch {tmp_path}/written; exit 130' INT; for i in $(seq 300); do sleep 0.1; done"
+    code, asked = submitted(tmp_path, wait, interrupt=True)
+    assert code == 130
+    assert (tmp_path / "written").exists()
+    assert asked[-1] == "scontrol requeue 7"
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS)
