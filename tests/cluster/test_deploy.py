@@ -454,7 +454,10 @@ def test_slurm_hands_on_how_the_study_ended_and_goes_on_where_it_was(tmp_path: P
 
 
 def test_slurm_queues_again_what_ran_out_of_time(tmp_path: Path) -> None:
-    wait = f"trap 'sleep 0.5; touch {tmp_path}/written; exit 130' INT; touch {tmp_path}/ready; for i in $(seq 300); do sleep 0.1; done"
+    wait = (
+        f"trap 'sleep 0.5; touch {tmp_path}/written; exit 130' INT; touch {tmp_path}/ready; "
+        "for i in $(seq 300); do sleep 0.1; done"
+    )
     code, asked = submitted(tmp_path, wait, interrupt=True)
     assert code == 130
     assert (tmp_path / "written").exists()
