@@ -396,7 +396,7 @@ def test_results_go_where_every_node_can_write(name: str) -> None:
 SLURM = """#!/bin/bash
 echo "$(basename "$0") $*" >> {log}
 case "$(basename "$0") $*" in
-    "scontrol show"*) printf 'n1\\nn2\\n' ;;
+    "scontrol show"*) echo n1; sleep 0.2; echo n2 ;;
     *"hostname --ip-address") echo "10.0.0.1 fe80::1" ;;
     srun*) exec sleep 60 ;;
     "pyrite"*) until [ "$(grep -c 'ray start' {log})" = 2 ]; do sleep 0.1; done; {study} ;;
