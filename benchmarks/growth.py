@@ -32,7 +32,7 @@ from benchmarks.process_memory import Watched
 if TYPE_CHECKING:
     from ranking.training import RankerTraining
 
-SMALLEST = ["--documents 400 --words 300 --queries 40 --only read bm25"]
+SMALLEST = ["--documents 400 --words 300 --queries 40 --only read bm25 states"]
 LENGTH = 60
 """Words of a document."""
 ASKED = 320
@@ -65,15 +65,16 @@ def write_collection(folder: Path, documents: int, words: int, queries: int) -> 
         (folder / "qrels" / f"{kind}.tsv").write_text("query-id\tcorpus-id\tscore\n" + "\n".join(lines) + "\n")
 
 
-def config_of(folder: Path, *overrides: str) -> dict[str, Any]:
+def config_of(folder: Path, *overrides: str, verb: str = "config") -> dict[str, Any]:
     """Of a run over the collection, with a table of vectors for a ranker and nothing of BM25's."""
     from cluster.config.compose import compose
 
-    return compose([
+    overrides = (
         "collection=beir", f"collection.path={folder / 'collection'}", f"cache={folder / 'cache'}", "vectors=random",
         "ranker=static", "scale=full", "ranker.preset=tiny", "origin=[random]", "validation.origin=random",
         "limits.dev=200", "limits.test=200", *overrides,
-    ])  # fmt: skip
+    )  # fmt: skip
+    return compose(overrides, verb)
 
 
 def dense(shards: int, mode: str, every: int) -> list[str]:
@@ -101,6 +102,15 @@ def bm25(folder: Path) -> None:
     from cluster.runs.artifacts import Artifacts
 
     Artifacts().part(config_of(folder, "function=bm25"), "function:bm25")
+
+
+def states(folder: Path) -> None:
+    """What an agent's states look up: φ of queries and relevant documents, and how hard each function's lists look."""
+    from cluster.runs.artifacts import Artifacts
+
+    config = config_of(folder, "function=[bm25,random]", verb="learn")
+    for name in ("compressed", "similarity:bm25", "similarity:random"):
+        Artifacts().part(config, name)
 
 
 def index(folder: Path, shards: int) -> None:
@@ -173,6 +183,7 @@ PARTS: dict[str, Callable[..., None]] = {
     "read": read,
     "encode": encode,
     "bm25": bm25,
+    "states": states,
     "served": served,
     "index": index,
     "train": train,
