@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ranking.pieced_array import PiecedArray
 from ranking.texts import Texts
 
 
@@ -24,7 +25,14 @@ def digests(texts: Texts, rows: NDArray[np.integer], reach: int | None = None) -
     """
     found = np.zeros(len(rows), np.uint64)
     most = np.iinfo(np.int64).max if reach is None else reach
-    _digest(texts.tokens, texts.offsets, np.asarray(rows, np.int64), most, found)
+    rows = np.asarray(rows, np.int64)
+    if isinstance(texts.tokens, PiecedArray):
+        for places, tokens, start in texts.tokens.parts(texts.offsets[rows]):
+            of_piece = np.zeros(len(rows[places]), np.uint64)
+            _digest(tokens, texts.offsets, rows[places], start, most, of_piece)
+            found[places] = of_piece
+    else:
+        _digest(texts.tokens, texts.offsets, rows, 0, most, found)
     if texts.labels is not None:
         for label in texts.labels[rows].T.astype(np.uint64):
             found = mix(found ^ (label + np.uint64(0x9E3779B97F4A7C15)))
@@ -39,10 +47,10 @@ def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 @njit(nogil=True, cache=True)
-def _digest(tokens, offsets, rows, most, found):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _digest(tokens, offsets, rows, first, most, found):  # type: ignore[no-untyped-def]  # pragma: no cover
     for place in range(len(rows)):
-        start = offsets[rows[place]]
-        end = min(offsets[rows[place] + 1], start + min(most, len(tokens)))
+        start = offsets[rows[place]] - first
+        end = min(offsets[rows[place] + 1] - first, start + min(most, len(tokens)))
         value = np.uint64(end - start + 1) * np.uint64(0x9E3779B97F4A7C15)
         for at in range(start, end):
             value = (value ^ np.uint64(tokens[at])) * np.uint64(0xBF58476D1CE4E5B9)

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def find(ascending: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def find(ascending: NDArray[np.integer], wanted: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Where each wanted value stands, and whether it does: where it does not, its place is of no use.
 
     Args:
-        ascending: int64 [n].
-        wanted: int64, of any shape.
+        ascending: [n], whole numbers.
+        wanted: of the same type, of any shape.
 
     Returns:
         Places and whether they hold the value, of the shape of `wanted`.

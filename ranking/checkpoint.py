@@ -13,6 +13,7 @@ import numpy as np
 
 from ranking.errors import BadInput
 from ranking.mapped import MappedArray, open_array
+from ranking.pieced_array import PiecedArray
 
 if TYPE_CHECKING:
     import torch
@@ -46,6 +47,8 @@ def to_bytes(state: Any) -> bytes:
     def pack(value: Any) -> Any:
         if isinstance(value, MappedArray) and value.file is not None:
             return {"mapped": "/".join(value.file.parts[-2:])}
+        if isinstance(value, PiecedArray):
+            return {"pieced": ["/".join(file.parts[-2:]) for file in value.files], "starts": pack(value.starts)}
         if isinstance(value, np.ndarray):
             return {"array": keep(torch.from_numpy(np.array(value, order="C")))}
         if isinstance(value, torch.Tensor):
@@ -101,16 +104,21 @@ def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = Non
             f"is not a whole checkpoint ({type(error).__name__})", where, "delete it to start over"
         ) from None
 
+    def named(file: str) -> Path:
+        if beside is None:
+            raise BadInput("names files beside it, which only the cache does", where)
+        folder, name = file.split("/")
+        return beside / folder / name
+
     def unpack(value: Any) -> Any:
         if isinstance(value, list):
             return [unpack(item) for item in value]
         if not isinstance(value, dict):
             return value
         if "mapped" in value and len(value) == 1:
-            folder, name = value["mapped"].split("/")
-            if beside is None:
-                raise BadInput("names files beside it, which only the cache does", where)
-            return open_array(beside / folder / name)
+            return open_array(named(value["mapped"]))
+        if "pieced" in value:
+            return PiecedArray(tuple(map(named, value["pieced"])), np.array(unpack(value["starts"])))
         if "tensor" in value:
             import torch
 

@@ -63,17 +63,3 @@ def write_array(file: Path, array: NDArray[Any]) -> None:
         npy.write_array(opened, array, allow_pickle=False)
     os.replace(temporary, file)
     publish(file)
-
-
-def join_arrays(file: Path, parts: list[Path]) -> None:
-    """Write the one-dimensional arrays of several files as one, a part in memory at a time."""
-    mapped = [open_array(part) for part in parts]
-    lengths, dtype = [len(part) for part in mapped], mapped[0].dtype
-    temporary = file.with_name(f"{file.name}.{uuid4().hex[:8]}.part")
-    with temporary.open("wb") as opened:
-        header = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": (sum(lengths),)}
-        npy.write_array_header_1_0(opened, header)
-        for part in mapped:
-            np.asarray(part).tofile(opened)
-    os.replace(temporary, file)
-    publish(file)

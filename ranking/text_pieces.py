@@ -1,10 +1,11 @@
-"""Encodes the documents of a collection piece by piece into flat arrays on disk, which are mapped."""
+"""Encodes the documents of a collection piece by piece into files of token ids, which are mapped."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,8 @@ import polars as pl
 from ranking.backing import at_hand, withdraw
 from ranking.collections.arrow_files import mapped
 from ranking.collections.pieces import Run
-from ranking.mapped import join_arrays, open_array, write_array
+from ranking.mapped import open_array, write_array
+from ranking.pieced_array import PiecedArray
 from ranking.texts import Texts
 
 Encode = Callable[[pl.DataFrame], Texts]
@@ -43,29 +45,29 @@ class EncodePiece:
 
 
 def encode_pieces(pieces: tuple[Path, ...], folder: Path, make: Callable[[], Encode], run: Run) -> Texts:
-    """The texts of all documents, mapped.
+    """The texts of all documents, mapped: token ids in a file a piece, which a machine fetches when it reads of it.
 
     Pieces that are encoded stay where this is interrupted; the next call goes on with the others.
 
     Args:
         pieces: files of the documents.
-        folder: gets `tokens.npy` and `offsets.npy`.
+        folder: gets `tokens-N.npy` of each piece, `offsets.npy` of all, and last of all `starts.npy`.
         make: makes what encodes a frame of documents; called in each task.
         run: does the tasks.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    joined = folder / "tokens.npy", folder / "offsets.npy"
-    if not at_hand(joined[1]):
+    files = [_files(folder, number) for number in range(len(pieces))]
+    offsets, starts = folder / "offsets.npy", folder / "starts.npy"
+    if not at_hand(starts):
         run(EncodePiece(pieces, folder, make), len(pieces))
-        files = [_files(folder, number) for number in range(len(pieces))]
-        lengths = np.concatenate([open_array(file) for _, file in files])
-        join_arrays(joined[0], [file for file, _ in files])
-        offsets = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        write_array(joined[1], offsets)
-        for file in (file for pair in files for file in pair):
+        lengths = [open_array(file) for _, file in files]
+        ends = np.cumsum(np.concatenate(lengths), dtype=np.int64)
+        write_array(offsets, np.concatenate([np.zeros(1, np.int64), ends]))
+        write_array(starts, np.cumsum([0, *(length.sum() for length in lengths)], dtype=np.int64))
+        for _, file in files:
             withdraw(file)
-    return Texts(open_array(joined[0]), open_array(joined[1]))
+    tokens: Any = PiecedArray(tuple(file for file, _ in files), np.asarray(open_array(starts)))
+    return Texts(tokens, open_array(offsets))
 
 
 def _files(folder: Path, number: int) -> tuple[Path, Path]:

@@ -17,7 +17,8 @@ class Texts:
     embedding bag takes without padding.
 
     Args:
-        tokens: int32, all texts' token ids. 0 never occurs: it is the padding of `padded`.
+        tokens: int32, all texts' token ids. 0 never occurs: it is the padding of `padded`. Of a large collection they
+            lie in files (`ranking.pieced_array`), a text never in two: `take` texts before you compute with them.
         offsets: int64, one longer than there are texts; text `i` is `tokens[offsets[i]:offsets[i+1]]`.
         labels: int32 [texts, 2], the category and subcategory of each (`ranking.labels`); −1 for none.
     """

@@ -12,7 +12,6 @@ from ranking.alike import digests
 from ranking.ascending import find
 from ranking.encoding import EncodedCollection
 from ranking.ranked_lists import RankedLists
-from ranking.texts import Texts
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 if TYPE_CHECKING:
@@ -40,10 +39,11 @@ class InBatch(RetrievalFunction):
 
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         relevant = encoded.judgements.relevant()
-        self.content = same_content(encoded.documents, np.arange(len(encoded.documents)))
-        self._size = len(encoded.documents)
-        self._alike = np.unique(relevant.rows() * self._size + self.content[relevant.documents])
+        self._texts, self._size = replace(encoded.documents, labels=None), len(encoded.documents)
         self._judged = relevant.rows() * self._size + relevant.documents
+        # Of a large collection only what is judged is read here, and else what stands in a batch.
+        self._contents, content = np.unique(digests(self._texts, relevant.documents), return_inverse=True)
+        self._alike = np.unique(relevant.rows() * self._size + content)
 
     def supply(self, batch_size: int, mined: int) -> int | None:
         return (batch_size - 1) * (1 + (mined if self.hard else 0))
@@ -57,8 +57,9 @@ class InBatch(RetrievalFunction):
 
     def offer(self, batch: Batch, others: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
         """`count` of some documents for each query, without those that read as a relevant one does."""
-        out = self.content[others] == self.content[batch.positives][:, None]
-        out |= self._reads_relevant(batch.queries, others)
+        contents = digests(self._texts, others)
+        out = contents == digests(self._texts, batch.positives)[:, None]
+        out |= self._reads_relevant(batch.queries, others, contents)
         if self.hard and batch.mined is not None:
             for column in batch.mined.T:  # of which there are few
                 out |= others == column[:, None]
@@ -71,20 +72,13 @@ class InBatch(RetrievalFunction):
     def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         return self.sample(batch, count, rng)  # they have no order
 
-    def _reads_relevant(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def _reads_relevant(
+        self, queries: NDArray[np.integer], documents: NDArray[np.integer], contents: NDArray[np.uint64]
+    ) -> NDArray[np.bool_]:
         """Which of the documents [m] read as one that is relevant for the query, by query [b, m], and are not judged.
 
         What is judged relevant itself is left out for every function (`sampling.filtered`).
         """
         rows = np.asarray(queries, np.int64)[:, None] * self._size
-        return find(self._alike, rows + self.content[documents])[1] & ~find(self._judged, rows + documents)[1]
-
-
-def same_content(texts: Texts, places: NDArray[np.integer]) -> NDArray[np.int64]:
-    """For each text its own place, or, of those at `places`, the first of them that reads the same. Shape [texts]."""
-    content = np.arange(len(texts))
-    places = np.unique(places)
-    contents = digests(replace(texts, labels=None), places)
-    _, first, group = np.unique(contents, return_index=True, return_inverse=True)
-    content[places] = places[first][group]
-    return content
+        content, known = find(self._contents, contents)
+        return known & find(self._alike, rows + content)[1] & ~find(self._judged, rows + documents)[1]

@@ -12,7 +12,7 @@ import pytest
 
 from ranking.backing import BackedPath, NotWhole, at_hand, backed, fetched, latest, publish, where, withdraw
 from ranking.collections.arrow_files import mapped, write_whole
-from ranking.mapped import join_arrays, open_array, write_array
+from ranking.mapped import open_array, write_array
 from tests.ranking.shelf import Shelf, on_machine
 
 
@@ -41,16 +41,14 @@ def test_a_path_is_another_on_another_machine(place: Path, tmp_path: Path, monke
 def test_what_one_machine_writes_another_has(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = backed(Shelf(str(place)))
     write_array(root / "deep" / "one.npy", np.arange(3))
-    write_array(root / "deep" / "two.npy", np.arange(2))
-    join_arrays(root / "both.npy", [root / "deep" / "one.npy", root / "deep" / "two.npy"])
     write_whole(root / "frame.arrow", {"word": pl.String()}, [pl.DataFrame({"word": ["a", "b"]})])
     assert Shelf.fetched() == []
-    sent = pickle.dumps((open_array(root / "both.npy"), root / "frame.arrow", root / "none"))
+    sent = pickle.dumps((open_array(root / "deep" / "one.npy"), root / "frame.arrow", root / "none"))
     assert len(sent) < 500
     on_machine(tmp_path / "b", monkeypatch)
     array, frame, none = pickle.loads(sent)
-    assert Shelf.fetched() == ["both.npy"]  # the rest when it is asked for
-    assert array.tolist() == [0, 1, 2, 0, 1]
+    assert Shelf.fetched() == ["deep/one.npy"]  # the rest when it is asked for
+    assert array.tolist() == [0, 1, 2]
     assert mapped(frame)["word"].to_list() == ["a", "b"]
     assert Shelf.fetched() == ["frame.arrow"]
     assert mapped(frame)["word"].to_list() == ["a", "b"]

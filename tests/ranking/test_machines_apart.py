@@ -126,7 +126,20 @@ def test_each_machine_encodes_its_own_piece(machines: Machines) -> None:
     assert not list((machines.tmp_path / "b").rglob("documents-*.arrow"))
     expected, same = ENCODER.encode(machines.whole)
     assert words == same
-    assert found.documents.tokens.tobytes() == expected.documents.tokens.tobytes()
+    Shelf.fetched()
+    starts = np.cumsum([0, *there.rows])
+    rows = np.array([starts[5] + 1, starts[2], starts[5], starts[3] - 1])
+    some = found.documents.take(rows)
+    assert some.tokens.tolist() == expected.documents.take(rows).tokens.tolist()
+    assert sorted(Path(name).name for name in Shelf.fetched()) == ["tokens-00002.npy", "tokens-00005.npy"]
+    sent = pickle.dumps(found.documents)
+    machines.on("c")
+    arrived = pickle.loads(sent)
+    Shelf.fetched()
+    assert arrived.take(np.arange(starts[3], starts[4])).lengths.sum() > 0
+    assert [Path(name).name for name in Shelf.fetched()] == ["tokens-00003.npy"]
+    machines.on("b")
+    assert np.asarray(found.documents.tokens).tobytes() == expected.documents.tokens.tobytes()
     assert found.documents.offsets.tobytes() == expected.documents.offsets.tobytes()
     assert found.document_key.tobytes() == expected.document_key.tobytes()
     assert found.documents.labels is not None
@@ -134,7 +147,8 @@ def test_each_machine_encodes_its_own_piece(machines: Machines) -> None:
     assert found.documents.labels.tobytes() == expected.documents.labels.tobytes()
     behind = sorted(path.name for path in (machines.tmp_path / "behind" / "parts" / "key").iterdir())
     assert [name for name in behind if not name.startswith("counts-")] == [
-        "keys.npy", "labels.npy", "offsets.npy", "tokens.npy", "vocabulary.arrow",
+        "keys.npy", "labels.npy", "offsets.npy", "starts.npy", *(f"tokens-{n:05d}.npy" for n in range(7)),
+        "vocabulary.arrow",
     ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from cluster.config.compose import compose
 from cluster.runs.artifacts import SAID, Artifacts
 from ranking.collections import pieces
-from ranking.mapped import MappedArray
+from ranking.pieced_array import PiecedArray
 from tests.cluster.command_line import command
 from tests.cluster.runs.test_pieces import content
 from tests.made_up import write_beir
@@ -60,7 +60,7 @@ def test_parts_made_on_one_machine_are_used_on_another(
     assert first.keys() == second.keys() == expected.keys()
     for name, part in expected.items():
         assert content(part) == content(first[name]) == content(second[name]), name
-    assert isinstance(second["base"].encoded.documents.tokens, MappedArray) == several
+    assert isinstance(second["base"].encoded.documents.tokens, PiecedArray) == several
     assert not list((tmp_path / "b").rglob("documents*.arrow"))  # a run reads no texts
     assert not list(tmp_path.rglob("*.part"))
     # A part that is cut short behind the URI is made again, and published anew.

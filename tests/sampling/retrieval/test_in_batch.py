@@ -10,7 +10,7 @@ from ranking.encoding import EncodedCollection
 from ranking.training import Batch
 from sampling.filtered import FilteredFunction
 from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.in_batch import InBatch, same_content
+from sampling.retrieval.in_batch import InBatch
 
 
 def batch(*positives: int) -> Batch:
@@ -47,12 +47,6 @@ def test_a_query_alone_has_none(encoded_of: Callable[..., EncodedCollection]) ->
     encoded = encoded_of([[1], [2]], [[1]], {0: {0: 1}})
     documents = prepared(encoded).top(batch(0), 3, np.random.default_rng(0)).documents
     assert (documents == -1).all()
-
-
-def test_texts_of_the_same_tokens_have_one_number(encoded_of: Callable[..., EncodedCollection]) -> None:
-    encoded = encoded_of([[1, 2], [1], [2], [1, 2], [1]], [[1]], {})
-    assert same_content(encoded.documents, np.arange(5)).tolist() == [0, 1, 2, 0, 1]
-    assert same_content(encoded.documents, np.array([3, 4, 1])).tolist() == [0, 1, 2, 3, 1]
 
 
 def test_hard_ones_are_what_was_mined_for_others(encoded_of: Callable[..., EncodedCollection]) -> None:
