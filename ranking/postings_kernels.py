@@ -176,13 +176,15 @@ def search(  # type: ignore[no-untyped-def]  # pragma: no cover
         for term in own:
             postings += index_offsets[term + 1] - index_offsets[term]
         held = 0
-        if depth > 0 and postings > MANY * depth * len(own):
+        best = depth > 0 and postings > MANY * depth * len(own)
+        if best:
             count = _candidates(
                 index_offsets, index_documents, index_weights, bounds, own, score, touched, heap_scores, heap_documents
             )
             for place in range(count):
                 value = _exact(index_offsets, index_documents, index_weights, own, touched[place])
                 held = _push(heap_scores, heap_documents, held, value, touched[place])
+        if best or (depth == 0 and pairs.shape[1] * len(own) * LOOK < postings):
             for column in range(pairs.shape[1]):
                 if pairs[query, column] >= 0:
                     pair_scores[query, column] = _exact(
