@@ -10,6 +10,8 @@ would have come out anyway:
 - an agent's worker or ranker host: the whole learning goes back to its last state (`rollouts.failures`);
 - a shard of mined negatives, or a fork: Ray repeats the task;
 - the command itself, or the cluster's head: `--resume` (`commands.experiment.Experiment.read`).
+
+Where a machine is taken away on notice (`drain`), a run and a learning keep their state at once and end the same way.
 """
 
 from __future__ import annotations
@@ -32,11 +34,16 @@ LOST = (
 )
 
 
-def is_loss(error: BaseException) -> bool:
-    """Whether this is a process or machine that is gone, and nothing that the work did."""
+def cause_of(error: BaseException) -> BaseException:
+    """What a task's error was where it was raised."""
     while isinstance(error, exceptions.RayTaskError) and isinstance(error.cause, BaseException):
         error = error.cause
-    return isinstance(error, LOST)
+    return error
+
+
+def is_loss(error: BaseException) -> bool:
+    """Whether this is a process or machine that is gone, and nothing that the work did."""
+    return isinstance(cause_of(error), LOST)
 
 
 def killed_for_memory(error: BaseException) -> bool:
@@ -44,8 +51,7 @@ def killed_for_memory(error: BaseException) -> bool:
 
     Where that met the start of the process, the error is like those of any other end, and says so in its text alone.
     """
-    while isinstance(error, exceptions.RayTaskError) and isinstance(error.cause, BaseException):
-        error = error.cause
+    error = cause_of(error)
     if isinstance(error, exceptions.OutOfMemoryError):
         return True
     return isinstance(error, exceptions.RayActorError) and any(sign in str(error) for sign in LOW_MEMORY)

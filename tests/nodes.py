@@ -15,7 +15,9 @@ from typing import Any
 
 import psutil
 from ray._private.services import node_ip_address_from_perspective
+from ray._raylet import GcsClient
 from ray.cluster_utils import Cluster
+from ray.core.generated.autoscaler_pb2 import DrainNodeReason
 
 STORE = 100 << 20
 """Bytes of each node's object store."""
@@ -71,6 +73,13 @@ class Nodes:
             asked |= {"temp_dir": self.folder}
         with _environment(PATIENCE_OF_RAY):
             return self.cluster.add_node(**asked)
+
+    def drain(self, node: Any, seconds: float) -> None:
+        """Tell Ray that a node will be taken away, as at a spot notice; `lose` takes it."""
+        until = int((time.time() + seconds) * 1000)
+        reason = DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
+        accepted, why = GcsClient(address=self.address).drain_node(node.node_id, reason, "a test", until)
+        assert accepted, why
 
     def lose(self, node: Any) -> None:
         """Take a node's processes away without warning, as when the machine is gone; the head's too."""

@@ -14,6 +14,7 @@ class RunLog:
 
     Events, each with the name of the `run`: `run started`; `run reached` a step, with its `numbers`; `run lost`, with
     the `reason`, when it is tried again, or `run failed` when it is not, each with the step that it had `reached`;
+    `run moved`, likewise, when its machine was to be taken away and it goes on elsewhere from where it was;
     `run went on`, with the first step after a loss or after an interrupt of the whole command, which `repeats` so many
     steps since its last kept state; `run ended`, or `run stopped` by the scheduler of a search.
 
@@ -48,8 +49,11 @@ class RunLog:
 
     def lost(self, name: str, reason: str) -> None:
         """It is tried again, from its last kept state."""
-        self._lost[name] = self._reached.pop(name, self._lost.get(name, 0))
-        self._tell("run lost", name, reason=reason, reached=self._lost[name])
+        self._goes_back("run lost", name, reason)
+
+    def moved(self, name: str, reason: str) -> None:
+        """It goes on elsewhere, from the state that it has just kept."""
+        self._goes_back("run moved", name, reason)
 
     def failed(self, name: str, reason: str) -> None:
         """It is not tried again."""
@@ -67,6 +71,10 @@ class RunLog:
         self._lost.pop(name, None)
         spent = time.monotonic() - self._started.pop(name, time.monotonic())
         self._tell("run ended", name, reached=self._reached.pop(name, None), best=best, seconds=round(spent, 3))
+
+    def _goes_back(self, event: str, name: str, reason: str) -> None:
+        self._lost[name] = self._reached.pop(name, self._lost.get(name, 0))
+        self._tell(event, name, reason=reason, reached=self._lost[name])
 
     def _tell(self, event: str, name: str, **facts: Any) -> None:
         self.events.emit(event, run=name, unit=self.unit, **facts)

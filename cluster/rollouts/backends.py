@@ -16,12 +16,14 @@ from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.queue import Empty, Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
+from cluster.drain import draining, leave, nodes_of_job
 from cluster.output.storage import Storage
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments
 from cluster.rollouts.hosted_copies import HostedCopies
 from cluster.rollouts.ranker_host import RankerHost
 from cluster.rollouts.trainer import Progress, RolloutBackend, Tell, train_agent
+from cluster.runs.execute import Leave
 from ranking.errors import BadInput
 
 LIGHT = 0.1
@@ -85,8 +87,25 @@ def attempts(
     if config["hosts"]:
         return lambda tell: train_on_hosts(config, storage, tell, facts, f"learn-{uuid.uuid4().hex[:6]}")
     shared = {name: ray.put(part) for name, part in parts.items()}
-    # Workers are counted anew each time: there may be fewer cores than before.
-    return lambda tell: train_agent(config, in_workers(config, shared), parts, storage, tell, facts)
+
+    def attempt(tell: Tell) -> pl.DataFrame:
+        on_notice = leaves_machines_of_job(ray.get_runtime_context().get_node_id())
+        # Workers are counted anew each time: there may be fewer cores than before.
+        return train_agent(config, in_workers(config, shared), parts, storage, tell, facts, on_notice)
+
+    return attempt
+
+
+def leaves_machines_of_job(home: str) -> Leave:
+    """Ends a learning where a machine that it uses is to be taken away.
+
+    Those that were to be when it began are none of them: Ray has started nothing there.
+
+    Args:
+        home: machine of the command, which must stay.
+    """
+    before = draining()
+    return functools.partial(leave, nodes=lambda: nodes_of_job(home) - before)
 
 
 def train_on_hosts(
@@ -106,12 +125,13 @@ def train_on_hosts(
     patience = FEASIBLE if storage.read(STATE) is None else REPLACED
     with ranker_hosts(config, workers, name, patience) as (group, names):
         # On this node, which the learning needs anyway, and whose loss ends it.
-        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        home = ray.get_runtime_context().get_node_id()
+        here = NodeAffinitySchedulingStrategy(home, soft=False)
         queue = Queue(actor_options={"num_cpus": 0, "name": f"{name}-progress", "scheduling_strategy": here})
         strategy = PlacementGroupSchedulingStrategy(group, 0, placement_group_capture_child_tasks=True)
         named = ray.remote(num_cpus=LIGHT, max_retries=0)(_learn)
         body = named.options(name=f"{name}-learner", scheduling_strategy=strategy)
-        result = body.remote(config, names, workers, storage, dict(facts), queue)
+        result = body.remote(config, names, workers, storage, dict(facts), queue, home)
         try:
             while not ray.wait([result], timeout=0)[0]:
                 _pass_on(queue, tell)
@@ -135,7 +155,13 @@ def _pass_on(queue: Queue, tell: Tell) -> None:
 
 
 def _learn(
-    config: dict[str, Any], hosts: Sequence[str], workers: int, storage: Storage, facts: dict[str, Any], queue: Queue
+    config: dict[str, Any],
+    hosts: Sequence[str],
+    workers: int,
+    storage: Storage,
+    facts: dict[str, Any],
+    queue: Queue,
+    home: str,
 ) -> pl.DataFrame:
     """The learner's own process, beside its workers and hosts."""
     last = 0.0
@@ -150,7 +176,8 @@ def _learn(
 
     hosted = functools.partial(Hosted, hosts, config["copies"])
     backend = RolloutBackend(hosted, workers, LIGHT)
-    return train_agent(config, backend, Environments(config).parts(), storage, tell, facts)
+    parts = Environments(config).parts()
+    return train_agent(config, backend, parts, storage, tell, facts, leaves_machines_of_job(home))
 
 
 @contextmanager

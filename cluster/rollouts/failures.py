@@ -9,6 +9,7 @@ from dataclasses import replace
 import polars as pl
 from ray import exceptions
 
+from cluster.drain import NOTICE, is_draining
 from cluster.lost_process import MAX_FAILURES_WITHOUT_PROGRESS, is_loss
 from cluster.rollouts.trainer import Progress, Tell
 
@@ -21,7 +22,7 @@ def retry_lost(attempt: Callable[[Tell], pl.DataFrame], tell: Tell, note: Callab
     Args:
         attempt: learns from the last state to the end, and tells how far it is.
         tell: told the progress; updates that are repeated are told again.
-        note: told what is lost and repeated.
+        note: told what is lost and repeated, and where a machine is left.
 
     Raises:
         ray.exceptions.RayError: where learning comes no further for losses.
@@ -39,6 +40,9 @@ def retry_lost(attempt: Callable[[Tell], pl.DataFrame], tell: Tell, note: Callab
         try:
             return attempt(watch)
         except exceptions.RayError as error:
+            if is_draining(error):
+                note(f"a machine {NOTICE}: its state is kept at episode {latest}, and the learning goes on elsewhere")
+                continue
             in_vain, losses = in_vain + 1, losses + 1
             if not is_loss(error) or in_vain > MAX_FAILURES_WITHOUT_PROGRESS:
                 raise

@@ -15,9 +15,12 @@ from cluster.config.build import build
 from cluster.output.episodes import LEARNED, RANDOM, row, table
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
+from cluster.output.throttle import Throttle
 from cluster.rollouts import checkpoints
 from cluster.rollouts.environments import Environments, gamma_of, spaces_of
 from cluster.runs.agent_file import FILE
+from cluster.runs.execute import Leave, stay
+from cluster.runs.progress import TELL_EVERY
 from cluster.telemetry.learning_metrics import LearningMetrics
 from cluster.telemetry.training_metrics import study_of
 from rl.agents.agent import Agent, AgentTrainer
@@ -73,6 +76,7 @@ def train_agent(
     storage: Storage,
     tell: Tell = lambda progress: None,
     facts: Mapping[str, Any] | None = None,
+    leave: Leave = stay,
 ) -> pl.DataFrame:
     """Learn an agent and write it, its episodes and, on the way, its state.
 
@@ -85,6 +89,7 @@ def train_agent(
         storage: the folder; a state in it is gone on with.
         tell: told the progress.
         facts: what the agent's file should say of its making.
+        leave: asked every few seconds between two updates (`cluster.runs.execute.Leave`).
 
     Returns:
         The episodes (`cluster.output.episodes`).
@@ -99,7 +104,7 @@ def train_agent(
         if saved:
             trainer.restore(saved["learning"])
         imitation = saved["imitation"] if saved else _imitate(config, trainer, parts)
-        _learn(config, trainer, rows, storage, tell, imitation)
+        _learn(config, trainer, rows, storage, tell, imitation, leave)
         said = {**(facts or {}), "imitation": imitation, **_convergence(config, rows)}
         agent = _agent(config, trainer, parts, said)
         storage.write(FILE, agent.to_bytes())
@@ -128,9 +133,14 @@ def _learn(
     storage: Storage,
     tell: Tell,
     imitation: dict[str, float] | None,
+    leave: Leave,
 ) -> None:
     """Learn until enough episodes have ended, or until it has converged, adding them to `rows`."""
-    kept = time.perf_counter()
+    kept, asked = time.perf_counter(), Throttle(TELL_EVERY)
+
+    def keep() -> None:
+        checkpoints.save(storage, {"rows": rows, "imitation": imitation, "learning": trainer.state()})
+
     count = sum(each["agent"] == LEARNED for each in rows)
     while count < config["episodes"] and not _convergence(config, rows).get("converged"):
         ended = [row(LEARNED, summary) for summary in trainer.update()]
@@ -138,9 +148,10 @@ def _learn(
         count += len(ended)
         tell(Progress(rows, count, config["episodes"]))
         if time.perf_counter() - kept >= config["save_every"]:
-            state = {"rows": rows, "imitation": imitation, "learning": trainer.state()}
-            checkpoints.save(storage, state)
+            keep()
             kept = time.perf_counter()
+        if asked.due():
+            leave(keep)
 
 
 def _convergence(config: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -47,6 +47,15 @@ Attach = Callable[[RankerTraining, Sampler], AbstractContextManager[object]]
 """Connects a fresh training and its sampler to what runs outside this process, until the context ends."""
 
 
+Leave = Callable[[Callable[[], None]], None]
+"""Asked every few seconds between two batches: where a run is to end here and go on elsewhere, keeps its state by the
+function that it is given, and raises (`cluster.drain.leave`)."""
+
+
+def stay(keep: Callable[[], None]) -> None:
+    """`Leave` of a run that nobody would start elsewhere."""
+
+
 class Waits(Exception):
     """A run has come as far as it was asked to, and its state is kept."""
 
@@ -65,6 +74,7 @@ def run(
     watch: Mapping[str, str] | None = None,
     on_batch: Callable[[Progress], None] = lambda progress: None,
     until: int | None = None,
+    leave: Leave = stay,
 ) -> Outcome:
     """Train and evaluate one ranker, in this process.
 
@@ -81,6 +91,7 @@ def run(
         on_batch: told the progress within an epoch, every few seconds.
         watch: tags of its metrics (`cluster.telemetry.training_metrics.run_tags`); None: it tells none.
         until: epochs after which it waits, unless its training is over by then; None: it goes on to its end.
+        leave: ends it, its state kept, where it is to go on elsewhere; what that raises is raised.
 
     Raises:
         Waits: where it does.
@@ -99,7 +110,7 @@ def run(
             fresh = partial(_attached, parts=parts, fold=fold, started=started, attach=attach)
             staged = begun(config, fresh, state["staged"] if state else None)
             clock = Clock(state["seconds"] if state else 0.0)
-            fold_run = _FoldRun(config, fold, len(splits), staged, clock, store, outcome, save_every, until)
+            fold_run = _FoldRun(config, fold, len(splits), staged, clock, store, outcome, save_every, until, leave)
             staged = fold_run.fit(fresh, on_epoch, on_batch, watch)
             state = None
         outcome.seconds += clock.seconds
@@ -114,7 +125,7 @@ class _FoldRun:
     """One fold of a run: keeps its state, tells how far it is, and goes on under other options where they change.
 
     Args:
-        config, store, save_every, until: of `run`.
+        config, store, save_every, until, leave: of `run`.
         fold, folds: which one of how many.
         staged: the training.
         clock: of the fold.
@@ -130,6 +141,7 @@ class _FoldRun:
     outcome: Outcome
     save_every: float
     until: int | None
+    leave: Leave
 
     def fit(
         self,
@@ -158,6 +170,7 @@ class _FoldRun:
         def after_step(training: RankerTraining) -> None:
             if self.clock.time_to_tell():
                 on_batch(between(self.fold, self.folds, self.staged, self.clock))
+                self.leave(self._keep)
             self._keep_for_forks(training)
             # Several workers keep states between epochs alone, where none of them is a step ahead.
             if self.config["resources"]["workers"] == 1:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from cluster.index.attach import attach_indexes
-from cluster.runs.execute import StateStore, run
+from cluster.runs.execute import Leave, StateStore, run, stay
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Progress
 from ranking.training import RankerTraining
@@ -25,11 +25,13 @@ def launch(
     watch: Mapping[str, str] | None = None,
     on_batch: Callable[[Progress], None] = lambda progress: None,
     until: int | None = None,
+    leave: Leave = stay,
 ) -> Outcome:
     """Execute a run with all that it asks of a cluster: index actors, and workers with `resources.workers` above 1.
 
     Args:
         config, parts, on_epoch, store, save_every, watch, on_batch, until: of `cluster.runs.execute.run`.
+        leave: likewise, of a run in this process; workers leave their machines whoever asks.
         name: of the run, for what it starts on the cluster.
         note: told what it starts there, and loses.
     """
@@ -41,4 +43,4 @@ def launch(
     def attach(training: RankerTraining, sampler: Sampler) -> AbstractContextManager[object]:
         return attach_indexes(sampler.functions, training, config, name, note)
 
-    return run(config, parts, on_epoch, store, save_every, attach, watch, on_batch, until)
+    return run(config, parts, on_epoch, store, save_every, attach, watch, on_batch, until, leave)

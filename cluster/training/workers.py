@@ -11,9 +11,10 @@ from typing import Any
 
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
-from ray.util.placement_group import get_current_placement_group, remove_placement_group
+from ray.util.placement_group import get_current_placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from cluster.drain import NOTICE, leave
 from cluster.runs.execute import StateStore, run
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Progress
@@ -37,7 +38,8 @@ def run_on_workers(
 
     The workers' CPUs and GPUs are a placement group of their own. A state that so many workers have kept is good for
     any other number of them. Where a worker is lost, all start again from the last state: as many as before, or, with
-    `resources.least`, as many as the cluster has left.
+    `resources.least`, as many as the cluster has left. Where a worker's machine is to be taken away, the first
+    keeps the state at once and ends, and Ray Train starts all of them elsewhere.
 
     Args:
         config: a composed configuration.
@@ -117,8 +119,21 @@ def _work(
     def note(line: str) -> None:
         ray.get(coordinator.report.remote(line))
 
-    ray.get(coordinator.add_placement_group.remote(get_current_placement_group()))
-    outcome = run(config, parts, tell, store, save_every, attached(config, name, note), watch, tell)
+    place = get_current_placement_group()
+    ray.get(coordinator.add_placement_group.remote(place))
+
+    def machines() -> set[str]:
+        return set(placement_group_table(place)["bundles_to_node_id"].values())
+
+    def leave_together(keep: Callable[[], None]) -> None:
+        def keep_and_tell() -> None:
+            keep()
+            note(f"a worker's machine {NOTICE}; the state is kept, and all workers go on from it elsewhere")
+
+        leave(keep_and_tell, machines)
+
+    start = partial(run, watch=watch, on_batch=tell, leave=leave_together)
+    outcome = start(config, parts, tell, store, save_every, attached(config, name, note))
     ray.get(coordinator.finish.remote(to_bytes(vars(outcome))))
 
 

@@ -10,6 +10,7 @@ import ray
 from ray import tune
 from rich.console import Console
 
+from cluster.drain import leave
 from cluster.output.episodes import LEARNED, numbers, recent, table
 from cluster.output.storage import Storage
 from cluster.plan.resources import bundle, strategy
@@ -98,5 +99,5 @@ def _learn(trial: dict[str, Any], shared: dict[str, ray.ObjectRef]) -> None:
         tune.report({"best": best})
         return
     backend = RolloutBackend(partial(Environments, run["config"], refs), 0, run["config"]["resources"]["cpu"])
-    train_agent(run["config"], backend, parts, Storage(run["place"]), tell, run["facts"])
+    train_agent(run["config"], backend, parts, Storage(run["place"]), tell, run["facts"], leave)
     tune.report({"best": best})

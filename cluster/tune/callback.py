@@ -32,7 +32,7 @@ class TrialCallback(Callback):
         self.watch.told(trial.config["run"]["name"], result)
 
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        self.watch.again(trial.config["run"]["name"], trial.why)
+        (self.watch.moved if trial.moves else self.watch.again)(trial.config["run"]["name"], trial.why)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         self.watch.failed(trial.config["run"]["name"], trial.why)

@@ -18,7 +18,8 @@ from ray.tune.execution import tune_controller
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
-from cluster.lost_process import MAX_FAILURES_WITHOUT_PROGRESS, is_loss, killed_for_memory
+from cluster.drain import is_draining
+from cluster.lost_process import MAX_FAILURES_WITHOUT_PROGRESS, cause_of, is_loss, killed_for_memory
 from cluster.output.event_log import reason
 from cluster.tune.progress import STEP, reached_by
 from cluster.tune.search_scheduler import SearchScheduler
@@ -33,12 +34,17 @@ class RetryableTrial(Trial):
     farthest = -1
     in_vain = 0
     why = ""
+    moves = False
     larger: PlacementGroupFactory | None = None
 
     def handle_error(self, exc: Any = None) -> None:
         """Tune counts a failure, and looks at `max_failures` next."""
         before, self.why, self.larger = self.num_failures, reason(exc), None
+        self.moves = is_draining(exc)
         super().handle_error(exc)
+        if self.moves:
+            self.why = str(cause_of(exc))  # Tune counts no failure where a machine is taken away on notice
+            return
         lost = exc is not None and is_loss(exc)
         if not lost:
             _log.error("run %s", self, exc_info=exc)

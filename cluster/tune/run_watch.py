@@ -76,6 +76,11 @@ class RunWatch:
         if self.log:
             self.log.lost(name, why[:300])
 
+    def moved(self, name: str, why: str) -> None:
+        """A run goes on from its state on another machine: nothing was lost."""
+        if self.log:
+            self.log.moved(name, why)
+
     def failed(self, name: str, why: str) -> None:
         """A run has failed for good."""
         self.errors[name] = why

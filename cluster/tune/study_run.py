@@ -16,6 +16,7 @@ from cluster.runs.results import execute_run
 from cluster.tune.progress import WAITS
 
 if TYPE_CHECKING:
+    from cluster.runs.execute import Leave
     from cluster.runs.progress import Progress
 
 
@@ -29,7 +30,11 @@ def described(planned: Planned, artifacts: Artifacts) -> dict[str, Any]:
 
 
 def study_run(
-    run: Mapping[str, Any], parts: dict[str, Any], storage: Storage, report: Callable[[dict[str, Any]], None]
+    run: Mapping[str, Any],
+    parts: dict[str, Any],
+    storage: Storage,
+    report: Callable[[dict[str, Any]], None],
+    leave: Leave | None = None,
 ) -> None:
     """Train and evaluate one ranker.
 
@@ -38,8 +43,9 @@ def study_run(
         parts: by name.
         storage: where the result goes.
         report: told what `cluster.tune.progress` says.
+        leave: of `cluster.runs.execute.run`; None: it stays.
     """
-    from cluster.runs.execute import Waits
+    from cluster.runs.execute import Waits, stay
     from cluster.training.launch import launch
 
     best = 0.0
@@ -53,7 +59,7 @@ def study_run(
         report(shown | {"best": best, "numbers": numbers, "notes": list(notes)})
         notes.clear()
 
-    start = partial(launch, name=run["name"], note=notes.append)
+    start = partial(launch, name=run["name"], note=notes.append, leave=leave or stay)
     config, until = json.loads(run["config"]), run.get("until")
     try:
         outcome = execute_run(run["name"], config, run["made_of"], parts, storage, tell, start=start, until=until)

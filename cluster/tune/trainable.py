@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import ray
 from ray import tune
 
+from cluster.drain import leave
 from cluster.index.attach import check_room, live_functions, reserved
 from cluster.index.attach import demand as of_encoders
 from cluster.output.storage import Storage
@@ -51,7 +52,7 @@ def trainable(trial: dict[str, Any], shared: dict[str, ray.ObjectRef], storage: 
     parts = {
         name: read(shared[key]) if key in shared else artifacts.part(config, name) for name, key in run["parts"].items()
     }
-    study_run(run, parts, storage, tune.report)
+    study_run(run, parts, storage, tune.report, leave)
 
 
 def run_on_tune(work: StudyWork) -> dict[str, str]:

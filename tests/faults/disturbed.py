@@ -20,6 +20,9 @@ from tests.nodes import SYSTEM, Nodes
 PATIENCE = 240.0
 """Seconds in which a command on the tests' tiny data comes to an end, however it was disturbed."""
 
+NOTICE = 20.0
+"""Seconds before a node is taken away that is to be."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -28,7 +31,8 @@ class Job:
     Args:
         verb: of the command.
         overrides: beside `out`.
-        victims: what is killed: the titles of processes (`RankerHost`), or `node`, `driver`, `head`.
+        victims: what is killed: the titles of processes (`RankerHost`), or `node`, `driver`, `head`; `drain` is a node
+            that is taken away on notice.
         results: what it leaves in its folder, to be compared with what an undisturbed one leaves.
         cpus: of the cluster's nodes, the head's first.
     """
@@ -133,8 +137,8 @@ class Disturbed:
         """The end of what the command has printed."""
         return self.log.read_text(errors="replace")[-3000:]
 
-    def _working(self) -> list[tuple[psutil.Process, str]]:
-        titles = self.nodes.processes().items()
+    def _working(self, on: Any = None) -> list[tuple[psutil.Process, str]]:
+        titles = self.nodes.processes(on).items()
         return [(process, title) for process, title in titles if not title.startswith(SYSTEM)]
 
     def _kill(self, victim: str, driver: subprocess.Popen[bytes]) -> bool:
@@ -143,10 +147,16 @@ class Disturbed:
             os.killpg(driver.pid, signal.SIGKILL)
         elif victim == "head":
             self.nodes.lose(self.nodes.cluster.head_node)
-        elif victim == "node":
+        elif victim in ("node", "drain"):
             lost = self.nodes.workers[int(self.rng.integers(len(self.nodes.workers)))]
+            if victim == "drain":
+                self.nodes.drain(lost, NOTICE)
+                self.nodes.add(self.job.cpus[1])
+                with contextlib.suppress(AssertionError):  # what is too long in a step is lost with the node
+                    self._until(lambda: driver.poll() is not None or not self._working(lost), NOTICE)
             self.nodes.lose(lost)
-            self.nodes.add(self.job.cpus[1])
+            if victim == "node":
+                self.nodes.add(self.job.cpus[1])
         else:
             there: list[psutil.Process] = []
             deadline = time.monotonic() + 3  # encoders come and go

@@ -59,14 +59,14 @@ def jobs(own_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         "study": Job(
             "study",
             [*networks, "seeds=1", "training.max_epochs=60", "training.patience=60", "save_every=0"],
-            ("trial", "node", "driver", "head"),
+            ("trial", "node", "drain", "driver", "head"),
             frames(*tables, without=("seconds",)),
         ),
         "learn": Job(
             "learn",
             [*networks, "training.max_epochs=3", "copies=2", "episodes=30", "random_baseline=2", "workers=2", "hosts=1",
              "validation_sample.size=4", "validation_sample.every=2", "save_every=1"],
-            ("LockstepRunner", "RankerHost", "node", "driver", "head"),
+            ("LockstepRunner", "RankerHost", "node", "drain", "driver", "head"),
             frames("episodes.parquet", "agent.safetensors"),
         ),
         "train": Job(
@@ -74,14 +74,14 @@ def jobs(own_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
             [*(each for each in collection if each != "dashboard=false"), "ranker=dssm", "ranker.preset=tiny",
              "function=dense", "function.dense.refresh.mode=lagged", "function.dense.refresh.every=6",
              "index.cpu=0.5", "training.max_epochs=30", "training.patience=30", "save_every=1"],
-            ("NegativeIndexActor", "Encoder", "node", "driver", "head"),
+            ("NegativeIndexActor", "Encoder", "node", "drain", "driver", "head"),
             frames("trials.parquet", "queries.parquet", "samplers.parquet", "weights/*", without=("seconds",)),
         ),
         "pool": Job(
             "pool",
             [f"runs={pool / 'runs'}", f"qrels={pool / 'qrels.txt'}", "depth=10", "dashboard=false",
              "method=docid,mtf,mm,bla,posterior_fusion,hedge", "seeds=40"],
-            ("trial", "node", "driver", "head"),
+            ("trial", "node", "drain", "driver", "head"),
             frames("summary.csv", "curves.parquet", "totals.parquet", "budgets.parquet"),
         ),
     }  # fmt: skip
@@ -113,7 +113,7 @@ def drawn(job: Job, day: date) -> Job:
 
 
 def test_within_a_week_every_loss_is_drawn() -> None:
-    for count in (4, 5):
+    for count in (5, 6):
         job = Job("study", [], tuple(map(str, range(count))), lambda out: {})
         victims = {drawn(job, date.fromordinal(740_000 + day)).victims for day in range(7)}
         assert victims == {(str(victim),) for victim in range(count)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import psutil
 import pytest
 
 from cluster.commands.learn import LearnExperiment
+from cluster.drain import NodeDraining
 from cluster.output.storage import Storage
 from cluster.rollouts.backends import Hosted, attempts, in_workers, workers_of
 from cluster.rollouts.checkpoints import STATE
@@ -21,7 +23,7 @@ from cluster.rollouts.environments import Environments
 from cluster.rollouts.failures import retry_lost
 from cluster.rollouts.ranker_host import RankerHost
 from cluster.rollouts.request import compose_learning
-from cluster.rollouts.trainer import EPISODES, Progress, RolloutBackend, train_agent
+from cluster.rollouts.trainer import EPISODES, Progress, RolloutBackend, Tell, train_agent
 from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts
 from ranking.errors import BadInput
@@ -180,6 +182,35 @@ def test_what_a_lost_runner_held_is_repeated(
     assert "going on from the last state" in said[0]
     assert same(read_agent(str(tmp_path)), longer[0])
     assert episodes.equals(longer[1])
+
+
+def test_a_machine_that_is_to_be_taken_away_is_left_and_nothing_is_repeated(
+    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("cluster.rollouts.trainer.TELL_EVERY", 0.0)
+    six, parts = config | {"episodes": 6}, Artifacts().parts(config)
+    said, told, left, calm = list[str](), list[int](), list[int](), list[int]()
+    agent, whole = taught(six, tmp_path / "calm", tell=lambda progress: calm.append(progress.episodes))
+
+    def tell(progress: Progress) -> None:
+        told.append(progress.episodes)
+        assert progress.losses == 0
+
+    def leave(keep: Callable[[], None]) -> None:
+        if told[-1] >= 3 and not left:
+            keep()
+            left.append(told[-1])
+            raise NodeDraining
+
+    def attempt(tell: Tell) -> pl.DataFrame:
+        return train_agent(six, here(config), parts, Storage(str(tmp_path / "told")), tell, leave=leave)
+
+    episodes = retry_lost(attempt, tell, said.append)
+    assert len(said) == 1
+    assert "to be taken away" in said[0]
+    assert told == calm  # an update that was done again would be told again
+    assert same(read_agent(str(tmp_path / "told")), agent)
+    assert episodes.equals(whole)
 
 
 def test_killed_and_resumed_it_learns_the_same(

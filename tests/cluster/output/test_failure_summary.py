@@ -43,6 +43,22 @@ def test_of_a_learning() -> None:
     ]
 
 
+def test_who_left_a_machine_in_order_is_not_said_to_have_lost_anything() -> None:
+    events = [
+        {"event": "run moved", "run": "a", "unit": "epoch", "reached": 7, "reason": "its machine is to be taken away"},
+        {"event": "run went on", "run": "a", "unit": "epoch", "after": 7, "repeats": 0},
+        {"event": "run moved", "run": "a", "unit": "epoch", "reached": 9, "reason": "its machine is to be taken away"},
+        {"event": "run says", "run": "b", "line": "a worker's machine is to be taken away; the state is kept"},
+    ]
+    assert failure_summary(events) == [
+        "1 run went on elsewhere, twice in all, before a machine was taken away; nothing was lost by that.",
+        "b: a worker's machine is to be taken away; the state is kept.",
+        "a: moved twice.",
+    ]
+    lost = {"event": "run lost", "run": "a", "unit": "epoch", "reached": 9, "reason": "the node died"}
+    assert failure_summary([*events, lost])[-1] == "a: lost at epoch 9 (the node died), moved twice."
+
+
 def test_of_many_runs_a_few_are_told_one_by_one() -> None:
     events = [{"event": "run lost", "run": f"r{number}", "reached": 0} for number in range(SHOWN + 5)]
     told = failure_summary(events)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 
 from cluster.config.compose import compose
+from cluster.drain import NodeDraining
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
@@ -258,6 +260,32 @@ def test_a_state_kept_within_an_epoch_goes_on_bit_for_bit(base: list[str], monke
     first: list[Progress] = []
     resumed = run(config, parts, store=store, save_every=1e9, on_batch=first.append)
     assert (first[0].epoch, first[0].batch) == (1, 2)  # the state was kept after the first batch of the second epoch
+    assert (resumed.losses, resumed.validations) == (whole.losses, whole.validations)
+    assert values(resumed).tobytes() == values(whole).tobytes()
+
+
+def test_a_run_that_is_told_to_leave_goes_on_from_that_very_step(
+    base: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, parts = prepared([*base, "policy=curriculum", "selector=dynamic", "training.max_epochs=2"])
+    whole = run(config, parts)
+    store, told, asked = Kept(), list[Progress](), list[Progress]()
+    monkeypatch.setattr("cluster.runs.progress.TELL_EVERY", 0.0)
+
+    def leave(keep: Callable[[], None]) -> None:
+        asked.append(told[-1])
+        if told[-1].epoch == 1 and told[-1].batch == 1:
+            keep()
+            raise NodeDraining
+
+    with pytest.raises(NodeDraining):
+        run(config, parts, store=store, save_every=1e9, on_batch=told.append, leave=leave)
+    assert asked == told  # whenever there is something to tell
+    assert told[-1].batches > 2
+    assert store.state is not None
+    first: list[Progress] = []
+    resumed = run(config, parts, store=store, save_every=1e9, on_batch=first.append)
+    assert (first[0].epoch, first[0].batch) == (1, 2)
     assert (resumed.losses, resumed.validations) == (whole.losses, whole.validations)
     assert values(resumed).tobytes() == values(whole).tobytes()
 

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from cluster import lost_process
 from cluster.config.compose import compose
+from cluster.drain import NOTICE, NodeDraining
 from cluster.output.event_log import EventLog
 from cluster.output.storage import Storage, Unwritable
 from cluster.telemetry.tracking.tracking import tracked, trackers
@@ -36,10 +37,12 @@ FULL = Unwritable("the disk is full", "out/x", "make room")
 
 
 def trial(config: dict[str, Any]) -> None:
-    """Is killed, or raises, as often as its run says; the tries are files of a folder."""
+    """Is told to leave, killed, or raises, as often as its run says; the tries are files of a folder."""
     run = config["run"]
     tried = len(list(Path(run["folder"]).glob(f"{run['name']}-*")))
     (Path(run["folder"]) / f"{run['name']}-{tried}").touch()
+    if tried < run.get("told", 0):
+        raise NodeDraining
     if tried < run["killed"]:
         os.kill(os.getpid(), signal.SIGKILL)
     if tried < run["killed"] + run["raises"]:
@@ -53,8 +56,9 @@ def errors_of(
     runs = [run | {"folder": str(folder)} for run in runs]
     body = trial_body("Trial", trial, {"cpu": 0.1}, retries)
     options = {"concurrent": concurrent, "retries": retries}
-    with LiveTable(Console(quiet=True), len(runs), 0, "AP@10") as table:
-        return run_trials(body, KnownRuns(runs), Storage(str(folder / "out")), options, table), table
+    storage, console = Storage(str(folder / "out")), Console(quiet=True)
+    with LiveTable(console, len(runs), 0, "AP@10") as table, tracked([], storage, console, "study", False) as tracking:
+        return run_trials(body, KnownRuns(runs), storage, options, table, tracking), table
 
 
 def test_only_errors_that_a_run_raises_count_against_its_retries_and_bad_input_is_not_tried_again(
@@ -71,6 +75,20 @@ def test_only_errors_that_a_run_raises_count_against_its_retries_and_bad_input_i
         "failing": 2, "both": 4, "bad": 2,
     }  # fmt: skip
     assert (table.done, table.failed, table.retried) == (3, 2, 5)
+
+
+def test_a_run_whose_machine_is_to_be_taken_away_moves_as_often_as_that_happens(
+    ray_session: None, tmp_path: Path
+) -> None:
+    told = lost_process.MAX_FAILURES_WITHOUT_PROGRESS + 2
+    errors, table = errors_of(tmp_path, [{"name": "moving", "told": told, "killed": 0, "raises": 0}], 0)
+    assert errors == {}
+    assert (table.done, table.failed, table.retried) == (1, 0, 0)
+    events = EventLog.read(Storage(str(tmp_path / "out")))
+    moved = [each for each in events if each["event"] == "run moved"]
+    assert len(moved) == told
+    assert NOTICE in moved[0]["reason"]
+    assert "run lost" not in {each["event"] for each in events}
 
 
 def test_what_cannot_be_written_ends_all_trials(ray_session: None, tmp_path: Path) -> None:
