@@ -17,7 +17,7 @@ from tests.nodes import Nodes, nodes
 
 SOON = 12 * TELL_EVERY
 """Seconds after which nothing of ours works on a machine that is to be taken away."""
-EPOCHS = {1: 4000, 2: 400}
+EPOCHS = {1: 4000, 2: 600}
 """Of a run, by its workers: long enough to be told."""
 
 

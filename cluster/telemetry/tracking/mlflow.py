@@ -18,6 +18,7 @@ from ranking.digest import digest
 FOLDER, STORE = "mlflow", "mlflow.db"
 KEY = "pyrite.key"
 """Tag by which a run is found again: a digest of the output folder and the run's name."""
+SERVERS = ("http://", "https://", "databricks")
 _STATUS = {"done": "FINISHED", "failed": "FAILED", "interrupted": "KILLED", "stopped": "FINISHED"}
 
 
@@ -34,6 +35,8 @@ class MLflow(Tracker):
 
     def __init__(self, uri: str | None = None) -> None:
         self.uri = uri
+        # A store in a file has one writer; all machines reach a server.
+        self.spreads = uri is not None and uri.startswith(SERVERS)
         self._folder: Folder | None = None
         self._experiment: str | None = None
         self._runs: dict[str, str] = {}

@@ -19,6 +19,8 @@ class TensorBoard(Tracker):
     TensorBoard knows letters, digits, `_`, `-`, `.` and `/` in names: `bm25/AP@10` is `bm25/AP_10` there.
     """
 
+    spreads = True
+
     def check(self) -> None:
         _import_without_torch()
 

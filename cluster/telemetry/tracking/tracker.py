@@ -38,6 +38,13 @@ class Tracker(ABC):
 
     package = ""
     """That it needs, of the extra `track`."""
+    spreads = False
+    """Whether several processes, of several machines, may track runs of one output folder."""
+
+    @property
+    def label(self) -> str:
+        """What people are told that it is."""
+        return type(self).__name__
 
     def check(self) -> None:
         """See before anything starts that it can track.
@@ -64,6 +71,9 @@ class Tracker(ABC):
     @abstractmethod
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:
         """The run has ended, or was interrupted, with these final figures."""
+
+    def gather(self) -> None:  # noqa: B027  most have nothing to do
+        """Ray ends: what other processes hold of runs, all of which have ended, is brought to its end."""
 
     def close(self) -> None:  # noqa: B027  most have nothing to do
         """No more runs."""

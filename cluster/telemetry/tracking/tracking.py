@@ -14,6 +14,7 @@ from cluster.config.build import build
 from cluster.config.groups import group_options, option
 from cluster.output.event_log import EventLog, reason
 from cluster.output.storage import Storage
+from cluster.telemetry.tracking.spread import AT_ONCE, SpreadTracker
 from cluster.telemetry.tracking.tracker import Run, Status, Tracker
 
 PATIENCE = 60.0
@@ -104,9 +105,12 @@ class Tracking:
         self.events, self._note = events, note
         self._told = {name: dict(steps) for name, steps in earlier.items()}
         self._begun: dict[str, bool] = {}  # of the runs under way, whether they have told anything
+        self._most = 0  # runs under way at once
         self._queue: SimpleQueue[tuple[str, tuple[Any, ...]]] = SimpleQueue()
-        self._done = 0
-        self._thread = threading.Thread(target=self._work, args=(list(built),), name="tracking", daemon=True)
+        self._asked = self._done = 0
+        self._worked = threading.Condition()
+        spread = [SpreadTracker(tracker) if tracker.spreads else tracker for tracker in built]
+        self._thread = threading.Thread(target=self._work, args=(spread,), name="tracking", daemon=True)
         self._thread.start()
 
     def begin(self, run: Run) -> None:
@@ -114,6 +118,7 @@ class Tracking:
         if self._begun.pop(run.name, None) is not None:
             self._put("end", run.name, "interrupted", {})
         self._begun[run.name] = False
+        self._most = max(self._most, len(self._begun))
         self._put("begin", run)
 
     def log(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
@@ -135,19 +140,29 @@ class Tracking:
             self._told.pop(name, None)
             self._put("end", name, status, {key: value for key, value in numbers.items() if value == value})
 
+    def settle(self) -> None:
+        """Ray ends, and no run is under way: wait for what is told from processes of Ray's, where there are any."""
+        if self._most > AT_ONCE:
+            self._end_with("gather")
+
     def close(self) -> None:
         """Wait until all is told, as long as there are signs of life."""
+        self._end_with("close")
+
+    def _end_with(self, method: str) -> None:
         for name in list(self._begun):
             self.end(name, "interrupted", {})
-        self._put("close")
-        done = -1
-        while self._thread.is_alive() and done < self._done:
-            done = self._done
-            self._thread.join(PATIENCE)
-        if self._thread.is_alive():
-            self._note("tracking was given up: a tracker does not answer")
+        wanted, done = self._asked + 1, -1
+        self._put(method)
+        with self._worked:
+            while self._done < wanted and done < self._done:
+                done = self._done
+                self._worked.wait_for(lambda: self._done >= wanted, PATIENCE)
+            if self._done < wanted:
+                self._note("tracking was given up: a tracker does not answer")
 
     def _put(self, method: str, *arguments: Any) -> None:
+        self._asked += 1
         self._queue.put((method, arguments))
 
     def _work(self, alive: list[Tracker]) -> None:
@@ -155,7 +170,9 @@ class Tracking:
         while True:
             method, arguments = self._queue.get()
             self._each(alive, method, *arguments)
-            self._done += 1
+            with self._worked:
+                self._done += 1
+                self._worked.notify_all()
             if method == "close":
                 return
 
@@ -165,9 +182,9 @@ class Tracking:
                 getattr(tracker, method)(*arguments)
             except Exception as error:  # of whatever library, server or disk: no study hangs on it
                 alive.remove(tracker)
-                what = f"tracking by {type(tracker).__name__} has stopped: {reason(error)}"
+                what = f"tracking by {tracker.label} has stopped: {reason(error)}"
                 self._note(what)
-                self.events.emit("tracking stopped", tracker=type(tracker).__name__, reason=reason(error))
+                self.events.emit("tracking stopped", tracker=tracker.label, reason=reason(error))
 
 
 def unfinished(events: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, dict[str, float]]]:

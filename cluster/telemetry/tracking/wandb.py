@@ -30,6 +30,7 @@ class WandB(Tracker):
     """
 
     package = "wandb"
+    spreads = True
 
     def __init__(
         self, project: str = "pyrite", mode: Literal["offline", "online"] = "offline", entity: str | None = None
@@ -41,7 +42,7 @@ class WandB(Tracker):
         import wandb
 
         self._place = storage.path("").rstrip("/") if storage.local else storage.place
-        self._folder, self._runs = Folder(storage, FOLDER), dict[str, Any]()
+        self._folder, self._runs, self._known = Folder(storage, FOLDER), dict[str, Any](), set[str]()
         self._folder.path.mkdir(parents=True, exist_ok=True)
         # Nothing of this machine, of this checkout or of this console is anyone's business.
         self._settings = wandb.Settings(
@@ -52,6 +53,7 @@ class WandB(Tracker):
         import wandb
 
         known = digest([self._place, run.name])
+        self._known.add(known)
         for earlier in self._folder.path.glob(f"offline-run-*{known}"):
             shutil.rmtree(earlier)
         self._runs[run.name] = wandb.init(
@@ -81,6 +83,8 @@ class WandB(Tracker):
 
         wandb.teardown()  # ends the process that the library has started, and that writes
         for written in self._folder.path.glob("offline-run-*-*"):
-            # Without the time in its name, a run that begins again takes the place of what was handed over.
-            written.rename(written.with_name(f"offline-run-{written.name.rpartition('-')[2]}"))
+            known = written.name.rpartition("-")[2]
+            if known in self._known:  # another process may have others
+                # Without the time in its name, a run that begins again takes the place of what was handed over.
+                written.rename(written.with_name(f"offline-run-{known}"))
         self._folder.close()
