@@ -51,9 +51,10 @@ class LearnExperiment(Experiment):
     @classmethod
     def new(cls, arguments: list[str]) -> LearnExperiment:
         config = compose_learning(arguments)
-        if (asked := config["resources"]["workers"]) > 1:
-            what = f"an episode trains its ranker in one process, and resources.workers is {asked}"
-            raise BadInput(what, "resources.workers", f"leave it 1, and step more episodes at once by workers={asked}")
+        if (asked := config["resources"]["workers"]) > 1 and config["actions"]["mixture"] is None:
+            what = f"each decision steps a ranker by some batches, in one process, and {asked} are asked for"
+            remedy = f"step more episodes at once by workers={asked}, or give actions=mixture: it trains whole rankers"
+            raise BadInput(what, "resources.workers", remedy)
         return cls(LearnRequest(config, arguments, Storage(config["out"] or new_place("learn"))))
 
     @classmethod
@@ -88,9 +89,10 @@ class LearnExperiment(Experiment):
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
         from cluster.rollouts.backends import attempts
+        from cluster.rollouts.candidates import in_ray_tasks, in_this_process
         from cluster.rollouts.failures import retry_lost
         from cluster.rollouts.live_line import LiveLine
-        from cluster.rollouts.search import in_ray_tasks, in_this_process, search_agent
+        from cluster.rollouts.search import search_agent
         from cluster.rollouts.tracked_episodes import TrackedEpisodes
         from cluster.rollouts.trainer import Progress
 
@@ -110,7 +112,8 @@ class LearnExperiment(Experiment):
                 tracking.events.emit("lost", says=said)
 
             if config["actions"]["mixture"] is not None:
-                train = in_this_process if config["workers"] == 0 else in_ray_tasks
+                alone = config["workers"] == 0 and config["resources"]["workers"] == 1
+                train = in_this_process if alone else in_ray_tasks
                 self.episodes = search_agent(config, train(config, parts, storage), storage, tell, self.facts)
             else:
                 self.episodes = retry_lost(attempts(config, parts, storage, self.facts), tell, note)

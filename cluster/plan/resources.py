@@ -51,6 +51,15 @@ def demand(asked: Mapping[str, Any]) -> dict[str, float]:
     return {name: each * asked["workers"] for name, each in bundle(asked).items()}
 
 
+def may_grow(address: str | None) -> bool:
+    """Whether a Ray is a cluster, to which machines may be added, and no local one.
+
+    Args:
+        address: as the user gave it.
+    """
+    return bool(address or os.environ.get("RAY_ADDRESS"))
+
+
 def check_demand(asked: Mapping[str, Any], there: Mapping[str, float]) -> None:
     """A local Ray never grows: a run that asks for more than it has would wait for ever.
 

@@ -2,197 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
-import torch
 
 from cluster.config.build import build
 from cluster.output.episodes import LEARNED, table
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
-from cluster.plan.resources import process_options
+from cluster.rollouts.candidates import FOLDER, STATES, CandidateTraining, Evaluate, file_of
 from cluster.rollouts.trainer import EPISODES, Progress, Tell
 from cluster.runs.agent_file import FILE, read_agent
-from cluster.runs.assemble import assemble
 from cluster.runs.outcome import unpacked
 from cluster.telemetry.learning_metrics import LearningMetrics
 from cluster.telemetry.training_metrics import study_of
-from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
-from ranking.training import RankerTraining
 from rl.agents.evolution import Evolution
 from rl.agents.fitted import LoggedTraining
 from rl.agents.search import PolicySearch
-from rl.mixture import RULES, WINDOWS, MixtureAgent, MixturePolicy
-from sampling.sampler import Sampler
-
-FOLDER = "trainings"
-STATES = "states"
-"""Where trainings that are compared in parts are kept until the next part is done."""
-
-
-@dataclass(frozen=True)
-class CandidateTraining:
-    """One ranker that one candidate trains.
-
-    Args:
-        generation, candidate, seed: which one: generations count from 0, and a generation shares its seeds. Where
-            trainings are compared in parts, each part counts as a generation.
-        agent: the candidate.
-        until: the share of its budget at which it is told.
-        parent: the candidate of the generation before from whose state it goes on; None begins afresh.
-    """
-
-    generation: int
-    candidate: int
-    seed: int
-    agent: MixtureAgent
-    until: float = 1.0
-    parent: int | None = None
-
-    @property
-    def file(self) -> str:
-        """Where its result stands in the output folder."""
-        return _file(self.generation, self.candidate, self.seed)
-
-    def sequence(self, seed: int) -> np.random.SeedSequence:
-        """The seeds of the training; no run that is evaluated has them (those have no spawn key that begins so)."""
-        return np.random.SeedSequence(seed, spawn_key=(3, self.generation, self.seed))
-
-
-def _file(generation: int, candidate: int, seed: int, folder: str = FOLDER) -> str:
-    return f"{folder}/{generation:03d}-{candidate:02d}-{seed}.safetensors"
-
-
-Evaluate = Callable[[Sequence[CandidateTraining]], Iterator[dict[str, Any]]]
-"""Trains each of a generation, and hands on their results in any order (`train_candidate`)."""
-
-
-def train_candidate(
-    config: dict[str, Any], parts: Mapping[str, Any], training: CandidateTraining, storage: Storage
-) -> dict[str, Any]:
-    """Train a ranker under a candidate and keep what came of it.
-
-    Args:
-        config: of a learning.
-        parts: of the configuration.
-        training: which one.
-        storage: the output folder.
-
-    Returns:
-        A mapping with the keys generation, candidate, seed, parameters, best (by origin of the validation, of the
-        best checkpoint), return (their mean, less what its functions cost), curve, decisions (step, shares, window),
-        states (what each saw), and of the training epochs, steps, diverged.
-    """
-    torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
-    policy = MixturePolicy(training.agent)
-    made, sampler = assemble(config, dict(parts), 0, training.sequence(config["seed"]), policy)
-    if training.parent is not None:
-        _go_on(made, sampler, training, storage)
-    reached = None
-    if training.until < 1:
-        reached = _fit_until(made, sampler, training.until)
-        state = to_bytes([made.state_dict(), sampler.state_dict()])
-        storage.write(_file(training.generation, training.candidate, training.seed, STATES), state)
-    else:
-        made.fit(sampler)
-    curves = {origin or "validation": list(values) for origin, values in made.stopping.values.items()}
-    best = {origin: max((value for value in curve if value == value), default=0.0) for origin, curve in curves.items()}
-    value = float(np.mean(list(best.values()))) if reached is None else reached
-    functions = training.agent.functions
-    shares = np.array([each[1 : 1 + len(functions)] for each in policy.decisions]).reshape(-1, len(functions))
-    result = {
-        "generation": training.generation,
-        "candidate": training.candidate,
-        "seed": training.seed,
-        "parameters": training.agent.parameters,
-        "best": best,
-        "return": value - training.agent.actions.charged(functions, shares),
-        "curve": curves,
-        "decisions": policy.decisions,
-        "states": policy.states,
-        "epochs": made.epoch,
-        "steps": made.step,
-        "diverged": made.diverged,
-    }
-    storage.write(training.file, to_bytes(result))
-    return result
-
-
-def _go_on(made: RankerTraining, sampler: Sampler, training: CandidateTraining, storage: Storage) -> None:
-    """Take the state that the part before left.
-
-    Raises:
-        BadInput: where it is gone.
-    """
-    assert training.parent is not None
-    file = _file(training.generation - 1, training.parent, training.seed, STATES)
-    state = unpacked(storage.read(file))
-    if state is None:
-        raise BadInput("is gone, or damaged", f"{storage.place}/{file}", "learn again in another folder")
-    made.load_state_dict(state[0])
-    sampler.load_state_dict(state[1])
-
-
-def _fit_until(made: RankerTraining, sampler: Sampler, share: float) -> float:
-    """Train up to a share of the budget; the mean of what the ranker reaches there, by each origin of validation."""
-    end = round(share * made.steps_per_epoch * made.max_epochs)
-    while not made.done and made.step < end:
-        if made.validation_due:
-            made.validate()
-            continue
-        batch = made.next_batch()
-        negatives = sampler.negatives(batch, made)
-        sampler.observe(negatives, made.update(batch, negatives, sampler.source_scores))
-    measured = [next(iter(each(made.ranker).values())).mean() for each in made.evaluations.values()]
-    return 0.0 if made.diverged else float(np.mean(measured))
-
-
-def in_this_process(config: dict[str, Any], parts: Mapping[str, Any], storage: Storage) -> Evaluate:
-    """Train one after the other, here."""
-
-    def evaluate(trainings: Sequence[CandidateTraining]) -> Iterator[dict[str, Any]]:
-        for each in trainings:
-            yield train_candidate(config, parts, each, storage)
-
-    return evaluate
-
-
-def in_ray_tasks(config: dict[str, Any], parts: Mapping[str, Any], storage: Storage) -> Evaluate:
-    """Train each in a Ray task of its own, `workers` at once or as many as the cluster has room for.
-
-    A task whose process or machine is lost runs again, as Ray does it.
-    """
-    import ray
-
-    shared = {name: ray.put(part) for name, part in parts.items()}
-    options: dict[str, Any] = {**process_options(config["resources"]), "max_retries": 5}
-    task: Any = ray.remote(**options)(_train_task)
-
-    def evaluate(trainings: Sequence[CandidateTraining]) -> Iterator[dict[str, Any]]:
-        waiting, running = list(trainings), list[Any]()
-        while waiting or running:
-            while waiting and len(running) < (config["workers"] or len(trainings)):
-                each = waiting.pop(0)
-                named = task.options(name=f"generation {each.generation} candidate {each.candidate}")
-                running.append(named.remote(config, shared, each, storage))
-            ready, running = ray.wait(running)
-            yield from ray.get(ready)
-
-    return evaluate
-
-
-def _train_task(
-    config: dict[str, Any], shared: Mapping[str, Any], training: CandidateTraining, storage: Storage
-) -> dict[str, Any]:
-    import ray
-
-    parts = dict(zip(shared, ray.get(list(shared.values())), strict=True))
-    return train_candidate(config, parts, training, storage)
+from rl.mixture import RULES, WINDOWS, MixtureAgent
 
 
 def search_agent(
@@ -246,7 +77,7 @@ def search_agent(
         known = {each.file: result for each in trainings if (result := _known(storage, each))}
         left = [each for each in trainings if each.file not in known]
         for result in evaluate(left):
-            known[_file(result["generation"], result["candidate"], result["seed"])] = result
+            known[file_of(result["generation"], result["candidate"], result["seed"])] = result
             if search.until == 1:
                 ended = [*rows, *(_row(empty.functions, each) for each in known.values())]
                 tell(Progress(ended, len(ended), wanted))
@@ -258,7 +89,7 @@ def search_agent(
             tell(Progress(rows, len(rows), wanted))
         search.tell(candidates, returns.mean(axis=1))
         for each in trainings if generation else ():
-            storage.delete(_file(generation - 1, each.candidate, each.seed, STATES))
+            storage.delete(file_of(generation - 1, each.candidate, each.seed, STATES))
     found = {"trainings": len(rows), "generations": generations, "agent": type(agent).__name__}
     storage.write(FILE, _agent(config, agent.rule, search.result(), {**(facts or {}), **found}).to_bytes())
     episodes = table(rows)

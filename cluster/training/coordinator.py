@@ -50,8 +50,8 @@ class WorkerCoordinator:
         from ray.train.torch import TorchConfig, TorchTrainer
 
         os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"  # relative paths of the configuration stay good
-        # The first worker ends by itself at such a notice (`training.workers`). Ray Train would wait for the others, and
-        # they for it, until the machine is gone.
+        # At such a notice the first worker ends by itself (`training.workers`). Ray Train would wait for the others,
+        # and they for it, until the machine is gone.
         os.environ["RAY_TRAIN_ENABLE_PREEMPTION_WATCHER"] = "0"
         with tempfile.TemporaryDirectory() as folder:  # Ray Train wants one; our states are kept elsewhere
             trainer = TorchTrainer(

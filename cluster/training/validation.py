@@ -22,7 +22,7 @@ class SharedEvaluation(Evaluation):
     """
 
     def __init__(self, whole: Evaluation) -> None:
-        self.encoded, self.candidates, self.measures = whole.encoded, whole.candidates, whole.measures
+        vars(self).update(vars(whole))  # what asks no ranker is told by each worker for itself
         self._rows = share_of(dist.get_rank(), dist.get_world_size(), len(whole.candidates.queries))
         self._mine = Evaluation(
             whole.encoded, whole.candidates.take(whole.candidates.queries[self._rows]), whole.measures

@@ -57,26 +57,58 @@ def run_on_workers(
         BadInput: where a worker has met bad input.
         ray.train.TrainingFailedError: where the workers failed too often.
     """
+    shared = {name: part if isinstance(part, ray.ObjectRef) else ray.put(part) for name, part in parts.items()}
+
+    def work(coordinator: Any) -> Callable[[], None]:
+        return partial(_work, config, shared, coordinator, store, save_every, name, watch)
+
+    def hear(told: dict[str, Any] | str) -> None:
+        if isinstance(told, str):
+            note(told)
+        else:
+            (on_batch if told["batches"] else on_epoch)(Progress(**told))
+
+    return Outcome(**from_bytes(on_workers(work, config["resources"], name, hear)))
+
+
+def on_workers(
+    work: Callable[[Any], Callable[[], None]],
+    asked: dict[str, Any],
+    name: str,
+    hear: Callable[[dict[str, Any] | str], None] = lambda told: None,
+) -> bytes:
+    """Let every worker do the same work, all of them in one process group.
+
+    Args:
+        work: given the coordinator, to which the first worker says what comes of it (`WorkerCoordinator.finish`), what
+            each of them does.
+        asked: `resources` of what they do.
+        name: for what is started on the cluster.
+        hear: told what the first worker reports.
+
+    Returns:
+        What comes of it.
+
+    Raises:
+        BadInput: where a worker has met bad input.
+        ray.train.TrainingFailedError: where the workers failed too often.
+    """
     # On this node, which the caller needs anyway, and outside a trial's placement group, which has no room for it.
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     called = unique(f"coordinator:{name}")
     options = {"name": called, "num_cpus": 0, "max_concurrency": 16, "scheduling_strategy": here}
     coordinator: Any = ray.remote(WorkerCoordinator).options(**options).remote()
-    shared = {name: part if isinstance(part, ray.ObjectRef) else ray.put(part) for name, part in parts.items()}
     # Inside an object of its own, so that only the workers unpack what they alone need.
-    job = ray.put(partial(_work, config, shared, coordinator, store, save_every, name, watch))
-    ending = coordinator.run_workers.remote(partial(_perform, [job]), config["resources"])
+    job = ray.put(work(coordinator))
+    ending = coordinator.run_workers.remote(partial(_perform, [job]), asked)
     try:
-        outcome = None
+        outcome: bytes | None = None
         while outcome is None:
             with contextlib.suppress(GetTimeoutError):
                 outcome = ray.get(ending, timeout=0.5)
             for told in ray.get(coordinator.drain.remote()):
-                if isinstance(told, str):
-                    note(told)
-                else:
-                    (on_batch if told["batches"] else on_epoch)(Progress(**told))
-        return Outcome(**from_bytes(outcome))
+                hear(told)
+        return outcome
     except RayTaskError as error:
         raise error.cause from None
     finally:

@@ -92,7 +92,8 @@ def _learn(trial: dict[str, Any], shared: dict[str, ray.ObjectRef]) -> None:
 
     parts = dict(zip(refs, ray.get(list(refs.values())), strict=True))
     if run["config"]["actions"]["mixture"] is not None:
-        from cluster.rollouts.search import in_this_process, search_agent
+        from cluster.rollouts.candidates import in_this_process
+        from cluster.rollouts.search import search_agent
 
         storage = Storage(run["place"])
         search_agent(run["config"], in_this_process(run["config"], parts, storage), storage, tell, run["facts"])

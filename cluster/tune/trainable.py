@@ -9,7 +9,6 @@ parts from the object store, where it reads them without a copy, and leaves its 
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from cluster.drain import leave
 from cluster.index.attach import check_room, live_functions, reserved
 from cluster.index.attach import demand as of_encoders
 from cluster.output.storage import Storage
-from cluster.plan.resources import at_once, check_demand, demand, own_bundle, strategy
+from cluster.plan.resources import at_once, check_demand, demand, may_grow, own_bundle, strategy
 from cluster.plan.sweep import Planned
 from cluster.runs.artifacts import Artifacts
 from cluster.tune.capacity import Capacity
@@ -106,7 +105,7 @@ def _capacity(study: StudyPlan, runs: Sequence[Planned]) -> Capacity:
     """
     shared = [planned.config for planned in runs if planned.config["resources"]["workers"] > 1]
     wanted = [Counter(demand(config["resources"])) + Counter(of_encoders(config)) for config in shared]
-    waiting = int(_may_grow(study) and not any(map(live_functions, shared)))
+    waiting = int(may_grow(study.options["address"]) and not any(map(live_functions, shared)))
 
     def capacity(there: Mapping[str, float]) -> int | None:
         count = at_once(wanted, there)
@@ -115,14 +114,9 @@ def _capacity(study: StudyPlan, runs: Sequence[Planned]) -> Capacity:
     return capacity
 
 
-def _may_grow(study: StudyPlan) -> bool:
-    """Whether this is a cluster, to which machines may be added, and no local Ray."""
-    return bool(study.options["address"] or os.environ.get("RAY_ADDRESS"))
-
-
 def _check_resources(study: StudyPlan, runs: Sequence[Planned]) -> None:
     """A local Ray never grows: a run that asks for more than it has would wait for ever."""
-    if _may_grow(study):
+    if may_grow(study.options["address"]):
         return
     there = ray.cluster_resources()
     for planned in runs:

@@ -256,8 +256,8 @@ def test_bad_options_are_refused_in_one_line(base: list[str], overrides: list[st
     assert "\n" not in str(refused.value)
 
 
-def test_workers_of_one_ranker_are_refused(base: list[str]) -> None:
-    with pytest.raises(BadInput, match=r"resources.workers.*by workers=2"):
+def test_workers_of_one_ranker_are_refused_where_the_agent_steps_it(base: list[str]) -> None:
+    with pytest.raises(BadInput, match=r"resources.workers.*by workers=2, or give actions=mixture"):
         LearnExperiment.read([*base, "resources.workers=2"])
 
 

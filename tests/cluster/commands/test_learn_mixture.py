@@ -10,21 +10,18 @@ import numpy as np
 import polars as pl
 import pytest
 
+from cluster.config.build import build
 from cluster.output.storage import Storage
+from cluster.rollouts.candidates import CandidateTraining, in_ray_tasks, in_this_process, train_candidate
 from cluster.rollouts.request import compose_learning
-from cluster.rollouts.search import (
-    CandidateTraining,
-    in_this_process,
-    logged_trainings,
-    search_agent,
-    train_candidate,
-)
+from cluster.rollouts.search import logged_trainings, search_agent
 from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
+from cluster.runs.outcome import unpacked
 from ranking.errors import BadInput
 from rl.agents.fitted import FittedQ
-from rl.mixture import MixtureAgent, MixturePolicy
+from rl.mixture import RULES, WINDOWS, MixtureAgent, MixturePolicy
 
 SMALL = [
     "actions=mixture", "ranker=static", "ranker.preset=tiny", "vectors=random", "training.batch_size=8",
@@ -153,6 +150,43 @@ def test_the_command_searches_in_ray_tasks(
     search_agent(config, in_this_process(config, Artifacts().parts(config), here), here)
     there = read_agent(str(out))
     assert np.array_equal(there.parameters, read_agent(here.place).parameters)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("parts_of_it", [1, pytest.param(2, marks=pytest.mark.nightly)])
+def test_a_candidate_on_two_workers_has_the_numbers_of_one(
+    parts_of_it: int, ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path
+) -> None:
+    """A part of a training, and the rest of it, as `agent=population` has them."""
+    sgd = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 0.5}  # see tests/cluster/training/test_workers.py
+    config = learning(beir_folder, "agent=population", "resources.workers=2", "workers=0") | {"optimizer": sgd}
+    parts, agent = Artifacts().parts(config), build(config["agent"])
+    size = RULES[agent.rule].size(2, WINDOWS[config["actions"]["mixture"]["window"]], config["state"]["features"])
+    mixture = MixtureAgent(
+        list(config["function"]), build(config["actions"]["mixture"]), build(config["state"]),
+        config["decision_every"], agent.rule, np.linspace(-1, 1, size), {},
+    )  # fmt: skip
+    half = CandidateTraining(0, 0, 0, mixture, until=0.5)
+    whole = CandidateTraining(1, 0, 0, mixture, parent=0)
+    one, two = Storage(str(tmp_path / "one")), Storage(str(tmp_path / "two"))
+    for each in (half, whole)[:parts_of_it]:
+        (here,) = in_this_process(config, parts, one)([each])
+        (there,) = in_ray_tasks(config, parts, two)([each])
+        assert unpacked(two.read(each.file))["return"] == there["return"]
+        assert (there["epochs"], there["steps"]) == (here["epochs"], here["steps"])
+        np.testing.assert_allclose(there["return"], here["return"], atol=1e-6)
+        np.testing.assert_allclose(np.array(there["decisions"]), np.array(here["decisions"]), atol=1e-4)
+        np.testing.assert_allclose(np.array(there["states"]), np.array(here["states"]), atol=1e-4)
+    assert here["steps"] > 0
+    states = [unpacked(storage.read("states/000-00-0.safetensors"))[0] for storage in (one, two)]
+    np.testing.assert_allclose(states[1]["losses"], states[0]["losses"], atol=1e-6)
+
+
+def test_more_workers_than_a_local_ray_has_are_refused(
+    ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path
+) -> None:
+    config = learning(beir_folder, "agent=evolution", "resources.workers=99")
+    with pytest.raises(BadInput, match=r"asks for 99 .*; choose fewer resources.workers"):
+        in_ray_tasks(config, {}, Storage(str(tmp_path)))
 
 
 @pytest.mark.nightly
