@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ranking.evaluation import significance
 from ranking.evaluation.significance import (
     bootstrap_interval,
     effect_size,
@@ -107,12 +108,14 @@ def test_interval_by_hand() -> None:
     assert bootstrap_interval([1.0, 2.0], np.random.default_rng(0)) == (1.0, 2.0)
 
 
-def test_interval_holds_the_mean_and_repeats() -> None:
+def test_interval_holds_the_mean_and_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     sample = np.random.default_rng(1).normal(5, 1, 40)
     low, high = bootstrap_interval(sample, np.random.default_rng(0))
     # The normal interval of the same sample, which 40 values come close to.
     half = 1.96 * sample.std(ddof=1) / np.sqrt(40)
     assert (low, high) == pytest.approx((sample.mean() - half, sample.mean() + half), abs=0.05)
+    assert (low, high) == bootstrap_interval(sample, np.random.default_rng(0))
+    monkeypatch.setattr(significance, "AT_ONCE", 7 * len(sample))  # of a long sample, not all resamples at once
     assert (low, high) == bootstrap_interval(sample, np.random.default_rng(0))
 
 
