@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -15,6 +16,8 @@ from cluster.reports.page import Markup, markup, rendered, table, tag
 
 BINS = 60
 """Stretches of the training over which a figure averages: single batches differ by more than methods do."""
+BLOCK = 2000
+"""Runs whose steps are held at once."""
 FIGURES = {
     "negative": "mean score of negatives",
     "misranked": "share of misranked negatives",
@@ -53,10 +56,13 @@ def hardness(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> Figur
     look, shown = looks(with_methods(trials)["method"]), []
     for row, (collection, ranker, width) in enumerate(sections.select("collection", "ranker", "width").rows()):
         own = axes[row * len(columns) : (row + 1) * len(columns)]
-        for of in _of_methods(of_methods.filter(collection=collection, ranker=ranker), traces):
+        by_place = partial(_by_place, names=list(columns), width=width)
+        for of in _of_methods(of_methods.filter(collection=collection, ranker=ranker), traces, by_place):
+            if of.is_empty():  # steps without any of the figures
+                continue
             shown.append(of[0, "method"])
             for ax, name in zip(own, columns, strict=True):
-                _line(ax, of, name, width, look[of[0, "method"]])
+                _line(ax, of.filter(figure=name), width, look[of[0, "method"]])
         for ax, title in zip(own, columns.values(), strict=True):
             name_axes(ax, "step", title)
             ax.margins(x=0.01)
@@ -64,19 +70,25 @@ def hardness(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> Figur
     return figure
 
 
-def _line(ax: Axes, of: pl.DataFrame, name: str, width: float, look: Look) -> None:
+def _by_place(steps: pl.DataFrame, names: list[str], width: float) -> pl.DataFrame:
+    """Means of figures over stretches of each run: method, run, place, value and figure."""
+    place = ((pl.col("step") + pl.col("steps") / 2) / width).floor().alias("place")
+    found = []
+    for name in names:
+        weighted = (pl.col(name) * pl.col("steps")).sum() / pl.col("steps").sum()
+        means = steps.drop_nulls(name).group_by("method", "run", place, maintain_order=True)
+        found.append(means.agg(weighted.alias("value")).with_columns(pl.lit(name).alias("figure")))
+    return pl.concat(found)
+
+
+def _line(ax: Axes, runs: pl.DataFrame, width: float, look: Look) -> None:
     """A method's figure by step; only where at least half of its runs still trained."""
-    middle = pl.col("step") + pl.col("steps") / 2
-    place = (middle / width).floor()
-    known = of.drop_nulls(name)
-    weighted = (pl.col(name) * pl.col("steps")).sum() / pl.col("steps").sum()
-    runs = known.group_by("run", place.alias("place"), maintain_order=True).agg(weighted.alias("value"))
     means = (
         runs.sort("place", "run")
         .group_by("place", maintain_order=True)
         .agg(pl.len().alias("runs"), pl.col("value").mean().alias("mean"), pl.col("value").std(ddof=0).alias("sd"))
     )
-    means = means.filter(pl.col("runs") * 2 >= known["run"].n_unique())
+    means = means.filter(pl.col("runs") * 2 >= runs["run"].n_unique())
     x, mean, sd = (means[key].to_numpy() for key in ("place", "mean", "sd"))
     x = (x + 0.5) * width
     ax.plot(x, mean, color=look.colour, ls=look.line, lw=1.6, marker="o" if len(x) == 1 else "", ms=4)
@@ -101,7 +113,8 @@ def at_the_end(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> pl.
 
     versions = (pl.col("version").max() + 1).alias("versions")
     empty = traces.lazy().head(0).join(_methods(trials).clear().lazy(), on="run").collect()
-    every = pl.concat([empty, *(of.filter(still) for of in _of_methods(_methods(trials), traces))])
+    ends = _of_methods(_methods(trials), traces, lambda steps: steps.filter(still))
+    every = pl.concat([empty, *ends])
     runs = every.group_by(of_run, maintain_order=True).agg(*map(mean, figures), versions)
     spread = pl.col(figures).std().name.suffix("_std")
     return runs.group_by(of_run[:3], maintain_order=True).agg(
@@ -115,14 +128,27 @@ def _methods(trials: pl.DataFrame) -> pl.DataFrame:
     return with_methods(trials).join(done, on="run", how="semi").select("run", "collection", "ranker", "method")
 
 
-def _of_methods(runs: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """The steps of one method's runs after another's, as far as they have any."""
+def _of_methods(
+    runs: pl.DataFrame,
+    traces: pl.DataFrame | pl.LazyFrame,
+    summed_up: Callable[[pl.DataFrame], pl.DataFrame],
+) -> Iterator[pl.DataFrame]:
+    """What one method's runs come to after another's, as far as they have steps.
+
+    Args:
+        runs: of `_methods`.
+        traces: the frame of `steps.parquet`.
+        summed_up: of the steps of some runs, each of them whole.
+    """
     order = "collection", "ranker", "method"
-    for own in runs.sort(order).partition_by(order, maintain_order=True):
-        found = traces.lazy().filter(pl.col("run").is_in(own["run"].to_list())).collect(engine="streaming")
-        steps = found.join(own, on="run").sort(*order, "run", "fold", "step")
-        if len(steps):
-            yield steps
+    for own in runs.sort(*order, "run").partition_by(order, maintain_order=True):
+        found = []
+        for block in own.iter_slices(BLOCK):
+            steps = traces.lazy().filter(pl.col("run").is_in(block["run"].to_list())).collect(engine="streaming")
+            if len(steps):
+                found.append(summed_up(steps.join(block, on="run").sort(*order, "run", "fold", "step")))
+        if found:
+            yield pl.concat(found)
 
 
 def _table(rows: pl.DataFrame) -> Markup:

@@ -19,6 +19,8 @@ SOON = 12 * TELL_EVERY
 """Seconds after which nothing of ours works on a machine that is to be taken away."""
 EPOCHS = {1: 4000, 2: 600}
 """Of a run, by its workers: long enough to be told."""
+EPISODES = 120
+"""Of a learning, likewise."""
 
 
 def until(found: Callable[[], bool], seconds: float, what: str) -> None:
@@ -82,3 +84,23 @@ def test_a_run_goes_on_elsewhere_from_where_it_was_told(
         assert any("is to be taken away" in line for line in said)
         reached = [each["step"] for each in told if each["event"] == "run reached"]
         assert reached == sorted(set(reached))
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("hosts", [0, 1])
+def test_a_learning_goes_on_elsewhere_and_repeats_nothing(
+    hosts: int, base: list[str], kills: int, tmp_path: Path
+) -> None:
+    learn = [
+        "learn", *base, "copies=2", f"episodes={EPISODES}", "random_baseline=0", "workers=2", f"hosts={hosts}",
+        "validation_sample.size=4", "validation_sample.every=2", "save_every=100000", "dashboard=false",
+    ]  # fmt: skip
+    with nodes(0, 2.5) as cluster:
+        calm = cluster.start(*learn, f"out={tmp_path / 'calm'}", log=tmp_path / "log")
+        assert calm.wait(300) == 0, (tmp_path / "log").read_text()
+    left_in_order(learn, (0, 2.5), "episodes ended", tmp_path / "told")
+    for file in ("agent.safetensors", "episodes.parquet"):
+        assert (tmp_path / "told" / file).read_bytes() == (tmp_path / "calm" / file).read_bytes(), file
+    lost = [each["says"] for each in events(tmp_path / "told") if each["event"] == "lost"]
+    assert len(lost) == 1
+    assert "is to be taken away" in lost[0]

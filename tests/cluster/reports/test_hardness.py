@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.reports import hardness as module
 from cluster.reports.canvas import png
 from cluster.reports.hardness import at_the_end, hardness, how_hard
 from cluster.reports.page import Markup
@@ -149,6 +150,26 @@ def test_the_figure_is_the_same_each_time(made_up_study: Any) -> None:
     images = [png(drawn) for drawn in (hardness(trials, steps), hardness(trials, steps)) if drawn]
     assert len(images) == 2
     assert images[0] == images[1]
+
+
+def test_a_few_runs_at_a_time_give_the_same(made_up_study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    trials, _ = made_up_study(seeds=3)
+    steps, seen = made_up_steps(trials, 300, index=True), list[int]()
+    whole, ends = hardness(trials, steps), at_the_end(trials, steps)
+    monkeypatch.setattr(module, "BLOCK", 2)
+    by_place = module._by_place
+
+    def watched(steps: pl.DataFrame, **options: Any) -> pl.DataFrame:
+        seen.append(steps["run"].n_unique())
+        return by_place(steps, **options)
+
+    monkeypatch.setattr(module, "_by_place", watched)
+    parts = hardness(trials, steps)
+    assert {*seen} == {1, 2}  # three runs a method
+    assert whole is not None
+    assert parts is not None
+    assert png(parts) == png(whole)
+    assert at_the_end(trials, steps).equals(ends)
 
 
 def test_a_run_of_several_stages_leaves_and_prints_its_steps(
