@@ -13,6 +13,7 @@ import pytest
 
 from cluster.runs.progress import TELL_EVERY
 from tests.faults.disturbed import SYSTEM
+from tests.faults.test_kills import frames
 from tests.nodes import Nodes, nodes
 
 SOON = 12 * TELL_EVERY
@@ -99,8 +100,8 @@ def test_a_learning_goes_on_elsewhere_and_repeats_nothing(
         calm = cluster.start(*learn, f"out={tmp_path / 'calm'}", log=tmp_path / "log")
         assert calm.wait(300) == 0, (tmp_path / "log").read_text()
     left_in_order(learn, (0, 2.5), "episodes ended", tmp_path / "told")
-    for file in ("agent.safetensors", "episodes.parquet"):
-        assert (tmp_path / "told" / file).read_bytes() == (tmp_path / "calm" / file).read_bytes(), file
+    results = frames("agent.safetensors", "episodes.parquet")
+    assert results(tmp_path / "told") == results(tmp_path / "calm")
     lost = [each["says"] for each in events(tmp_path / "told") if each["event"] == "lost"]
     assert len(lost) == 1
     assert "is to be taken away" in lost[0]
