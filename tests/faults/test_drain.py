@@ -96,10 +96,10 @@ def test_a_learning_goes_on_elsewhere_and_repeats_nothing(
         "learn", *base, "copies=2", f"episodes={EPISODES}", "random_baseline=0", "workers=2", f"hosts={hosts}",
         "validation_sample.size=4", "validation_sample.every=2", "save_every=100000", "dashboard=false",
     ]  # fmt: skip
-    with nodes(0, 2.5) as cluster:
+    with nodes(0, 3) as cluster:
         calm = cluster.start(*learn, f"out={tmp_path / 'calm'}", log=tmp_path / "log")
         assert calm.wait(300) == 0, (tmp_path / "log").read_text()
-    left_in_order(learn, (0, 2.5), "episodes ended", tmp_path / "told")
+    left_in_order(learn, (0, 3), "episodes ended", tmp_path / "told")
     results = frames("agent.safetensors", "episodes.parquet")
     assert results(tmp_path / "told") == results(tmp_path / "calm")
     lost = [each["says"] for each in events(tmp_path / "told") if each["event"] == "lost"]
