@@ -93,12 +93,15 @@ class LocalWorkers:
     def foreseen(cls, overrides: Sequence[str]) -> Self:
         """Processes for a study of which no more is known than its command line.
 
-        They import what trains rankers while this one reads, plans and prepares. A study on a cluster has none.
+        They import what trains rankers while this one reads, plans and prepares. A study on a cluster has none, and one
+        with `concurrent=N` no more than make N with this one.
         """
         elsewhere = "RAY_ADDRESS" in os.environ or any(
             text == "local=false" or text.startswith("address=") for text in overrides
         )
-        return cls(0 if elsewhere else min(cores() - 1, MOST))
+        asked = [text.removeprefix("concurrent=") for text in overrides if text.startswith("concurrent=")]
+        most = int(asked[-1]) - 1 if asked and asked[-1].isdecimal() else MOST  # else it is refused, or null
+        return cls(0 if elsewhere else max(0, min(cores() - 1, MOST, most)))
 
     def at_once(self) -> int:
         """How many runs may go on now."""

@@ -117,3 +117,20 @@ def test_a_study_on_a_cluster_starts_none(monkeypatch: pytest.MonkeyPatch) -> No
     assert LocalWorkers.foreseen(["address=there"]).at_once() == 1
     monkeypatch.setenv("RAY_ADDRESS", "there")
     assert LocalWorkers.foreseen([]).at_once() == 1
+
+
+def test_no_more_run_at_once_than_the_study_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    started: list[None] = []
+    monkeypatch.setattr("cluster.tune.local_workers.WorkerProcess", lambda: started.append(None))
+    monkeypatch.setattr("cluster.tune.local_workers.cores", lambda: 8)
+    for overrides, others in (
+        (["concurrent=1"], 0),
+        (["concurrent=2"], 1),
+        (["concurrent=null"], 3),
+        ([], 3),
+        (["concurrent=9"], 3),
+    ):
+        started.clear()
+        LocalWorkers.foreseen(overrides)
+        assert len(started) == others
