@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-import bm25s
 import numpy as np
 from numpy.typing import NDArray
 
@@ -67,6 +66,8 @@ class Bm25(Terms, Bm25Index):
     """
 
     def __init__(self, collection: Collection, options: Bm25Options) -> None:
+        import bm25s  # with SciPy: 15 MiB that what ranks without BM25 need not hold
+
         super().__init__(options)
         documents = self.tokenize(collection.documents)
         self.size = len(documents)

@@ -161,10 +161,16 @@ def topk_float32(
     asked = _tensor(queries).to(device)
     scores = torch.zeros(len(queries), 0, device=device)
     rows = torch.zeros(len(queries), 0, dtype=torch.int64, device=device)
+    # One for all products: glibc keeps what small results stand behind, which was a matrix for every part.
+    scratch = torch.empty(ASKED * min(CHUNK, len(vectors)), device=device)
     start = 0
     with _every_bit():
         for chunk in vectors.split(CHUNK) if isinstance(vectors, Tensor) else map(_tensor, chunks(vectors)):
-            of_chunk = [(part @ chunk.T).topk(min(width, len(chunk)), 1, sorted=False) for part in asked.split(ASKED)]
+            met = scratch[: ASKED * len(chunk)].view(ASKED, len(chunk))
+            of_chunk = [
+                torch.mm(part, chunk.T, out=met[: len(part)]).topk(min(width, len(chunk)), 1, sorted=False)
+                for part in asked.split(ASKED)
+            ]
             scores = torch.cat([scores, torch.cat([found.values for found in of_chunk])], 1)
             rows = torch.cat([rows, start + torch.cat([found.indices for found in of_chunk])], 1)
             if scores.shape[1] > width:

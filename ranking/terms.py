@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 import Stemmer
-from bm25s.stopwords import STOPWORDS_EN_PLUS
 from numpy.typing import NDArray
 
 from ranking.encoding import words_of
@@ -88,6 +87,8 @@ class Terms:
             yield found[found >= 0], np.diff(kept)
 
     def _learn(self, words: Sequence[str]) -> None:
+        from bm25s.stopwords import STOPWORDS_EN_PLUS  # which imports all of bm25s: see ranking.bm25
+
         stems = self._stem.stemWords(words) if self._stem else words
         stopped = set(STOPWORDS_EN_PLUS) if self.options.stop_words else set()
         for word, stem in zip(words, stems, strict=True):

@@ -17,7 +17,7 @@ from ranking.errors import BadInput
 from ranking.text_pieces import Encode
 from ranking.texts import Texts
 
-CHUNK = 500
+CHUNK = 100
 """Texts that a tokenizer is given at once: it keeps ten times their size until it has read all of them."""
 LIBRARY_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "config.json")
 """What of a checkpoint's folder decides its tokens."""

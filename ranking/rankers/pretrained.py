@@ -16,10 +16,16 @@ from ranking.errors import BadInput
 from ranking.tokenization import refused
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class AtMost(int):
+    """A preset's number of layers: a checkpoint that was cut to fewer keeps those that it has."""
+
+
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"layers": None, "max_query": 32, "max_document": 256},
-    "small": {"layers": 2, "max_query": 24, "max_document": 64},
-    "tiny": {"layers": 1, "max_query": 12, "max_document": 32},
+    "small": {"layers": AtMost(2), "max_query": 24, "max_document": 64},
+    "tiny": {"layers": AtMost(1), "max_query": 12, "max_document": 32},
 }
 """Layers (None keeps all) and subwords read of a text, of any pretrained ranker."""
 TOKEN_BUDGET = {"cpu": 2048, "cuda": 65536}
@@ -39,7 +45,7 @@ def read_model(
     Args:
         kind: class of transformers, e.g. `AutoModel`.
         checkpoint: folder, or name at the hub.
-        layers: keep the first so many; None keeps all.
+        layers: keep the first so many; None keeps all, and `AtMost` all of a checkpoint with fewer.
         generator: draws what is not in the checkpoint: normal with the model's own deviation, biases 0.
         options: of the model's configuration, e.g. `num_labels=1`.
 
@@ -56,6 +62,8 @@ def read_model(
         config = transformers.AutoConfig.from_pretrained(checkpoint, trust_remote_code=False, **options)
         if layers is not None:
             has = config.num_hidden_layers
+            if isinstance(layers, AtMost):
+                layers = min(layers, has)
             if not 1 <= layers <= has:
                 raise BadInput(f"layers is {layers}", "ranker.layers", f"{checkpoint} has {has}")
             config.num_hidden_layers = layers

@@ -102,10 +102,12 @@ class Static(DenseRanker):
             vectors = np.pad(folder.vectors, ((1, 0), (0, 0)))  # token t is row t + 1: 0 is padding
             start, count, self._shift = np.pad(folder.log_weights, (1, 0)), further or 0, 1
             self._tokens = folder.tokenizer
-        known = torch.from_numpy(vectors.copy())
-        more = torch.randn(len(vectors), count, generator=generator) * float(vectors.std())
-        more[0] = 0
-        table = torch.cat([known, more], 1)
+        known = vectors.shape[1]
+        table = torch.empty(len(vectors), known + count)
+        table.numpy()[:, :known] = vectors
+        if count:  # numpy's deviation makes two more of these tables
+            table[:, known:] = torch.randn(len(vectors), count, generator=generator) * float(vectors.std())
+            table[0, known:] = 0
         if spread:
             table *= spread / table.std()
         self.vectors = nn.Parameter(table)

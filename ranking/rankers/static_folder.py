@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,7 @@ class StaticFolder:
         vectors = state.get("embedding.weight", state.get("embeddings"))
         if vectors is None:
             raise BadInput("holds no token vectors", root, "choose a folder of StaticEmbedding or of model2vec")
-        vectors = vectors.astype(np.float32)
+        vectors = vectors.astype(np.float32, copy=False)
         if "mapping" in state:  # of a quantized vocabulary: the row of each token
             vectors = vectors[state["mapping"].astype(np.int64)]
         weights = np.maximum(state["weights"].astype(np.float32), 1e-9) if "weights" in state else np.ones(len(vectors))
@@ -117,11 +118,14 @@ def _encoded(tokenizer: Any, texts: pl.Series, limit: int | None) -> Texts:
     if limit is not None:
         tokenizer.enable_truncation(limit)
     nothing = [_unknown(json.loads(tokenizer.to_str())) or 0]
-    return Texts.of_arrays(
-        np.array(encoded.ids or nothing, np.int32) + 1
-        for start in range(0, len(texts), CHUNK)
-        for encoded in tokenizer.encode_batch_fast(texts.slice(start, CHUNK).to_list(), add_special_tokens=False)
-    )
+    ids, offsets = array("i"), [0]  # grows in place: a collection's tokens are never there twice
+    for start in range(0, len(texts), CHUNK):
+        for encoded in tokenizer.encode_batch_fast(texts.slice(start, CHUNK).to_list(), add_special_tokens=False):
+            ids.extend(encoded.ids or nothing)
+            offsets.append(len(ids))
+    tokens = np.frombuffer(ids, np.int32)
+    tokens += 1
+    return Texts(tokens, np.array(offsets, np.int64))
 
 
 def word_tokenizer(words: Sequence[str], longest: int) -> str:

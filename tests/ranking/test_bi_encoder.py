@@ -169,6 +169,16 @@ def test_bad_options(options: dict[str, Any], says: str, made_up: Callable[..., 
         ranker(made_up(), **options)
 
 
+def test_a_preset_takes_what_layers_a_checkpoint_has(
+    made_up: Callable[..., str], read_as: Reader, tmp_path: Path
+) -> None:
+    ranker(made_up(), layers=1).save_pretrained(str(tmp_path))
+    with pytest.raises(BadInput, match=r"layers is 2.*has 1"):
+        ranker(str(tmp_path), layers=2)
+    towers = [ranker(place, preset="small").query_tower for place in (str(tmp_path), made_up())]
+    assert [tower.model.config.num_hidden_layers for tower in towers] == [1, 2]
+
+
 def test_a_seed_gives_the_same_bits(made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources) -> None:
     checkpoint = made_up("bert", 0.2)
     texts = encoded(read_as, checkpoint)

@@ -312,6 +312,12 @@ def test_other_levels_may_be_asked_for() -> None:
         check_run(run.config, None)
 
 
+def test_adore_takes_the_papers_short_steps_or_the_users() -> None:
+    assert {run.config["optimizer"]["lr"] for run in planned(study("adore"))} == {5e-6}
+    assert {run.config["optimizer"]["lr"] for run in planned(study("adore", "optimizer.lr=1e-5"))} == {1e-5}
+    assert {run.config["validation"]["origin"] for run in planned(study("adore"))} == {"full"}
+
+
 def test_a_missing_checkpoint_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert command("study", "experiment=pu2021_table2", "scale=small", f"out={tmp_path / 'out'}") == 2
     said = capsys.readouterr().err.strip()
