@@ -33,7 +33,7 @@ SAEIDI = [name for name in EXPERIMENTS if name.startswith("saeidi2017")]
 
 @functools.cache
 def study(name: str, *arguments: str) -> StudyPlan:
-    own = ["ranker.checkpoint=some/where"] if name in (*PU, "sir", "saeidi2017_rankers", "adore") else []
+    own = ["ranker.checkpoint=some/where"] if name in (*PU, "sir", "saeidi2017_rankers", "adore", "negatives_cross_encoder") else []
     return StudyExperiment.read([f"experiment={name}", "data=somewhere", "out=nowhere", *own, *arguments]).plan
 
 
