@@ -33,7 +33,8 @@ SAEIDI = [name for name in EXPERIMENTS if name.startswith("saeidi2017")]
 
 @functools.cache
 def study(name: str, *arguments: str) -> StudyPlan:
-    own = ["ranker.checkpoint=some/where"] if name in (*PU, "sir", "saeidi2017_rankers", "adore", "negatives_cross_encoder") else []
+    pretrained = (*PU, "sir", "saeidi2017_rankers", "adore", "negatives_cross_encoder")
+    own = ["ranker.checkpoint=some/where"] if name in pretrained else []
     return StudyExperiment.read([f"experiment={name}", "data=somewhere", "out=nowhere", *own, *arguments]).plan
 
 
