@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +28,15 @@ class GradientSync(Protocol):
     def rows(self, size: int) -> slice:
         """This worker's rows of a batch of `size`; there may be none."""
 
+    def last_backward(self, parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[object]:
+        """Around the backward pass that completes this worker's gradients: they may be exchanged as it does.
+
+        A worker without rows has none.
+
+        Args:
+            parameters: those that are trained, from the input up.
+        """
+
     def join(self, parameters: Sequence[torch.nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Add up the gradients of all workers, in place.
 
@@ -45,6 +55,9 @@ class SingleProcess:
 
     def rows(self, size: int) -> slice:
         return slice(0, size)
+
+    def last_backward(self, parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[object]:
+        return nullcontext()
 
     def join(self, parameters: Sequence[torch.nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         return loss, scores

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -232,6 +233,7 @@ class RankerTraining:
         mine = np.arange(len(batch))[self.gradient_sync.rows(len(batch))]
         self.optimization.begin(self.step)
         parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows)]
+        parameters = [each for each in self.ranker.parameters() if each.requires_grad]
         shares, scored = [], [torch.zeros(0, width, device=self.ranker.device)]
         self.ranker.train()  # until the backward pass is over: it may compute activations a second time
         try:
@@ -241,10 +243,11 @@ class RankerTraining:
                 share = of_part * (len(rows) / len(batch))
                 shares.append(share.detach().float())
                 scored.append(scores.detach()[:, :width].float())
-                self.optimization.add(share)
+                last = self.gradient_sync.last_backward(parameters) if rows is parts[-1] else nullcontext()
+                with last:
+                    self.optimization.add(share)
         finally:
             self.ranker.eval()
-        parameters = [each for each in self.ranker.parameters() if each.requires_grad]
         loss = torch.stack(shares).sum() if shares else torch.zeros((), device=self.ranker.device)
         loss, together = self.gradient_sync.join(parameters, loss, torch.cat(scored))
         return self._count(*self.optimization.finish(loss, together, parameters, self.top))

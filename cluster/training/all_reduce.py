@@ -1,8 +1,9 @@
-"""Sums gradients over the workers that train one ranker, by torch.distributed."""
+"""Sums gradients over the workers that train one ranker, by torch.distributed, while they are computed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
@@ -10,8 +11,8 @@ from torch import Tensor, nn
 
 from ranking.row_gradients import wants_rows
 
-BUCKET = 1 << 24
-"""Numbers that are added up in one call: 64 MiB of float32, enough for the wire and little beside the gradients."""
+BUCKET = 1 << 22
+"""Numbers that are added up in one call: 16 MiB of float32, enough for the wire and soon complete."""
 
 
 def share_of(rank: int, workers: int, size: int) -> slice:
@@ -23,8 +24,12 @@ class AllReduce:
     """`ranking.training.GradientSync` over a process group: gradients are added up, so the step is that of one process.
 
     Every worker holds the same weights and draws the same batch and negatives. What an update costs is its own rows
-    and one exchange of the gradients (Li et al. 2020, "PyTorch Distributed", without their overlap: gradients are
-    exchanged once, after the last of the accumulated parts).
+    and one exchange of the gradients, which begins while the last backward pass goes on (Li et al. 2020, "PyTorch
+    Distributed", section 3.2): parameters are put into buckets from the output down, as their gradients come, and a
+    bucket is exchanged as soon as it and all before it are complete.
+
+    It is no `DistributedDataParallel`: that wraps a model's `forward`, and a ranker is called by `represent_queries`
+    and `interact` as well, in several passes to one backward pass.
 
     Dropout masks depend on the rows that are scored together, so with dropout the numbers depend on how many workers
     there are. Without it only their rounding does: sums are taken in another order. Adam with its usual epsilon makes
@@ -35,55 +40,104 @@ class AllReduce:
     def __init__(self) -> None:
         self.rank, self.workers = dist.get_rank(), dist.get_world_size()
         self._size = 0
+        self._exchange: _Exchange | None = None
 
     def rows(self, size: int) -> slice:
         """This worker's rows; none where the batch has fewer than there are workers."""
         self._size = size
         return share_of(self.rank, self.workers, size)
 
+    @contextmanager
+    def last_backward(self, parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+        """Exchange gradients as they are completed (see `GradientSync`)."""
+        self._exchange = exchange = _Exchange(parameters)
+        hooks = [each.register_post_accumulate_grad_hook(exchange.complete) for each in parameters]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
     def join(self, parameters: Sequence[nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Add up gradients and loss over all workers and gather the scores (see `GradientSync`)."""
-        loss, whole, touched = self._exchange(parameters, loss, scores)
+        mine = [each.grad is not None for each in parameters]
+        exchange, self._exchange = self._exchange or _Exchange(parameters), None
+        exchange.finish()  # a worker without rows has begun none, and one with rows none that lacks a gradient
+        loss, whole, touched = self._other(mine, loss, scores)
         for each, anywhere in zip(parameters, touched, strict=True):
-            if anywhere and each.grad is None:
-                each.grad = torch.zeros_like(each)
-            elif each.grad is not None and each.grad.is_sparse:
-                each.grad = each.grad.to_dense()
-        add_up([each.grad for each in parameters if each.grad is not None])
-        for each in parameters:
-            if wants_rows(each) and each.grad is not None:
+            if not anywhere:
+                each.grad = None
+            elif wants_rows(each):
+                assert each.grad is not None
                 each.grad = each.grad.to_sparse(1)  # those that any worker has read
         return loss, whole
 
-    def _exchange(
-        self, parameters: Sequence[nn.Parameter], loss: Tensor, scores: Tensor
-    ) -> tuple[Tensor, Tensor, list[bool]]:
+    def _other(self, mine: Sequence[bool], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor, list[bool]]:
         """The loss, the scores of all rows, and which parameters have a gradient on any worker."""
         columns, rows = scores.shape[1], self.rows(self._size)
         # One small exchange for all that is not a gradient; float64 holds float32 scores exactly.
-        small = scores.new_zeros(1 + len(parameters) + self._size * columns, dtype=torch.float64)
-        touched, whole = small[1 : 1 + len(parameters)], small[1 + len(parameters) :].view(self._size, columns)
+        small = scores.new_zeros(1 + len(mine) + self._size * columns, dtype=torch.float64)
+        touched, whole = small[1 : 1 + len(mine)], small[1 + len(mine) :].view(self._size, columns)
         small[0] = loss
-        touched += torch.tensor([each.grad is not None for each in parameters], dtype=small.dtype, device=small.device)
+        touched += torch.tensor(mine, dtype=small.dtype, device=small.device)
         whole[rows] = scores.to(small.dtype)
         dist.all_reduce(small)
         return small[0], whole.to(scores.dtype), (touched > 0).tolist()
 
 
-def add_up(tensors: Sequence[Tensor]) -> None:
-    """Sum each tensor over all workers, in place, in few exchanges."""
-    for bucket in _buckets(tensors):
-        flat = torch.cat([each.reshape(-1) for each in bucket])
-        dist.all_reduce(flat)
-        for each, summed in zip(bucket, flat.split([each.numel() for each in bucket]), strict=True):
-            each.copy_(summed.view_as(each))
+class _Exchange:
+    """The gradients of one update on their way: buckets go out in the same order on every worker.
+
+    Args:
+        parameters: those that are trained, from the input up.
+    """
+
+    def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
+        self._buckets = list(_buckets(parameters[::-1]))
+        self._place = {id(each): place for place, bucket in enumerate(self._buckets) for each in bucket}
+        self._missing = [len(bucket) for bucket in self._buckets]
+        self._complete: set[int] = set()
+        self._started: list[dist.Work] = []
+
+    def complete(self, parameter: Tensor) -> None:
+        """Note that a parameter has its whole gradient, and exchange what that completes."""
+        if id(parameter) in self._complete:
+            # Its gradient may be on the wire: what was added to it now would be lost on the others.
+            raise RuntimeError("a gradient came in two parts; checkpoint with use_reentrant=False")
+        self._complete.add(id(parameter))
+        self._missing[self._place[id(parameter)]] -= 1
+        while len(self._started) < len(self._buckets) and not self._missing[len(self._started)]:
+            self._start()
+
+    def finish(self) -> None:
+        """Exchange what is left, zeros for gradients that this worker lacks, and wait for all of it."""
+        while len(self._started) < len(self._buckets):
+            self._start()
+        for work in self._started:
+            work.wait()
+
+    def _start(self) -> None:
+        """Begin to add up the next bucket. Its gradients become views of what is exchanged: nothing is held twice."""
+        bucket = self._buckets[len(self._started)]
+        flat = torch.cat([_dense(each).reshape(-1) for each in bucket])
+        for each, gradient in zip(bucket, flat.split([each.numel() for each in bucket]), strict=True):
+            each.grad = gradient.view_as(each)
+        work = dist.all_reduce(flat, async_op=True)
+        assert work is not None
+        self._started.append(work)
 
 
-def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+def _dense(parameter: nn.Parameter) -> Tensor:
+    if parameter.grad is None:
+        return torch.zeros_like(parameter)
+    return parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
+
+
+def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
     """Neighbours of one type, as many as fit together."""
-    bucket: list[Tensor] = []
+    bucket: list[nn.Parameter] = []
     held = 0
-    for each in tensors:
+    for each in parameters:
         if bucket and (held + each.numel() > BUCKET or each.dtype != bucket[0].dtype):
             yield bucket
             bucket, held = [], 0

@@ -10,9 +10,10 @@ import pytest
 import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
+from torch import nn
 
 from cluster.training import all_reduce
-from cluster.training.all_reduce import AllReduce, add_up, share_of
+from cluster.training.all_reduce import AllReduce, share_of
 from cluster.training.index import SharedIndex
 from cluster.training.validation import SharedEvaluation
 from ranking.evaluation.evaluation import Evaluation
@@ -123,14 +124,55 @@ def shared_index() -> tuple[Any, ...]:
     return own.steps, own.asked, answer.documents.tolist(), answer.step, scores.tolist(), again.documents.tolist()
 
 
-def sums() -> list[list[float]]:
-    """Tensors of two types and of more numbers than one exchange takes."""
-    own = dist.get_rank() + 1.0
-    tensors = [torch.full((3, 2), own), torch.full((4,), own, dtype=torch.float64), torch.full((2,), 10 * own)]
-    whole, all_reduce.BUCKET = all_reduce.BUCKET, 5
-    add_up(tensors)
-    all_reduce.BUCKET = whole
-    return [each.flatten().tolist() for each in tensors]
+def exchanged(rows: bool) -> dict[str, Any]:
+    """Gradients of two types, more of them than one exchange takes, some of which one worker or both lack.
+
+    Args:
+        rows: whether the second worker has any.
+    """
+    first = dist.get_rank() == 0
+    lower, upper = nn.Parameter(torch.ones(3, 2)), nn.Parameter(torch.ones(2))
+    double = nn.Parameter(torch.ones(4, dtype=torch.float64))
+    firsts, nobodys, table = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1)), nn.Embedding(4, 2, sparse=True)
+    nn.init.ones_(table.weight)
+    table.weight.by_rows = True  # type: ignore[assignment]
+    parameters = [nobodys, table.weight, lower, double, firsts, upper]
+    sync = AllReduce()
+    sync.rows(2)
+    sizes: list[int] = []
+    whole, reduce = all_reduce.BUCKET, dist.all_reduce
+
+    def noted(tensor: torch.Tensor, **options: Any) -> Any:
+        sizes.append(tensor.numel())
+        return reduce(tensor, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(all_reduce, "BUCKET", 5)
+        patch.setattr(dist, "all_reduce", noted)
+        if first or rows:
+            loss = (table(torch.tensor([1 if first else 3])).sum() * lower[0, 0] * double[0]).float()
+            loss = loss * (upper.sum() + (firsts[0] if first else 0))
+            with sync.last_backward(parameters):
+                loss.backward()
+        early = list(sizes)
+        sync.join(parameters, torch.ones(()), torch.zeros(1, 1))
+    assert whole == all_reduce.BUCKET
+    gradients = {"upper": upper, "firsts": firsts, "double": double, "lower": lower, "table": table.weight}
+    assert nobodys.grad is None
+    assert table.weight.grad is not None
+    assert table.weight.grad.is_sparse
+    told = {name: each.grad.to_dense().flatten().tolist() for name, each in gradients.items() if each.grad is not None}
+    return told | {"early": early, "sizes": sizes}
+
+
+def twice() -> bool:
+    """Whether a gradient that comes in two parts, of which only the first would be exchanged, is refused."""
+    weight = nn.Parameter(torch.ones(2))
+    with AllReduce().last_backward([weight]):
+        weight.sum().backward()
+        with pytest.raises(RuntimeError, match="came in two parts"):
+            weight.sum().backward()
+    return True
 
 
 def work(rank: int, file: str, sources: Sources, candidates: Candidates) -> dict[str, Any]:
@@ -142,7 +184,9 @@ def work(rank: int, file: str, sources: Sources, candidates: Candidates) -> dict
             "accumulated": trained(sources, candidates, 2, True),
             "broken": broken(sources, candidates),
             "index": shared_index(),
-            "sums": sums(),
+            "both": exchanged(rows=True),
+            "one": exchanged(rows=False),
+            "twice": twice(),
         }
     finally:
         dist.destroy_process_group()
@@ -215,9 +259,22 @@ def test_workers_share_an_index_and_its_answers(both: Any) -> None:
     assert both[1]["index"] == ([], 0, *heard)
 
 
-def test_tensors_of_any_type_and_size_add_up(both: Any) -> None:
+def test_gradients_of_any_type_and_size_add_up_while_they_come(both: Any) -> None:
+    # Of the loss Σ row · lower₀ · double₀ · (Σ upper + firsts): on the second worker without the last.
     for worker in both:
-        assert worker["sums"] == [[3.0] * 6, [3.0] * 4, [30.0] * 2]
+        told = worker["both"]
+        assert told["upper"] == [4.0, 4.0]
+        assert told["firsts"] == [2.0]
+        assert told["double"] == [10.0, 0.0, 0.0, 0.0]
+        assert told["lower"] == [10.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+        assert told["table"] == [0.0, 0.0, 3.0, 3.0, 0.0, 0.0, 2.0, 2.0]
+        # From the output down: both of float32, float64, two that fill a bucket each, what none has, and the scores.
+        assert told["sizes"] == [3, 4, 6, 8, 1, 1 + 6 + 2]
+    # While the backward pass went on; the second worker waits to the end for what it lacks.
+    assert [worker["both"]["early"] for worker in both] == [[3, 4, 6, 8], []]
+    assert both[0]["one"]["upper"] == both[1]["one"]["upper"] == [2.0, 2.0]
+    assert both[1]["one"]["table"] == [0.0, 0.0, 3.0, 3.0, 0.0, 0.0, 0.0, 0.0]
+    assert [worker["twice"] for worker in both] == [True, True]
 
 
 @pytest.mark.parametrize(("workers", "size"), [(1, 5), (2, 5), (3, 2), (4, 32), (5, 0)])
