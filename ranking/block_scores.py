@@ -96,11 +96,15 @@ class BlockScores:
         self, ranker: Ranker, represent: Callable[[Texts], Tensor], texts: Texts, generator: torch.Generator
     ) -> Tensor:
         """The texts' representations, chunk by chunk, those of like length together."""
-        if self.chunk is None or not len(texts):
+        sharding = self.ranker.sharding
+        if self.chunk is None or (not len(texts) and sharding is None):
             return represent(texts)
         order = np.argsort(texts.lengths, kind="stable")
         parts = []
-        for start in range(0, len(order), self.chunk):
+        chunks = -(-len(order) // self.chunk)
+        # Workers that share the ranker's weights read as many: one with fewer texts reads empty ones.
+        for number in range(chunks if sharding is None else sharding.most(max(1, chunks))):
+            start = number * self.chunk
             # Dropout has to fall the same when the chunk is read again.
             seed = int(torch.randint(2**62, (), generator=generator)) if ranker.has_dropout else 0
 

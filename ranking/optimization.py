@@ -176,7 +176,9 @@ def without_decay(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
 def gradient_norm(parameters: Iterable[torch.nn.Parameter]) -> Tensor:
     """‖∇L‖₂ over the parameters that have a gradient, a scalar on their device."""
     gradients = [p.grad.coalesce().values() if p.grad.is_sparse else p.grad for p in parameters if p.grad is not None]
-    return torch.nn.utils.get_total_norm(gradients)
+    norm = torch.nn.utils.get_total_norm(gradients)
+    # Of gradients that are split over workers it is over all of them.
+    return getattr(norm, "full_tensor", lambda: norm)()
 
 
 def to_host(tensor: Tensor) -> NDArray[np.float32]:

@@ -232,16 +232,18 @@ class RankerTraining:
             shown = np.concatenate([shown, self.more_positives.of(batch)], axis=1)
         mine = np.arange(len(batch))[self.gradient_sync.rows(len(batch))]
         self.optimization.begin(self.step)
-        parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows)]
+        parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows) or self.ranker.sharding]
         parameters = [each for each in self.ranker.parameters() if each.requires_grad]
         shares, scored = [], [torch.zeros(0, width, device=self.ranker.device)]
         self.ranker.train()  # until the backward pass is over: it may compute activations a second time
         try:
             for rows in parts:
                 known = None if source_scores is None else source_scores[rows]
-                of_part, scores = self._loss(batch.queries[rows], shown[rows], known, int(rows[0]))
+                first = int(rows[0]) if len(rows) else len(batch)
+                of_part, scores = self._loss(batch.queries[rows], shown[rows], known, first)
                 share = of_part * (len(rows) / len(batch))
-                shares.append(share.detach().float())
+                if len(rows):  # the mean over no rows is no number; its gradient by the weights is 0
+                    shares.append(share.detach().float())
                 scored.append(scores.detach()[:, :width].float())
                 last = self.gradient_sync.last_backward(parameters) if rows is parts[-1] else nullcontext()
                 with last:
@@ -389,6 +391,8 @@ class RankerTraining:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict`."""
+        if self.ranker.sharding is not None:
+            state = self.ranker.sharding.split_state(state, self.ranker, self.optimizer)
         self.ranker.load_state_dict(state["ranker"])
         self.stopping.load_state_dict(state["stopping"])
         self.optimization.load_state_dict(state["optimization"])

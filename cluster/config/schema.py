@@ -60,6 +60,7 @@ class Resources(Shape):
     memory: Gigabytes | None
     workers: Count
     least: Count | None
+    shard: bool
     placement: Literal["pack", "spread", "strict_pack", "strict_spread"]
     custom: Custom | None
 

@@ -109,6 +109,8 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     if agent is not None:
         check_agent(config, agent)
     check_workers(config["resources"])
+    if config["resources"]["shard"]:
+        check_sharding(config)
     build(config["sampling"]["guard"], "sampling.guard")
     for measure in [*config["measures"], config["validation"]["measure"]]:
         parse(measure)
@@ -202,6 +204,36 @@ def check_workers(asked: Mapping[str, Any]) -> None:
     if asked["least"] is not None and asked["least"] > asked["workers"]:
         what = f"least is {asked['least']} and there are {asked['workers']} workers to begin with"
         raise BadInput(what, "resources.least", "choose no more than resources.workers")
+
+
+def check_sharding(config: Mapping[str, Any]) -> None:
+    """See that a run whose workers split the weights needs a whole ranker nowhere.
+
+    Raises:
+        BadInput: where it does, or has one worker.
+    """
+    from ranking.sharding import SHARDED
+    from sampling.retrieval.dense import Dense
+    from sampling.selection.adversarial import Adversarial
+
+    where = "resources.shard"
+    if config["resources"]["workers"] == 1:
+        raise BadInput("one worker has nobody to split weights with", where, "choose resources.workers=2 or more")
+    ranker = build(config["ranker"], "ranker").func
+    if not (isinstance(ranker, type) and issubclass(ranker, SHARDED)):
+        remedy = "choose bi_encoder, cross_encoder, late_interaction or decoder, or resources.shard=false"
+        raise BadInput(f"the weights of {ranker.__name__} are not split over workers", where, remedy)
+    if config["keep_at"]:
+        raise BadInput("states for forks are those of one process", where, "leave keep_at out")
+    for name, node in config["function"].items():
+        if isinstance(made := build(node, f"function.{name}"), Dense) and made.refresh.mode not in ("lagged", "async"):
+            remedy = "choose refresh.mode=lagged or async, whose index is built beside the training"
+            raise BadInput("each worker would read with a whole ranker", f"function.{name}.refresh", remedy)
+    for key, node in {"selector": config["selector"], **config["selectors"]}.items():
+        if isinstance(build(node, key), Adversarial):
+            raise BadInput(
+                "each worker would copy the whole ranker", "selector", "choose another, or resources.shard=false"
+            )
 
 
 def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None) -> None:

@@ -16,23 +16,14 @@ from cluster.runs.changed import Fresh, begun
 from cluster.runs.measure import measure
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Clock, Progress, between
+from cluster.runs.states import Share, StateStore
 from cluster.telemetry.training_metrics import watched
-from ranking.checkpoint import from_bytes, to_bytes
+from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
 from ranking.splits import Split
 from ranking.training import RankerTraining
 from sampling.sampler import Sampler
 from sampling.staged_training import StagedTraining
-
-
-class StateStore(Protocol):
-    """Where a run keeps its state, to go on after an interrupt."""
-
-    def load(self) -> bytes | None:
-        """The last state, None at the start."""
-
-    def save(self, state: bytes) -> None:
-        """Keep the state whole."""
 
 
 @runtime_checkable
@@ -98,8 +89,8 @@ def run(
         BadInput: where it is to change options or to wait, and is cross-validated.
     """
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
-    saved = store.load() if store else None
-    state = from_bytes(saved) if saved else None
+    share = Share.of(config)
+    state = share.read(store) if store else None
     outcome = Outcome(**state["outcome"]) if state else Outcome()
     splits: list[Split] = parts["base"].splits
     if len(splits) > 1 and (config.get("changes") or until is not None):
@@ -110,13 +101,14 @@ def run(
             fresh = partial(_attached, parts=parts, fold=fold, started=started, attach=attach)
             staged = begun(config, fresh, state["staged"] if state else None)
             clock = Clock(state["seconds"] if state else 0.0)
-            fold_run = _FoldRun(config, fold, len(splits), staged, clock, store, outcome, save_every, until, leave)
+            rest = (store, share, outcome, save_every, until, leave)
+            fold_run = _FoldRun(config, fold, len(splits), staged, clock, *rest)
             staged = fold_run.fit(fresh, on_epoch, on_batch, watch)
             state = None
         outcome.seconds += clock.seconds
         measure(config, parts, fold, staged, outcome)
         if store and fold + 1 < len(splits):
-            _keep(store, outcome, None, 0.0)
+            _keep(store, share, outcome, None, 0.0)
     return outcome
 
 
@@ -126,6 +118,7 @@ class _FoldRun:
 
     Args:
         config, store, save_every, until, leave: of `run`.
+        share: of the state that is kept.
         fold, folds: which one of how many.
         staged: the training.
         clock: of the fold.
@@ -138,6 +131,7 @@ class _FoldRun:
     staged: StagedTraining
     clock: Clock
     store: StateStore | None
+    share: Share
     outcome: Outcome
     save_every: float
     until: int | None
@@ -190,10 +184,10 @@ class _FoldRun:
 
     def _keep(self) -> None:
         if self.store:
-            _keep(self.store, self.outcome, self.staged.state_dict(), self.clock.seconds)
+            _keep(self.store, self.share, self.outcome, self.staged.state_dict(), self.clock.seconds)
 
     def _keep_when_due(self) -> None:
-        if self.store and self.clock.due(self.save_every):
+        if self.store and self.share.agreed(self.clock.due(self.save_every)):
             self._keep()
 
     def _keep_for_forks(self, training: RankerTraining) -> None:
@@ -216,6 +210,5 @@ def _attached(
     return training, sampler
 
 
-def _keep(store: StateStore, outcome: Outcome, staged: Any, seconds: float) -> None:
-    state = {"outcome": vars(outcome), "staged": staged, "seconds": seconds}
-    store.save(to_bytes(state))
+def _keep(store: StateStore, share: Share, outcome: Outcome, staged: Any, seconds: float) -> None:
+    share.keep(store, {"outcome": vars(outcome), "staged": staged, "seconds": seconds})

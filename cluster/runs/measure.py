@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cluster.runs.embeddings import spread_out, vectors_of
 from cluster.runs.outcome import Outcome
 from cluster.runs.parts import read_encoded
+from cluster.runs.rankers import make_ranker
 from cluster.runs.zero_shot import measure_zero_shot
 from ranking.encoding import EncodedCollection
 from ranking.evaluation.clusters import agreement
@@ -21,6 +22,8 @@ from ranking.evaluation.interpolation import best_weight, interpolate
 from ranking.labels import labels_of
 from ranking.lora import merged
 from ranking.rankers.ranker import Ranker
+from ranking.sharded_state import gathered
+from ranking.training import RankerTraining
 from sampling.staged_training import StagedTraining
 
 
@@ -46,8 +49,11 @@ def measure(
         record = function.guarded_documents()
         if record is not None and len(record.documents):
             outcome.guarded.append({"fold": fold, "function": name, **vars(record)})
+    sharding = training.ranker.sharding
     if config["weights"]:
-        outcome.weights = kept_weights(merged(training.ranker))
+        outcome.weights = (
+            kept_weights(merged(training.ranker)) if sharding is None else _gathered(config, parts, training)
+        )
     split, encoded = parts["base"].splits[fold], read_encoded(parts)
     queries = split.test
     if config["embeddings"]:
@@ -72,6 +78,16 @@ def measure(
                 before[name] = np.concatenate([before.get(name, nothing), value])
     training.restore_best()
     measure_zero_shot(config, parts, training.ranker, outcome)
+
+
+def _gathered(config: dict[str, Any], parts: dict[str, Any], training: RankerTraining) -> dict[str, Any] | None:
+    """What `kept_weights` gives of weights that are split over workers, on the first of them."""
+    weights = gathered(training.ranker.state_dict())
+    if not weights:
+        return None
+    whole = make_ranker(config, parts["base"], np.random.default_rng(0))
+    whole.load_state_dict(weights)
+    return kept_weights(whole)
 
 
 def _keep_embeddings(ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.int64], outcome: Outcome) -> None:

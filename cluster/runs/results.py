@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cluster.output.provenance import content_digest, differences
@@ -42,6 +42,30 @@ class RunState:
         """Keep the state whole."""
         self.storage.write(self.file, state)
 
+    def load_shard(self, name: str) -> bytes | None:
+        """What a worker kept of a state under a name; None where nothing is."""
+        return self.storage.read(self._shard(name))
+
+    def save_shard(self, name: str, rows: bytes) -> None:
+        """Keep what is one worker's of a state."""
+        self.storage.write(self._shard(name), rows)
+
+    def drop_shards(self, but: Collection[str] = ()) -> None:
+        """Delete what workers kept, but for some names."""
+        first, kept = self._shard("").removesuffix(".safetensors"), {self._shard(name) for name in but}
+        for file in self.storage.names("states"):
+            if f"states/{file}".startswith(first) and f"states/{file}" not in kept:
+                self.storage.delete(f"states/{file}")
+
+    def delete(self) -> None:
+        """Forget the state."""
+        if self.file.rpartition("/")[2] in self.storage.names("states"):
+            self.storage.delete(self.file)
+        self.drop_shards()
+
+    def _shard(self, name: str) -> str:
+        return f"{self.file.removesuffix('.safetensors')}-shard-{name}.safetensors"
+
     def keep_at(self, step: int, state: bytes) -> None:
         """Keep what training and sampler were before a batch."""
         self.storage.write(self._file_at(step), state)
@@ -57,9 +81,7 @@ class RunState:
 
 def forget_state(storage: Storage, name: str, made_of: Mapping[str, str]) -> None:
     """Delete the state of a run that will not go on."""
-    state = RunState(storage, name, made_of)
-    if state.file.rpartition("/")[2] in storage.names("states"):
-        storage.delete(state.file)
+    RunState(storage, name, made_of).delete()
 
 
 def execute_run(
@@ -105,7 +127,7 @@ def execute_run(
         _write_weights(storage, name, weights)
         storage.write(f"weights/{name}.json", described(config, parts))
     write_outcome(storage, name, outcome)
-    storage.delete(state.file)
+    state.delete()
     return outcome
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 import torch.distributed as dist
@@ -63,7 +63,7 @@ class AllReduce:
         mine = [each.grad is not None for each in parameters]
         exchange, self._exchange = self._exchange or _Exchange(parameters), None
         exchange.finish()  # a worker without rows has begun none, and one with rows none that lacks a gradient
-        loss, whole, touched = self._other(mine, loss, scores)
+        loss, whole, touched = share_scores(self._size, loss, scores, mine)
         for each, anywhere in zip(parameters, touched, strict=True):
             if not anywhere:
                 each.grad = None
@@ -72,17 +72,55 @@ class AllReduce:
                 each.grad = each.grad.to_sparse(1)  # those that any worker has read
         return loss, whole
 
-    def _other(self, mine: Sequence[bool], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor, list[bool]]:
-        """The loss, the scores of all rows, and which parameters have a gradient on any worker."""
-        columns, rows = scores.shape[1], self.rows(self._size)
-        # One small exchange for all that is not a gradient; float64 holds float32 scores exactly.
-        small = scores.new_zeros(1 + len(mine) + self._size * columns, dtype=torch.float64)
-        touched, whole = small[1 : 1 + len(mine)], small[1 + len(mine) :].view(self._size, columns)
-        small[0] = loss
-        touched += torch.tensor(mine, dtype=small.dtype, device=small.device)
-        whole[rows] = scores.to(small.dtype)
-        dist.all_reduce(small)
-        return small[0], whole.to(scores.dtype), (touched > 0).tolist()
+
+class ReduceScatter:
+    """`GradientSync` of workers that each hold a part of the ranker (`ranking.sharding`).
+
+    Each backward pass leaves a worker its rows of the summed gradients, so that loss and scores are all that is left
+    to exchange. With `training.accumulate` each part's gradients are exchanged, for none is whole on any worker.
+    """
+
+    def __init__(self) -> None:
+        self.rank, self.workers = dist.get_rank(), dist.get_world_size()
+        self._size = 0
+
+    def rows(self, size: int) -> slice:
+        """This worker's rows; none where the batch has fewer than there are workers."""
+        self._size = size
+        return share_of(self.rank, self.workers, size)
+
+    def last_backward(self, parameters: Sequence[nn.Parameter]) -> AbstractContextManager[object]:
+        """Nothing: FSDP exchanges gradients in each backward pass."""
+        return nullcontext()
+
+    def join(self, parameters: Sequence[nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """Add up the loss and gather the scores (see `GradientSync`)."""
+        return share_scores(self._size, loss, scores)[:2]
+
+
+def share_scores(
+    size: int, loss: Tensor, scores: Tensor, marks: Sequence[bool] = ()
+) -> tuple[Tensor, Tensor, list[bool]]:
+    """All that workers exchange of an update besides gradients, at once.
+
+    Args:
+        size: of the batch.
+        loss: a worker's share.
+        scores: of its rows.
+        marks: of its own, as many on each worker.
+
+    Returns:
+        The sum of the losses, the scores of all rows, and which marks any worker has.
+    """
+    columns, rows = scores.shape[1], share_of(dist.get_rank(), dist.get_world_size(), size)
+    # float64 holds float32 scores exactly.
+    small = scores.new_zeros(1 + len(marks) + size * columns, dtype=torch.float64)
+    found, whole = small[1 : 1 + len(marks)], small[1 + len(marks) :].view(size, columns)
+    small[0] = loss
+    found += torch.tensor(marks, dtype=small.dtype, device=small.device)
+    whole[rows] = scores.to(small.dtype)
+    dist.all_reduce(small)
+    return small[0], whole.to(scores.dtype), (found > 0).tolist()
 
 
 class _Exchange:

@@ -8,7 +8,7 @@ from typing import Any
 
 from cluster.index.attach import attach_indexes
 from cluster.runs.execute import Attach
-from cluster.training.all_reduce import AllReduce
+from cluster.training.all_reduce import AllReduce, ReduceScatter
 from cluster.training.index import SharedIndex
 from cluster.training.validation import SharedEvaluation
 from ranking.training import RankerTraining
@@ -36,7 +36,7 @@ def attached(config: dict[str, Any], name: str, note: Callable[[str], None] = la
 
 def attach_workers(training: RankerTraining, sampler: Sampler) -> None:
     """Join this process's training to those of the other workers of its process group."""
-    training.gradient_sync = AllReduce()
+    training.gradient_sync = AllReduce() if training.ranker.sharding is None else ReduceScatter()
     training.evaluations = {origin: SharedEvaluation(each) for origin, each in training.evaluations.items()}
     for function in sampler.functions.values():
         if isinstance(function, Dense) and function._served is not None:

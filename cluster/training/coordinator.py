@@ -29,6 +29,7 @@ class WorkerCoordinator:
     def __init__(self) -> None:
         self._told: list[dict[str, Any] | str] = []
         self._state: bytes | None = None
+        self._shards: dict[str, bytes] = {}
         self._outcome: bytes | None = None
         self._places: list[Any] = []
 
@@ -103,6 +104,18 @@ class WorkerCoordinator:
     def save(self, state: bytes) -> None:
         """Keep a state in memory."""
         self._state = state
+
+    def load_shard(self, name: str) -> bytes | None:
+        """What one worker has kept of a state."""
+        return self._shards.get(name)
+
+    def save_shard(self, name: str, rows: bytes) -> None:
+        """Keep what is one worker's of a state."""
+        self._shards[name] = rows
+
+    def drop_shards(self, but: list[str]) -> None:
+        """Forget what workers have kept, but for some names."""
+        self._shards = {name: rows for name, rows in self._shards.items() if name in but}
 
 
 def _scaling(asked: dict[str, Any]) -> Any:

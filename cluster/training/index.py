@@ -10,6 +10,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ranking.sharded_state import gathered
 from sampling.retrieval.live_index import Answer, NegativeIndex
 
 
@@ -26,9 +27,10 @@ class SharedIndex:
         self.index, self._first = index, dist.get_rank() == 0
 
     def publish(self, weights: Mapping[str, Tensor], step: int) -> None:
-        """See `NegativeIndex`."""
+        """See `NegativeIndex`. Weights that are split over the workers are gathered, one by one, on the first."""
+        whole = gathered(weights)
         if self._first:
-            self.index.publish(weights, step)
+            self.index.publish(whole, step)
 
     def search(
         self, queries: NDArray[np.integer], depth: int, step: int, vectors: NDArray[np.float32] | None = None

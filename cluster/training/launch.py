@@ -7,9 +7,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from cluster.index.attach import attach_indexes
-from cluster.runs.execute import Leave, StateStore, run, stay
+from cluster.runs.execute import Leave, run, stay
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Progress
+from cluster.runs.states import StateStore
 from ranking.training import RankerTraining
 from sampling.sampler import Sampler
 

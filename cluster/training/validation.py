@@ -40,6 +40,8 @@ class SharedEvaluation(Evaluation):
                 values[:, self._rows] = torch.from_numpy(np.stack(list(self._mine(ranker).values())))
             except FloatingPointError:
                 values[:, self._rows] = math.nan  # a worker that left now would leave the others waiting
+        if ranker.sharding is not None:
+            ranker.sharding.finish()
         together = values.to(ranker.device)
         dist.all_reduce(together)
         if together.isnan().any():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -15,9 +15,10 @@ from ray.util.placement_group import get_current_placement_group, placement_grou
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cluster.drain import NOTICE, leave
-from cluster.runs.execute import StateStore, run
+from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Progress
+from cluster.runs.states import StateStore
 from cluster.telemetry.actor_names import unique
 from cluster.training.coordinator import WorkerCoordinator
 from ranking.checkpoint import from_bytes, to_bytes
@@ -142,7 +143,10 @@ def _work(
     parts = dict(zip(shared, ray.get(list(shared.values())), strict=True))
     store = store or _InCoordinator(coordinator)
     if not first:
-        run(config, parts, store=_ReadOnly(store), save_every=math.inf, attach=attached(config, name))
+        if config["resources"]["shard"]:
+            run(config, parts, store=store, save_every=save_every, attach=attached(config, name))
+        else:
+            run(config, parts, store=_ReadOnly(store), save_every=math.inf, attach=attached(config, name))
         return
 
     def tell(progress: Progress) -> None:
@@ -159,6 +163,9 @@ def _work(
 
     def leave_together(keep: Callable[[], None]) -> None:
         def keep_and_tell() -> None:
+            if config["resources"]["shard"]:  # which all would have to keep together, and some may be a step ahead
+                note(f"a worker's machine {NOTICE}; all workers go on from the last state elsewhere")
+                return
             keep()
             note(f"a worker's machine {NOTICE}; the state is kept, and all workers go on from it elsewhere")
 
@@ -180,6 +187,15 @@ class _InCoordinator:
 
     def save(self, state: bytes) -> None:
         ray.get(self._coordinator.save.remote(state))
+
+    def load_shard(self, name: str) -> bytes | None:
+        return ray.get(self._coordinator.load_shard.remote(name))
+
+    def save_shard(self, name: str, rows: bytes) -> None:
+        ray.get(self._coordinator.save_shard.remote(name, rows))
+
+    def drop_shards(self, but: Collection[str]) -> None:
+        ray.get(self._coordinator.drop_shards.remote(list(but)))
 
 
 class _ReadOnly:

@@ -178,9 +178,9 @@ class BiEncoder(DenseRanker):
         width = max(length for _, length in kinds)
         parts = [np.pad(texts.padded(length), ((0, 0), (0, width - length))) for texts, length in kinds]
         padded = torch.from_numpy(np.concatenate(parts))  # packed here, so that no length is asked of a device
-        if not len(padded):
+        if not len(padded) and tower.sharding is None:
             return torch.zeros(0, self.dimension, device=self.device)
-        places = list(buckets((padded > 0).sum(1) + self.packing.specials, tower.budget))
+        places = tower.even(list(buckets((padded > 0).sum(1) + self.packing.specials, tower.budget)))
         passes = [
             {name: each.to(self.device) for name, each in self.packing.pack(padded[rows]).items()} for rows in places
         ]

@@ -116,7 +116,7 @@ class CrossEncoder(Ranker):
     def _read(self, queries: Tensor, passages: Tensor) -> Tensor:
         """Scores of pairs [n], those of like length read together."""
         lengths = (queries > 0).sum(1) + (passages > 0).sum(1) + self.packing.specials
-        places = list(buckets(lengths, self.pretrained.budget))
+        places = self.pretrained.even(list(buckets(lengths, self.pretrained.budget)))
         parts = [self.pretrained(self.packing.pack(queries[rows], passages[rows])).logits[:, 0] for rows in places]
         back = torch.argsort(torch.cat(places))
         return torch.cat(parts).float()[back]

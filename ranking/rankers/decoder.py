@@ -107,7 +107,7 @@ class Decoder(Ranker):
         shape = torch.broadcast_shapes(queries.shape[:-1], documents.shape[:-1])
         asked, read = (each.expand(*shape, -1).reshape(-1, each.shape[-1]) for each in (queries, documents))
         lengths = (asked > 0).sum(1) + (read > 0).sum(1) + self.packing.specials
-        places = list(buckets(lengths, self.body.budget))
+        places = self.body.even(list(buckets(lengths, self.body.budget)))
         parts = []
         for rows in places:
             states = self.body(self.packing.pack(asked[rows], read[rows])).last_hidden_state

@@ -159,13 +159,13 @@ class LateInteraction(Ranker):
     def _vectors(self, texts: Texts, packing: Packing, most: int, length: int, expanded: bool = False) -> Tensor:
         """Token vectors of texts [n, length, dimension], texts of like length read together."""
         size = (len(texts), length, self.projection.out_features)
-        if not len(texts):
+        if not len(texts) and self.pretrained.sharding is None:
             return torch.zeros(size, device=self.device)
         padded = torch.from_numpy(texts.padded(most))
         lengths = (padded > 0).sum(1) + packing.specials
         if expanded:
             lengths = torch.full_like(lengths, length)
-        places = list(buckets(lengths, self.pretrained.budget))
+        places = self.pretrained.even(list(buckets(lengths, self.pretrained.budget)))
         parts = []
         for rows in places:
             packed = {name: each.to(self.device) for name, each in packing.pack(padded[rows]).items()}
@@ -199,7 +199,7 @@ class LateInteraction(Ranker):
             return super().compare(queries, documents, places)
         # Few documents at many places: each query with all of them, and no vector copied.
         present = (documents != 0).any(-1)
-        rows = max(1, PRODUCTS // (queries.shape[1] * documents[..., 0].numel()))
+        rows = max(1, PRODUCTS // max(1, queries.shape[1] * documents[..., 0].numel()))
         parts = []
         for some in queries.split(rows):
             cosines = torch.einsum("bqd,mtd->bmqt", some, documents)

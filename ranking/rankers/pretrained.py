@@ -7,13 +7,16 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from ranking.errors import BadInput
 from ranking.tokenization import refused
+
+if TYPE_CHECKING:
+    from ranking.sharding import Sharding
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -159,6 +162,8 @@ class Pretrained(nn.Module):
         compiled: by torch.compile.
         budget: tokens a forward pass, padding included; None suits the device.
 
+    `sharding` is how its weights are split over workers; None where they are here.
+
     Raises:
         BadInput: where one of them is not to be had.
     """
@@ -181,11 +186,34 @@ class Pretrained(nn.Module):
             model.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[operator]
         # Kept out of the modules: a compiled module would name its weights otherwise.
         self._call: list[Any] = [torch.compile(model, dynamic=True) if compiled else model]
+        self.sharding: Sharding | None = None
 
     def forward(self, packed: dict[str, Tensor]) -> Any:
+        if not len(packed["attention_mask"]):
+            return self._empty(packed)
         kind = packed["attention_mask"].device.type
         with torch.autocast(kind, self.precision, enabled=self.precision != torch.float32):
             return self._call[0](**packed)
+
+    def _empty(self, packed: dict[str, Tensor]) -> Any:
+        """A pass without texts: one token is read, for few models read none, and all that comes of it is dropped."""
+        token = {name: each.new_full((1, 1), int(name == "attention_mask")) for name, each in packed.items()}
+        read = self.forward(token)
+        for name, value in read.items():
+            if isinstance(value, Tensor):
+                read[name] = value[:0].clone()  # no view, behind which FSDP might lose its hooks
+        return read
+
+    def even(self, places: list[Tensor]) -> list[Tensor]:
+        """Places of the texts of each pass, and of none, where workers that share its weights make more passes.
+
+        Args:
+            places: of `packing.buckets`.
+        """
+        if self.sharding is None:
+            return places
+        nothing = torch.zeros(0, dtype=torch.int64, device=places[0].device if places else None)
+        return places + [nothing] * (self.sharding.passes(self, len(places)) - len(places))
 
     def last_states(self, passes: Sequence[dict[str, Tensor]]) -> Iterator[Tensor]:
         """The last layer's states of one pass after the other, [texts, tokens, width] each.
@@ -194,7 +222,8 @@ class Pretrained(nn.Module):
         vocabulary, is made once and not in each pass.
         """
         table: Any = self.model.get_input_embeddings()  # type: ignore[operator]
-        if len(passes) < 2 or not torch.is_grad_enabled() or not table.weight.requires_grad:
+        whole = self.sharding is None  # where it is not, the table is read in a pass of its own alone
+        if len(passes) < 2 or not whole or not torch.is_grad_enabled() or not table.weight.requires_grad:
             for packed in passes:
                 yield self(packed).last_hidden_state
             return
@@ -204,6 +233,11 @@ class Pretrained(nn.Module):
             rest = {name: each for name, each in packed.items() if name != "input_ids"}
             shape = (*packed["input_ids"].shape, -1)
             yield self(rest | {"inputs_embeds": looked_up.view(shape)}).last_hidden_state
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it runs compiled."""
+        return self._call[0] is not self.model
 
     @property
     def budget(self) -> int:
@@ -234,8 +268,8 @@ class Pretrained(nn.Module):
         copied = self.__class__.__new__(self.__class__)
         nn.Module.__init__(copied)
         copied.model, copied.precision, copied._budget = copy.deepcopy(self.model, memo), self.precision, self._budget
-        compiled = self._call[0] is not self.model
-        copied._call = [torch.compile(copied.model, dynamic=True) if compiled else copied.model]
+        copied._call = [torch.compile(copied.model, dynamic=True) if self.compiled else copied.model]
+        copied.sharding = None
         return copied
 
     def blocks(self) -> list[nn.Module]:

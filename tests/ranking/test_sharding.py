@@ -1,0 +1,371 @@
+"""Weights that two processes split: rank 0 is this process, rank 1 is started beside it."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+
+from cluster.output.storage import Storage
+from cluster.runs.results import RunState
+from cluster.runs.states import Share
+from cluster.training.all_reduce import AllReduce, ReduceScatter
+from cluster.training.validation import SharedEvaluation
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.origins import RandomCandidates
+from ranking.objectives.self_involvement import JointSIR
+from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.rankers.bi_encoder import BiEncoder
+from ranking.rankers.cross_encoder import CrossEncoder
+from ranking.rankers.decoder import Decoder
+from ranking.rankers.feed_forward import FeedForward
+from ranking.rankers.late_interaction import LateInteraction
+from ranking.rankers.ranker import Ranker
+from ranking.sharded_state import ROWS, SIZE, gathered, rows_of, together
+from ranking.sharding import Sharding, check_sharded
+from ranking.sources import Sources
+from ranking.training import RankerTraining
+from tests.ranking.trained import generator
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12, "budget": 40}
+STEPS = 4
+LIMIT = timedelta(seconds=60)
+"""For one exchange: where a worker fails, the other is not to wait half an hour."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A training that both ways of sharing out have to agree on.
+
+    Args:
+        make: makes the ranker.
+        checkpoint: that it begins with.
+        options: of the training.
+        objective: of it.
+    """
+
+    make: Callable[..., Ranker]
+    checkpoint: str
+    ranker: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    objective: Any = field(default_factory=SoftmaxLikelihood)
+
+    def encode(self, sources: Sources) -> EncodedCollection:
+        from dataclasses import replace
+
+        tokens = self.make.tokenization(checkpoint=self.checkpoint, **SHORT).encode(sources.collection)  # type: ignore[attr-defined]
+        return replace(sources.encoded, documents=tokens.documents, queries=tokens.queries)
+
+    def training(self, sources: Sources, encoded: EncodedCollection, how: str) -> RankerTraining:
+        """The training, `alone`, with weights that are `whole` on each worker, or `split`."""
+        ranker = self.make(generator(), self.checkpoint, **(SHORT | self.ranker))
+        if how == "split":
+            Sharding(ranker, torch.device("cpu"))
+        candidates = RandomCandidates(8).candidates(sources, np.array([4, 5, 6]))
+        training = RankerTraining(
+            ranker, self.objective, encoded, np.arange(4), Evaluation(encoded, candidates, ["AP@8"]),
+            partial(torch.optim.AdamW, lr=0.01, eps=0.1), np.random.default_rng(3),
+            **({"batch_size": 2, "clip_norm": 0.5, "patience": 9} | self.options),
+        )  # fmt: skip
+        if how != "alone":
+            training.gradient_sync = ReduceScatter() if how == "split" else AllReduce()
+            training.evaluations = {"": SharedEvaluation(training.validation)}
+        return training
+
+
+def advance(training: RankerTraining, steps: int) -> list[Any]:
+    """What some steps showed, a validation where an epoch ends."""
+    rng = np.random.default_rng(training.step)
+    shown: list[Any] = []
+    for _ in range(steps):
+        if training.epoch_over:
+            shown.append(training.validate())
+        batch = training.next_batch()
+        negatives = rng.integers(-1, 12, (len(batch), 2)).astype(np.int32)
+        result = training.update(batch, negatives)
+        shown += [result.loss, result.gradient_norm, result.scores]
+    return shown
+
+
+def weights(training: RankerTraining) -> dict[str, NDArray[np.float32]]:
+    return {name: each.numpy().copy() for name, each in gathered(training.ranker.state_dict()).items()}
+
+
+def held(training: RankerTraining) -> list[int]:
+    """Numbers that this process holds: weights, gradients, and what the optimizer remembers."""
+    parameters = list(training.ranker.parameters())
+    moments = [each["exp_avg"] for each in training.optimizer.state.values()]
+    gradients = [each.grad for each in parameters if each.grad is not None]
+
+    def local(tensors: list[Any]) -> int:
+        """Of which several may be views of one storage."""
+        own = [getattr(each, "to_local", lambda whole=each: whole)().untyped_storage() for each in tensors]
+        return sum({each.data_ptr(): each.nbytes() // 4 for each in own}.values())
+
+    best = training.stopping.best_weights() or {}
+    return [local(each) for each in (parameters, gradients, moments, list(best.values()))]
+
+
+def compared(case: Case, sources: Sources) -> dict[str, Any]:
+    encoded = case.encode(sources)
+    found: dict[str, Any] = {}
+    for how in ("whole", "split"):
+        training = case.training(sources, encoded, how)
+        shown = advance(training, STEPS)
+        found[how] = (shown, weights(training), held(training))
+    return found
+
+
+def kept(case: Case, sources: Sources, folder: str) -> dict[str, Any]:
+    """A state of two workers, and what they went on to."""
+    encoded, share, store = case.encode(sources), Share(dist.get_rank(), 2, True), RunState(Storage(folder), "run", {})
+    first = case.training(sources, encoded, "split")
+    advance(first, 4)
+    share.keep(store, {"training": first.state_dict()})
+    before = sorted(store.storage.names("states"))
+    share.keep(store, {"training": first.state_dict()})
+    dist.barrier()
+    after = sorted(store.storage.names("states"))
+    whole = advance(first, 3)
+    second = case.training(sources, encoded, "split")
+    state = share.read(store)
+    assert state is not None
+    second.load_state_dict(state["training"])
+    again = advance(second, 3)
+    return {
+        "whole": whole,
+        "again": again,
+        "files": (before, after),
+        "weights": weights(first),
+        "best": weights(second),
+    }
+
+
+def taken_over(case: Case, sources: Sources, folder: str) -> list[Any]:
+    """What two workers go on to from the state of one."""
+    encoded = case.encode(sources)
+    training = case.training(sources, encoded, "split")
+    state = Share(dist.get_rank(), 2, True).read(RunState(Storage(folder), "alone", {}))
+    assert state is not None
+    training.load_state_dict(state["training"])
+    return advance(training, 3)
+
+
+def overflown(case: Case, sources: Sources) -> tuple[float, bool, int]:
+    """What an infinite gradient in rows of the second worker alone does to both: no step, and a lower scale."""
+    training = case.training(sources, case.encode(sources), "split")
+    optimization = training.optimization
+    optimization.scaler = torch.amp.GradScaler("cpu", init_scale=16.0)
+    before = weights(training)
+    weight = next(each for each in training.ranker.parameters() if each.dim() == 2)
+    if dist.get_rank() == 1:
+        handle = weight.register_post_accumulate_grad_hook(lambda each: each.grad.to_local().fill_(torch.inf))
+    batch = training.next_batch()
+    training.update(batch, np.ones((len(batch), 1), np.int32))
+    if dist.get_rank() == 1:
+        handle.remove()
+    after = weights(training)
+    same = all((before[name] == after[name]).all() for name in before)
+    return optimization.scaler.get_scale(), same, len(before)
+
+
+def work(rank: int, file: str, sources: Sources, cases: dict[str, Case], folder: str) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2, timeout=LIMIT)
+    try:
+        return {
+            **{name: compared(case, sources) for name, case in cases.items()},
+            "state": kept(cases["bi_encoder"], sources, folder),
+            "alone": taken_over(cases["bi_encoder"], sources, folder),
+            "overflow": overflown(cases["bi_encoder"], sources),
+        }
+    finally:
+        dist.destroy_process_group()
+
+
+def other(file: str, sources: Sources, cases: dict[str, Case], folder: str, told: Any) -> None:
+    told.put(work(1, file, sources, cases, folder))
+
+
+@pytest.fixture(scope="module")
+def sources(tiny: Any, tiny_encoded: Any, tiny_vectors: Any) -> Sources:
+    return Sources(tiny, tiny_encoded, tiny_vectors)
+
+
+@pytest.fixture(scope="module")
+def cases(made_up: Callable[..., str], decoder_checkpoint: Callable[..., str]) -> dict[str, Case]:
+    bert = made_up()
+    return {
+        "bi_encoder": Case(BiEncoder, bert),
+        "two_towers": Case(BiEncoder, bert, {"tied": False}, {"accumulate": 2}),
+        "chunks": Case(BiEncoder, bert, {"budget": None}, {"chunk": 2}),
+        "levels": Case(BiEncoder, bert, {"pooling": "cls"}, {"accumulate": 2}, JointSIR([2], passes="level")),
+        "checkpointed": Case(CrossEncoder, bert, {"gradient_checkpointing": True}, {"accumulate": 2}),
+        "late_interaction": Case(LateInteraction, bert, {"dimension": 5}, {"chunk": 3}),
+        "decoder": Case(Decoder, decoder_checkpoint(headed=True)),
+        "bfloat16": Case(BiEncoder, bert, {"precision": "bfloat16"}),
+    }
+
+
+@pytest.fixture(scope="module")
+def alone(cases: dict[str, Case], sources: Sources, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Any]]:
+    """A folder with the state of one process, and what it went on to."""
+    folder, case = str(tmp_path_factory.mktemp("states")), cases["bi_encoder"]
+    training = case.training(sources, case.encode(sources), "alone")
+    advance(training, 4)
+    Share().keep(RunState(Storage(folder), "alone", {}), {"training": training.state_dict()})
+    return folder, advance(training, 3)
+
+
+@pytest.fixture(scope="module")
+def both(
+    sources: Sources, cases: dict[str, Case], alone: Any, tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, Any]]:
+    """What each of two workers saw."""
+    file = str(tmp_path_factory.mktemp("group") / "store")
+    context = multiprocessing.get_context("spawn")
+    told = context.Queue()
+    sources = Sources(sources.collection, sources.encoded, sources.vectors)  # one that can be handed to a process
+    process = context.Process(target=other, args=(file, sources, cases, alone[0], told))
+    process.start()
+    first = work(0, file, sources, cases, alone[0])
+    second = told.get(timeout=120)
+    process.join(60)
+    return [first, second]
+
+
+NAMES = ["bi_encoder", "two_towers", "chunks", "levels", "checkpointed", "late_interaction", "decoder"]
+
+
+def assert_alike(one: list[Any], other: list[Any], tolerance: float = 2e-5) -> None:
+    assert len(one) == len(other) > 0
+    for its, value in zip(other, one, strict=True):
+        np.testing.assert_allclose(its, value, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_workers_that_split_the_weights_take_the_steps_of_those_that_do_not(both: Any, name: str) -> None:
+    for worker in both:
+        assert_alike(worker[name]["whole"][0], worker[name]["split"][0])
+    whole, split = both[0][name]["whole"][1], both[0][name]["split"][1]
+    assert whole.keys() == split.keys()
+    for key, weight in whole.items():
+        np.testing.assert_allclose(split[key], weight, atol=2e-5)
+    # It learned, and in the last batch of an epoch, of one example, the first worker had no rows.
+    shown = both[0][name]["whole"][0]
+    assert {len(each) for each in shown if isinstance(each, np.ndarray)} >= {1, 2}
+
+
+def test_half_precision_differs_by_its_own_rounding(both: Any) -> None:
+    """Of weights that are gathered as bfloat16, between whose blocks states are in it too."""
+    for worker in both:
+        whole, split = (worker["bfloat16"][how][0] for how in ("whole", "split"))
+        assert split[0] == pytest.approx(whole[0], rel=0.1)
+        np.testing.assert_allclose(split[2], whole[2], atol=0.5)
+        assert not np.array_equal(split[2], whole[2])
+        assert all(np.isfinite(each).all() for each in split)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_worker_holds_its_half(both: Any, name: str) -> None:
+    for kind, whole in enumerate(both[0][name]["whole"][2]):
+        shares = [worker[name]["split"][2][kind] for worker in both]
+        assert sum(shares) >= whole > 0
+        assert max(shares) < 0.53 * whole  # weights of an odd number of rows are filled up
+
+
+def test_a_state_goes_on_as_it_would_have(both: Any) -> None:
+    for worker in both:
+        assert_alike(worker["state"]["whole"], worker["state"]["again"], 0)
+    first, second = both[0]["state"]["files"]
+    # One file each, and none of the state before.
+    assert [len(each) for each in (first, second)] == [3, 3]
+    assert len(set(first) & set(second)) == 2
+
+
+def test_two_workers_go_on_from_the_state_of_one(both: Any, alone: tuple[str, list[Any]]) -> None:
+    for worker in both:
+        assert_alike(alone[1], worker["alone"])
+
+
+def test_one_process_goes_on_from_the_state_of_two(
+    both: Any, cases: dict[str, Case], sources: Sources, alone: tuple[str, list[Any]]
+) -> None:
+    training = cases["bi_encoder"].training(sources, cases["bi_encoder"].encode(sources), "alone")
+    state = Share().read(RunState(Storage(alone[0]), "run", {}))
+    assert state is not None
+    training.load_state_dict(state["training"])
+    assert_alike(both[0]["state"]["whole"], advance(training, 3))
+
+
+def test_what_a_worker_kept_is_there_and_whole_or_nothing_is_read(
+    both: Any, alone: tuple[str, list[Any]], tmp_path: Path
+) -> None:
+    store = RunState(Storage(alone[0]), "run", {})
+    (shard,) = (Path(alone[0]) / "states").glob("run-*-shard-*")
+    content = shard.read_bytes()
+    shard.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(BadInput, match=r"are damaged: those of worker 2 of 2.*; delete states/"):
+        Share().read(store)
+    shard.unlink()
+    with pytest.raises(BadInput, match=r"are missing: those of worker 2 of 2.*; delete states/"):
+        Share().read(store)
+    shard.write_bytes(content)
+    assert Share().read(store) is not None
+    store.delete()
+    assert store.storage.names("states") == [f"{RunState(store.storage, 'alone', {}).file.removeprefix('states/')}"]
+
+
+def test_an_overflow_in_one_workers_rows_skips_the_step_of_all(both: Any) -> None:
+    for rank, worker in enumerate(both):
+        scale, same, count = worker["overflow"]
+        assert scale == 8.0
+        assert same
+        assert (count > 0) == (rank == 0)
+
+
+@pytest.mark.parametrize(("saved", "readers"), [(1, 3), (2, 1), (2, 3), (3, 2), (5, 4)])
+def test_rows_of_any_number_of_workers_are_put_together_for_any_other(saved: int, readers: int) -> None:
+    tensors = [torch.arange(14.0).view(7, 2), torch.arange(3.0)]
+
+    def own(rank: int, workers: int) -> list[torch.Tensor]:
+        return [each[rows_of(len(each), rank, workers)] for each in tensors]
+
+    stored = [{ROWS: rows, SIZE: list(each.shape)} for rows, each in zip(own(0, saved), tensors, strict=True)]
+    state = {"weights": {"a": stored[0]}, "steps": [3, stored[1]]}
+    for rank in range(readers):
+        others = [own(other, saved) for other in range(1, saved)]
+        read = together(state, iter(others), rank, readers)
+        assert read["steps"][0] == 3
+        for found, wanted in zip([read["weights"]["a"], read["steps"][1]], own(rank, readers), strict=True):
+            assert torch.equal(found if readers == 1 else found.rows, wanted)
+    if saved > 1:
+        with pytest.raises(ValueError, match="rows are missing"):
+            together(state, iter([]), 0, 1)
+
+
+def test_what_can_not_be_split_is_refused_in_one_line(made_up: Callable[..., str], sources: Sources) -> None:
+    plain = FeedForward(sources.vectors.table, generator(), "tiny")
+    with pytest.raises(
+        BadInput, match=r"^resources.shard: the weights of FeedForward are not split.*; choose bi_encoder"
+    ):
+        check_sharded(plain)
+    compiled = BiEncoder(generator(), made_up(), **SHORT, compiled=True)
+    with pytest.raises(
+        BadInput, match=r"^resources.shard: ranker.compiled is not for a ranker.*; leave ranker.compiled"
+    ):
+        check_sharded(compiled)
+    check_sharded(BiEncoder(generator(), made_up(), **SHORT))
