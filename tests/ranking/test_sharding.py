@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -64,8 +64,6 @@ class Case:
     objective: Any = field(default_factory=SoftmaxLikelihood)
 
     def encode(self, sources: Sources) -> EncodedCollection:
-        from dataclasses import replace
-
         tokens = self.make.tokenization(checkpoint=self.checkpoint, **SHORT).encode(sources.collection)  # type: ignore[attr-defined]
         return replace(sources.encoded, documents=tokens.documents, queries=tokens.queries)
 
@@ -74,16 +72,20 @@ class Case:
         ranker = self.make(generator(), self.checkpoint, **(SHORT | self.ranker))
         if how == "split":
             Sharding(ranker, torch.device("cpu"))
-        candidates = RandomCandidates(8).candidates(sources, np.array([4, 5, 6]))
-        training = RankerTraining(
-            ranker, self.objective, encoded, np.arange(4), Evaluation(encoded, candidates, ["AP@8"]),
-            partial(torch.optim.AdamW, lr=0.01, eps=0.1), np.random.default_rng(3),
-            **({"batch_size": 2, "clip_norm": 0.5, "patience": 9} | self.options),
-        )  # fmt: skip
+        training = self.of(ranker, sources, encoded)
         if how != "alone":
             training.gradient_sync = ReduceScatter() if how == "split" else AllReduce()
             training.evaluations = {"": SharedEvaluation(training.validation)}
         return training
+
+    def of(self, ranker: Ranker, sources: Sources, encoded: EncodedCollection) -> RankerTraining:
+        """The training of a ranker, which is evaluated on an odd number of queries."""
+        candidates = RandomCandidates(8).candidates(sources, np.array([4, 5, 6]))
+        return RankerTraining(
+            ranker, self.objective, encoded, np.arange(4), Evaluation(encoded, candidates, ["AP@8"]),
+            partial(torch.optim.AdamW, lr=0.01, eps=0.1), np.random.default_rng(3),
+            **({"batch_size": 2, "clip_norm": 0.5, "patience": 9} | self.options),
+        )  # fmt: skip
 
 
 def advance(training: RankerTraining, steps: int) -> list[Any]:
@@ -369,3 +371,27 @@ def test_what_can_not_be_split_is_refused_in_one_line(made_up: Callable[..., str
     ):
         check_sharded(compiled)
     check_sharded(BiEncoder(generator(), made_up(), **SHORT))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
+def test_one_worker_on_a_gpu_takes_the_steps_of_a_process(
+    precision: str, cases: dict[str, Case], sources: Sources, cuda: str, tmp_path: Path
+) -> None:
+    """By nccl, which joins no two workers on one GPU: the collectives are real ones, of one worker."""
+    case = cases["bi_encoder"]
+    encoded, device = case.encode(sources), torch.device(cuda)
+    shown = []
+    dist.init_process_group("nccl", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1, timeout=LIMIT)
+    try:
+        for how in ("alone", "split"):
+            ranker = case.make(generator(), case.checkpoint, **SHORT, precision=precision)
+            if how == "split":
+                Sharding(ranker, device)
+                assert next(ranker.parameters()).device.type == "cuda"
+            training = case.of(ranker.to(device), sources, encoded)
+            shown.append(advance(training, STEPS))
+    finally:
+        dist.destroy_process_group()
+    assert np.isfinite(shown[1][0])
+    np.testing.assert_allclose(shown[1][2], shown[0][2], atol=1e-3 if precision == "float32" else 0.5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.config.compose import compose
-from cluster.config.validate import check_pooling, check_shares, check_workers
+from cluster.config.validate import check_pooling, check_sharding, check_shares, check_workers
 from ranking.errors import BadInput
 
 
@@ -39,3 +39,22 @@ def test_a_pool_comes_from_one_place(overrides: list[str], says: str) -> None:
     check_pooling(compose(["pools=some.yaml"], "pool"))
     with pytest.raises(BadInput, match=says):
         check_pooling(compose(overrides, "pool"))
+
+
+SHARED = ["ranker=bi_encoder", "resources.shard=true", "resources.workers=2"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["resources.workers=1"], "one worker has nobody"),
+        (["ranker=static"], "the weights of Static are not split"),
+        (["keep_at=[3]"], "states for forks"),
+        (["function=dense", "function.dense.refresh.mode=sync"], "function.dense.refresh: each worker would read"),
+        (["selector=adversarial"], "selector: each worker would copy"),
+    ],
+)
+def test_what_needs_a_whole_ranker_is_refused_where_weights_are_split(overrides: list[str], said: str) -> None:
+    check_sharding(compose([*SHARED, "ranker.checkpoint=none"]))
+    with pytest.raises(BadInput, match=said):
+        check_sharding(compose([*SHARED, "ranker.checkpoint=none", *overrides]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.torch import load
 
 from cluster.config.compose import compose
 from cluster.output.storage import Storage
@@ -21,6 +23,7 @@ from cluster.runs.progress import Progress
 from cluster.runs.results import RunState, execute_run
 from cluster.training.launch import launch
 from ranking.errors import BadInput
+from tests.ranking.checkpoints import write_checkpoint
 
 SGD = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 0.5}
 """Adam makes whole steps of gradients that are zero but for rounding, and rounding is what workers differ by."""
@@ -81,6 +84,41 @@ def test_a_killed_worker_changes_nothing_and_any_number_of_workers_goes_on(
     assert told == [1, 2, 3, 4, 5]
     assert len(store.storage.names("kept")) >= 4
     assert_close(run(config, parts, store=store), whole)
+
+
+@pytest.mark.nightly
+def test_workers_that_split_the_weights_go_on_from_one_process(
+    base: list[str], beir_folder: Path, ray_session: None, kills: int, tmp_path: Path
+) -> None:
+    from cluster.training.workers import run_on_workers
+
+    words = {word for file in beir_folder.glob("*.jsonl") for word in re.findall(r"\w+", file.read_text())}
+    checkpoint = write_checkpoint(tmp_path / "bert", "bert", sorted(words))
+    options = ["ranker=bi_encoder", f"ranker.checkpoint={checkpoint}", "ranker.layers=2", "weights=true"]
+    config, parts, keys = prepared([*base, *options], 3)
+    whole = run(config, parts)
+    store = RunState(Storage(str(tmp_path)), "shared", keys)
+
+    def stop(progress: Progress) -> None:
+        if progress.epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(config, parts, stop, store, 0)
+    told: list[int] = []
+    shared = config | {"resources": config["resources"] | {"workers": 2, "shard": True}}
+    outcome = run_on_workers(shared, parts, lambda progress: told.append(progress.epoch), store, 0)
+    assert told == [2, 3]
+    assert_close(outcome, whole)
+    assert outcome.weights is not None
+    assert whole.weights is not None
+    assert outcome.weights.keys() == whole.weights.keys()
+    read = [load(each["model.safetensors"]) for each in (outcome.weights, whole.weights)]
+    for name, weight in read[1].items():
+        np.testing.assert_allclose(read[0][name].numpy(), weight.numpy(), atol=1e-5)
+    assert len(store.storage.names("states")) == 2  # each worker has kept its own
+    store.delete()
+    assert not store.storage.names("states")
 
 
 @pytest.mark.nightly
