@@ -28,7 +28,7 @@ DTYPES = {
 
 
 def to_bytes(state: Any) -> bytes:
-    """A nest of dicts, lists, numbers, strings, tensors and arrays as one safetensors file.
+    """A nest of dicts, lists, numbers, strings, bytes, tensors and arrays as one safetensors file.
 
     A dataclass is taken for the dict of its fields, and comes back as one. Of an array that is mapped the file is
     named, by its folder, which has to stand beside what is written.
@@ -49,6 +49,8 @@ def to_bytes(state: Any) -> bytes:
             return {"mapped": "/".join(value.file.parts[-2:])}
         if isinstance(value, PiecedArray):
             return {"pieced": ["/".join(file.parts[-2:]) for file in value.files], "starts": pack(value.starts)}
+        if isinstance(value, bytes):
+            return {"bytes": keep(torch.from_numpy(np.frombuffer(value, np.uint8).copy()))}
         if isinstance(value, np.ndarray):
             return {"array": keep(torch.from_numpy(np.array(value, order="C")))}
         if isinstance(value, torch.Tensor):
@@ -125,6 +127,8 @@ def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = Non
             kind, shape, content = found[value["tensor"]]
             dtype = getattr(torch, kind)
             return (torch.frombuffer(content, dtype=dtype) if content else torch.empty(0, dtype=dtype)).reshape(shape)
+        if "bytes" in value:
+            return bytes(found[value["bytes"]][2])
         if "array" in value:
             kind, shape, content = found[value["array"]]
             return np.frombuffer(content, kind).reshape(shape)

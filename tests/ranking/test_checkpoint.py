@@ -24,6 +24,7 @@ LEAVES = (
     | st.integers(-(2**130), 2**130)  # generators keep 128 bits
     | st.floats()
     | st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+    | st.binary(max_size=5)
     | ARRAYS
     | ARRAYS.map(torch.from_numpy)
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 from pathlib import Path
@@ -23,6 +22,7 @@ from cluster.runs.progress import Progress
 from cluster.runs.results import RunState, execute_run
 from cluster.training.launch import launch
 from ranking.errors import BadInput
+from tests.made_up import TOPICS, WORDS
 from tests.ranking.checkpoints import write_checkpoint
 
 SGD = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 0.5}
@@ -88,12 +88,12 @@ def test_a_killed_worker_changes_nothing_and_any_number_of_workers_goes_on(
 
 @pytest.mark.nightly
 def test_workers_that_split_the_weights_go_on_from_one_process(
-    base: list[str], beir_folder: Path, ray_session: None, kills: int, tmp_path: Path
+    base: list[str], ray_session: None, tmp_path: Path
 ) -> None:
     from cluster.training.workers import run_on_workers
 
-    words = {word for file in beir_folder.glob("*.jsonl") for word in re.findall(r"\w+", file.read_text())}
-    checkpoint = write_checkpoint(tmp_path / "bert", "bert", sorted(words))
+    words = [*WORDS, *TOPICS, *(f"thing{number}" for number in range(20))]
+    checkpoint = write_checkpoint(tmp_path / "bert", "bert", words)
     options = ["ranker=bi_encoder", f"ranker.checkpoint={checkpoint}", "ranker.layers=2", "weights=true"]
     config, parts, keys = prepared([*base, *options], 3)
     whole = run(config, parts)
