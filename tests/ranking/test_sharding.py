@@ -20,6 +20,7 @@ from cluster.output.storage import Storage
 from cluster.runs.results import RunState
 from cluster.runs.states import Share
 from cluster.training.all_reduce import AllReduce, ReduceScatter
+from cluster.training.index import SharedIndex
 from cluster.training.validation import SharedEvaluation
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
@@ -184,6 +185,20 @@ def overflown(case: Case, sources: Sources) -> tuple[float, bool, int]:
     return optimization.scaler.get_scale(), same, len(before)
 
 
+class Published:
+    """An index that remembers what was published."""
+
+    def publish(self, weights: Any, step: int) -> None:
+        self.weights = {name: each.numpy().copy() for name, each in weights.items()}
+
+
+def published(case: Case, sources: Sources) -> tuple[Any, Any]:
+    """What an index on the first worker is given of weights that are split, and what they are."""
+    training, index = case.training(sources, case.encode(sources), "split"), Published()
+    SharedIndex(index).publish(training.ranker.state_dict(), 0)  # type: ignore[arg-type]
+    return getattr(index, "weights", None), weights(training)
+
+
 def work(rank: int, file: str, sources: Sources, cases: dict[str, Case], folder: str) -> dict[str, Any]:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2, timeout=LIMIT)
@@ -192,6 +207,7 @@ def work(rank: int, file: str, sources: Sources, cases: dict[str, Case], folder:
             **{name: compared(case, sources) for name, case in cases.items()},
             "state": kept(cases["bi_encoder"], sources, folder),
             "alone": taken_over(cases["bi_encoder"], sources, folder),
+            "index": published(cases["bi_encoder"], sources),
             "overflow": overflown(cases["bi_encoder"], sources),
         }
     finally:
@@ -337,6 +353,15 @@ def test_an_overflow_in_one_workers_rows_skips_the_step_of_all(both: Any) -> Non
         assert scale == 8.0
         assert same
         assert (count > 0) == (rank == 0)
+
+
+def test_an_index_is_given_whole_weights(both: Any, cases: dict[str, Case]) -> None:
+    given, known = both[0]["index"]
+    plain = cases["bi_encoder"].make(generator(), cases["bi_encoder"].checkpoint, **SHORT).state_dict()
+    assert given.keys() == known.keys() == plain.keys()
+    for name, weight in plain.items():
+        np.testing.assert_array_equal(given[name], weight.numpy())
+    assert both[1]["index"] == (None, {})
 
 
 @pytest.mark.parametrize(("saved", "readers"), [(1, 3), (2, 1), (2, 3), (3, 2), (5, 4)])

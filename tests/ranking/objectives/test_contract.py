@@ -91,6 +91,26 @@ def test_the_entry_point_of_passes_gives_the_loss(kind: type[Objective], tiny_en
 
 
 @pytest.mark.parametrize("kind", EVERY)
+def test_no_rows_give_a_weight_a_gradient_of_zero(kind: type[Objective], tiny_encoded: EncodedCollection) -> None:
+    """Which a worker without rows needs, where all workers make the same passes."""
+    weight = torch.ones(4, requires_grad=True)
+    nothing = np.zeros((0, 4), np.int32)
+    block = Block.of(
+        tiny_encoded, np.zeros(0, np.int64), nothing, np.zeros((0, 3), np.float32), "cpu", teacher(tiny_encoded)
+    )
+
+    def score(level: int = 0, columns: torch.Tensor | None = None) -> torch.Tensor:
+        scores = torch.zeros(0, 4) * weight
+        return scores if columns is None else scores.gather(1, columns)
+
+    loss, first = made(kind).of_passes(score, block, torch.Generator().manual_seed(0))
+    (loss * 0).backward()
+    assert first.shape == (0, 4)
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", EVERY)
 def test_probabilities_are_probabilities(kind: type[Objective], tiny_encoded: EncodedCollection) -> None:
     found = made(kind).probabilities(torch.randn(3, 4), block_of(tiny_encoded).present)
     assert found.shape == (3, 4)
