@@ -100,7 +100,7 @@ class Sharding:
         dist.all_reduce(told, dist.ReduceOp.MAX)
         return int(told)
 
-    def split_state(self, state: dict[str, Any], ranker: Ranker, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    def split_state(self, state: dict[str, Any], ranker: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         """A training's state, whoever kept it, with its tensors split as the ranker's weights are.
 
         Args:

@@ -17,7 +17,6 @@ REMOVED: dict[str, str] = {
     "refresh.on_loss": "an index that is lost is always waited for: leave it out",
     "refresh.on_lost_index": "an index that is lost is always waited for: leave it out",
     "on_loss": "whatever a learning loses is repeated from its last state: leave it out",
-    "resources.shard": "each worker holds all weights: leave it out, or choose a smaller ranker",
 }
 """Options that are no more, and what is to be done instead."""
 

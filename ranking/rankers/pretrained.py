@@ -7,16 +7,14 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ranking.errors import BadInput
+from ranking.shared_weights import SharedWeights
 from ranking.tokenization import refused
-
-if TYPE_CHECKING:
-    from ranking.sharding import Sharding
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -186,7 +184,7 @@ class Pretrained(nn.Module):
             model.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[operator]
         # Kept out of the modules: a compiled module would name its weights otherwise.
         self._call: list[Any] = [torch.compile(model, dynamic=True) if compiled else model]
-        self.sharding: Sharding | None = None
+        self.sharding: SharedWeights | None = None
 
     def forward(self, packed: dict[str, Tensor]) -> Any:
         if not len(packed["attention_mask"]):

@@ -13,8 +13,6 @@ from ranking.errors import BadInput
 def test_an_option_that_was_removed_says_what_to_do(old: str) -> None:
     with pytest.raises(BadInput, match=r"on_los.* any more: an index that is lost is always waited for: leave it out"):
         compose(["ranker=bi_encoder", "function=dense", f"function.dense.refresh.{old}"])
-    with pytest.raises(BadInput, match=r"there is no option resources\.shard any more: each worker holds all weights"):
-        compose(["resources.shard=true"])
 
 
 @pytest.mark.parametrize(
