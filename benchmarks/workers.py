@@ -1,6 +1,6 @@
 """Measures steps of workers that train one ranker, and what each of them holds of weights, gradients and optimizer.
 
-    python -m benchmarks.workers FOLDER [--checkpoint NAME] [--workers N] [--steps N] [--batch N] [overrides]
+    python -m benchmarks.workers FOLDER [overrides] [--checkpoint NAME] [--workers N] [--steps N] [--batch N]
 
 The ways are: gradients exchanged behind the backward pass, exchanged while it goes on, and weights that are split over
 the workers (`resources.shard`). Each is run by processes of its own, a thread each, joined by gloo on this machine:
@@ -31,7 +31,7 @@ from cluster.training.all_reduce import AllReduce
 from cluster.training.attach import attach_workers
 from ranking.training import RankerTraining
 
-SMALLEST = ["{collection} --checkpoint {small_bert} --steps 2 --batch 4 vectors=random encoding.min_count=1"]
+SMALLEST = ["{collection} vectors=random encoding.min_count=1 --checkpoint {small_bert} --steps 2 --batch 4"]
 WAYS = ("behind the backward pass", "during the backward pass", "weights split")
 WARM = 2
 """First steps, which are not counted."""
