@@ -111,10 +111,10 @@ class Sharding:
         trained = [each for group in optimizer.param_groups for each in group["params"]]
 
         def weights(found: dict[str, Any]) -> dict[str, Any]:
-            return {name: self._split(value, own[name]) for name, value in found.items()}
+            return {name: self._own(value, own[name]) for name, value in found.items()}
 
         def moments(found: dict[str, Any], weight: Tensor) -> dict[str, Any]:
-            return {name: self._split(value, weight) for name, value in found.items()}
+            return {name: self._own(value, weight) for name, value in found.items()}
 
         optimization, stopping = state["optimization"], state["stopping"]
         made = optimization["optimizer"]
@@ -125,7 +125,7 @@ class Sharding:
             "optimization": optimization | {"optimizer": made},
         }
 
-    def _split(self, value: Any, like: Tensor) -> Any:
+    def _own(self, value: Any, like: Tensor) -> Any:
         """What a state holds of a weight, or of the optimizer beside it, as this worker's rows of it.
 
         Args:
@@ -171,6 +171,9 @@ def check_sharded(ranker: Ranker) -> None:
     if not isinstance(ranker, SHARDED):
         remedy = "choose bi_encoder, cross_encoder, late_interaction or decoder, or resources.shard=false"
         raise BadInput(f"the weights of {type(ranker).__name__} are not split over workers", where, remedy)
+    if any(each.blocks() == [each.model] for each in transformers_of(ranker)):
+        what = "the layers of this checkpoint are not found, and gathered whole it would save nothing"
+        raise BadInput(what, where, "choose another checkpoint, or resources.shard=false")
     options = {
         "ranker.compiled": any(each.compiled for each in transformers_of(ranker)),
         "ranker.categories": bool(getattr(ranker, "categories", None)),

@@ -18,7 +18,7 @@ from cluster.drain import NOTICE, leave
 from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Progress
-from cluster.runs.states import StateStore
+from cluster.runs.states import ShardStore, StateStore
 from cluster.telemetry.actor_names import unique
 from cluster.training.coordinator import WorkerCoordinator
 from ranking.checkpoint import from_bytes, to_bytes
@@ -202,7 +202,16 @@ class _ReadOnly:
     """What all workers but the first see of the state."""
 
     def __init__(self, store: StateStore) -> None:
-        self.load = store.load
+        self.load, self._store = store.load, store
 
     def save(self, state: bytes) -> None:
+        pass
+
+    def load_shard(self, name: str) -> bytes | None:
+        return self._store.load_shard(name) if isinstance(self._store, ShardStore) else None
+
+    def save_shard(self, name: str, rows: bytes) -> None:
+        pass
+
+    def drop_shards(self, but: Collection[str]) -> None:
         pass
