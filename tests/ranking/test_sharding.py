@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -224,10 +225,18 @@ def sources(tiny: Any, tiny_encoded: Any, tiny_vectors: Any) -> Sources:
     return Sources(tiny, tiny_encoded, tiny_vectors)
 
 
+LONGER = ("two_towers", "levels", "checkpointed")
+"""Cases of which the others have each part."""
+
+
+def nightly() -> bool:
+    return os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+
+
 @pytest.fixture(scope="module")
 def cases(made_up: Callable[..., str], decoder_checkpoint: Callable[..., str]) -> dict[str, Case]:
     bert = made_up()
-    return {
+    every = {
         "bi_encoder": Case(BiEncoder, bert),
         "two_towers": Case(BiEncoder, bert, {"tied": False}, {"accumulate": 2}),
         "chunks": Case(BiEncoder, bert, {"budget": None}, {"chunk": 2}),
@@ -237,6 +246,7 @@ def cases(made_up: Callable[..., str], decoder_checkpoint: Callable[..., str]) -
         "decoder": Case(Decoder, decoder_checkpoint(headed=True)),
         "bfloat16": Case(BiEncoder, bert, {"precision": "bfloat16"}),
     }
+    return {name: case for name, case in every.items() if nightly() or name not in LONGER}
 
 
 @pytest.fixture(scope="module")
@@ -261,12 +271,15 @@ def both(
     process = context.Process(target=other, args=(file, sources, cases, alone[0], told))
     process.start()
     first = work(0, file, sources, cases, alone[0])
-    second = told.get(timeout=120)
+    second = told.get(timeout=600)
     process.join(60)
     return [first, second]
 
 
-NAMES = ["bi_encoder", "two_towers", "chunks", "levels", "checkpointed", "late_interaction", "decoder"]
+NAMES = [
+    *("bi_encoder", "chunks", "late_interaction", "decoder"),
+    *(pytest.param(name, marks=pytest.mark.nightly) for name in LONGER),
+]
 
 
 def assert_alike(one: list[Any], other: list[Any], tolerance: float = 2e-5) -> None:
