@@ -114,6 +114,8 @@ class SpreadTracker(Tracker):
         self._call(host, "end", name, status, numbers)
 
     def gather(self) -> None:
+        if not self._hosts:
+            return
         import ray
 
         while self._hosts:
