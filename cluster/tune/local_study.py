@@ -26,6 +26,7 @@ def run_here(work: StudyWork) -> dict[str, str]:
         given = (source, storage, retries, table, work.tracking)
         if work.workers is None or work.scheduler is not None:
             return run_locally(here, *given, scheduler=work.scheduler)
+        work.workers.keep(work.study.options["concurrent"])
         spread = partial(work.workers.execute, here, storage)
         return run_locally(spread, *given, at_once=work.workers.at_once)
 

@@ -103,6 +103,15 @@ class LocalWorkers:
         most = int(asked[-1]) - 1 if asked and asked[-1].isdecimal() else MOST  # else it is refused, or null
         return cls(0 if elsewhere else max(0, min(cores() - 1, MOST, most)))
 
+    def keep(self, most: int | None) -> None:
+        """End those with whom more runs would go on at once than so many, which only a resumed study's files say.
+
+        Args:
+            most: `concurrent` of the study; None keeps them all.
+        """
+        while most is not None and len(self._starting) >= max(1, most):
+            self._starting.pop().close()
+
     def at_once(self) -> int:
         """How many runs may go on now."""
         for worker in [each for each in self._starting if each.ready]:

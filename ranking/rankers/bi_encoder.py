@@ -19,6 +19,7 @@ from ranking.rankers.category_input import CategoryInput
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.pretrained import PRESETS, Pretrained, read_model
 from ranking.rankers.sentence_folder import POOLINGS, SIMILARITIES, SentenceFolder, write
+from ranking.rankers.text_lengths import resolve_widths, write_lengths
 from ranking.texts import Texts
 from ranking.tokenization import Subwords, Tokenization, count_subwords, read_tokenizer
 
@@ -33,7 +34,7 @@ class BiEncoder(DenseRanker):
         vectors: not read; every ranker is offered them.
         generator: draws what the checkpoint lacks.
         checkpoint: folder, or name at the hub.
-        preset: layers and lengths where the next three are None: `paper`, `small` or `tiny`.
+        preset: layers and lengths where neither the next three nor the folder say: `paper`, `small` or `tiny`.
         layers: keep the first so many.
         max_query: subwords read of a query, those of the checkpoint's prompt not counted.
         max_document: subwords read of a document, likewise.
@@ -83,7 +84,7 @@ class BiEncoder(DenseRanker):
         document_prompt: str | None = None,
     ) -> None:
         super().__init__()
-        widths = self.resolve_preset(preset, layers=layers, max_query=max_query, max_document=max_document)
+        widths = resolve_widths(type(self), checkpoint, preset, layers, max_query, max_document)
         said = SentenceFolder.read(checkpoint).with_prompts(query_prompt, document_prompt)
         self.pooling = pooling or said.pooling or "mean"
         self.similarity = similarity or said.similarity or "cosine"
@@ -104,6 +105,7 @@ class BiEncoder(DenseRanker):
             raise BadInput(f"scale is {scale}", "ranker.scale", "choose a number above 0")
         self.tokenizer = read_tokenizer(said.query)
         self.prompts, self._declared = said.prompts, dict(said.declared)
+        self.lengths = (widths["max_query"], widths["max_document"])
         self.max_query = widths["max_query"] + count_subwords(self.tokenizer, said.prompts.query)
         self.max_document = widths["max_document"] + count_subwords(self.tokenizer, said.prompts.document)
         self.packing = Packing.of(self.tokenizer, pair=False)
@@ -145,7 +147,7 @@ class BiEncoder(DenseRanker):
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
         given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
-        widths = cls.resolve_preset(options.get("preset", "paper"), **given)
+        widths = resolve_widths(cls, options["checkpoint"], options.get("preset", "paper"), **given)
         said = SentenceFolder.read(options["checkpoint"])
         said = said.with_prompts(options.get("query_prompt"), options.get("document_prompt"))
         return Subwords(said.query, widths["max_query"], widths["max_document"], said.prompts)
@@ -220,3 +222,4 @@ class BiEncoder(DenseRanker):
             towers = {"query": self.query_tower.model} | towers
         tokens = {"query": self.max_query + specials, "document": self.max_document + specials}
         write(folder, towers, self.tokenizer, self.pooling, self.similarity, tokens, self.prompts, self._declared)
+        write_lengths(folder, *self.lengths)

@@ -13,6 +13,7 @@ from ranking.errors import BadInput
 from ranking.packing import Packing, buckets
 from ranking.rankers.pretrained import PRESETS, Pretrained, read_model, trim_last_layer
 from ranking.rankers.ranker import Ranker
+from ranking.rankers.text_lengths import resolve_widths, write_lengths
 from ranking.texts import Texts
 from ranking.tokenization import Subwords, Tokenization, read_tokenizer
 
@@ -30,7 +31,8 @@ class CrossEncoder(Ranker):
         vectors: not read; every ranker is offered them.
         generator: draws the head where the checkpoint has none.
         checkpoint: folder, or name at the hub.
-        preset: layers and lengths where the next three are None: `paper` (as published), `small` or `tiny`.
+        preset: layers and lengths where neither the next three nor the folder say: `paper` (as published), `small`
+            or `tiny`.
         layers: keep the first so many.
         max_query: subwords read of a query.
         max_document: subwords read of a document, or of each of its passages.
@@ -63,7 +65,7 @@ class CrossEncoder(Ranker):
         budget: int | None = None,
     ) -> None:
         super().__init__()
-        widths = self.resolve_preset(preset, layers=layers, max_query=max_query, max_document=max_document)
+        widths = resolve_widths(type(self), checkpoint, preset, layers, max_query, max_document)
         if pooling not in POOLINGS:
             raise BadInput(f"no pooling {pooling!r}", "ranker.pooling", f"choose {' or '.join(POOLINGS)}")
         if passages < 1:
@@ -89,7 +91,7 @@ class CrossEncoder(Ranker):
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
         given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
-        widths = cls.resolve_preset(options.get("preset", "paper"), **given)
+        widths = resolve_widths(cls, options["checkpoint"], options.get("preset", "paper"), **given)
         passages = options.get("passages", 4) if options.get("pooling", "first") == "max" else 1
         return Subwords(options["checkpoint"], widths["max_query"], widths["max_document"] * passages)
 
@@ -128,3 +130,4 @@ class CrossEncoder(Ranker):
         """Write it as transformers and sentence-transformers' `CrossEncoder` read it: safetensors and the tokenizer."""
         self.pretrained.model.save_pretrained(folder)  # type: ignore[operator]
         self.tokenizer.save_pretrained(folder)
+        write_lengths(folder, self.max_query, self.max_document)

@@ -15,6 +15,7 @@ from ranking.errors import BadInput
 from ranking.packing import Packing, buckets
 from ranking.rankers.pretrained import PRESETS, Pretrained, read_model
 from ranking.rankers.ranker import Ranker
+from ranking.rankers.text_lengths import resolve_widths, write_lengths
 from ranking.texts import Texts
 from ranking.tokenization import Prompts, Subwords, Tokenization, count_subwords, read_tokenizer
 
@@ -32,7 +33,7 @@ class Decoder(Ranker):
         vectors: not read; every ranker is offered them.
         generator: draws the head where the checkpoint has none.
         checkpoint: folder, or name at the hub.
-        preset: layers and lengths where the next three are None: `paper`, `small` or `tiny`.
+        preset: layers and lengths where neither the next three nor the folder say: `paper`, `small` or `tiny`.
         layers: keep the first so many.
         max_query: subwords read of a query.
         max_document: subwords read of a document.
@@ -65,8 +66,8 @@ class Decoder(Ranker):
         budget: int | None = None,
     ) -> None:
         super().__init__()
-        widths = self.resolve_preset(preset, layers=layers, max_query=max_query, max_document=max_document)
-        self.max_query, self.max_document = widths["max_query"], widths["max_document"]
+        widths = resolve_widths(type(self), checkpoint, preset, layers, max_query, max_document)
+        self.lengths = self.max_query, self.max_document = widths["max_query"], widths["max_document"]
         self.tokenizer = read_tokenizer(checkpoint)
         self.packing, lead = prompt(self.tokenizer, template)
         self.max_query += count_subwords(self.tokenizer, lead.query)
@@ -93,7 +94,7 @@ class Decoder(Ranker):
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
         given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
-        widths = cls.resolve_preset(options.get("preset", "paper"), **given)
+        widths = resolve_widths(cls, options["checkpoint"], options.get("preset", "paper"), **given)
         _, lead = prompt(read_tokenizer(options["checkpoint"]), options.get("template", TEMPLATE))
         return Subwords(options["checkpoint"], widths["max_query"], widths["max_document"], lead)
 
@@ -131,6 +132,7 @@ class Decoder(Ranker):
         """Write it as transformers reads it: safetensors and the tokenizer."""
         self._whole[0].save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
+        write_lengths(folder, *self.lengths)
 
 
 def prompt(tokenizer: Any, template: str) -> tuple[Packing, Prompts]:

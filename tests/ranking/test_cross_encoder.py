@@ -138,7 +138,7 @@ def test_the_first_layers(kind: str, made_up: Callable[..., str], read_as: Reade
 def test_nothing_is_pickled(made_up: Callable[..., str], tmp_path: Path) -> None:
     ranker(made_up()).save_pretrained(str(tmp_path))
     assert {file.name for file in tmp_path.iterdir()} == {
-        "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
+        "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "text_lengths.json",
     }  # fmt: skip
 
 

@@ -134,3 +134,21 @@ def test_no_more_run_at_once_than_the_study_asks_for(monkeypatch: pytest.MonkeyP
         started.clear()
         LocalWorkers.foreseen(overrides)
         assert len(started) == others
+
+
+def test_a_resumed_study_keeps_to_what_it_asked_for(
+    monkeypatch: pytest.MonkeyPatch, base: list[str], tmp_path: Path
+) -> None:
+    class Ready:
+        ready = alive = True
+
+        def close(self) -> None:
+            self.alive = False
+
+    monkeypatch.setattr("cluster.tune.local_workers.WorkerProcess", Ready)
+    asked: list[int] = []
+    monkeypatch.setattr("cluster.tune.local_study.run_locally", lambda *_, at_once: asked.append(at_once()) or {})
+    for most in (1, 2, 9):
+        experiment = study([*base, f"concurrent={most}"], tmp_path / str(most))
+        run_here(work(experiment, LocalWorkers(3)))
+    assert asked == [1, 2, 4]

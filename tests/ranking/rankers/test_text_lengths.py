@@ -1,0 +1,71 @@
+"""Lengths that a checkpoint was trained with, there and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from ranking.errors import BadInput
+from ranking.rankers.bi_encoder import BiEncoder
+from ranking.rankers.cross_encoder import CrossEncoder
+from ranking.rankers.decoder import Decoder
+from ranking.rankers.text_lengths import FILE
+from tests.ranking.checkpoints import tokenizer_of
+
+KINDS = {"bi_encoder": BiEncoder, "cross_encoder": CrossEncoder, "decoder": Decoder}
+
+
+@pytest.fixture(scope="module")
+def plain(made_up: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """A checkpoint of somebody else's, for each kind of ranker."""
+
+    def make(kind: str) -> str:
+        if kind != "decoder":
+            return made_up()
+        folder = str(tmp_path_factory.mktemp("llama"))
+        tokenizer = tokenizer_of("bert", ["Query", "Document", "Relevant", ":"])
+        sizes: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 24, "max_position_embeddings": 400}
+        heads: dict[str, Any] = {"num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1}
+        config = transformers.LlamaConfig(vocab_size=len(tokenizer), pad_token_id=0, num_labels=1, **sizes, **heads)
+        transformers.LlamaForSequenceClassification(config).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return folder
+
+    return make
+
+
+def lengths(kind: str, checkpoint: str, **options: Any) -> tuple[int, int]:
+    """Subwords that a ranker reads of a query and of a document, as its tokenization has them too."""
+    made = KINDS[kind](torch.Generator().manual_seed(0), checkpoint, **options)
+    read = KINDS[kind].tokenization(checkpoint=checkpoint, **options)
+    found = getattr(made, "lengths", None) or (made.max_query, made.max_document)
+    assert found == (read.max_query, read.max_document)  # type: ignore[union-attr]
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_trained_folder_is_read_as_it_was_trained(kind: str, plain: Callable[[str], str], tmp_path: Path) -> None:
+    given, saved = plain(kind), str(tmp_path / "saved")
+    assert lengths(kind, given, preset="tiny", max_document=20) == (12, 20)
+    short = KINDS[kind](torch.Generator().manual_seed(0), given, preset="tiny", max_query=5, max_document=7)
+    short.save_pretrained(saved)
+    assert lengths(kind, saved, preset="tiny") == (5, 7)  # as trained, whatever the preset
+    assert lengths(kind, saved, preset="tiny", max_document=9) == (5, 9)  # but what is asked for counts
+    again = KINDS[kind](torch.Generator().manual_seed(0), saved)
+    again.save_pretrained(str(tmp_path / "again"))
+    assert lengths(kind, str(tmp_path / "again")) == (5, 7)
+
+
+@pytest.mark.parametrize("content", [[5, 7], {"max_query": 5}, {"max_query": 5, "max_document": 0}])
+def test_a_file_of_something_else_is_refused(content: Any, plain: Callable[[str], str], tmp_path: Path) -> None:
+    made = KINDS["bi_encoder"](torch.Generator().manual_seed(0), plain("bi_encoder"), preset="tiny")
+    made.save_pretrained(str(tmp_path))
+    (tmp_path / FILE).write_text(json.dumps(content))
+    with pytest.raises(BadInput, match="two lengths"):
+        lengths("bi_encoder", str(tmp_path))
