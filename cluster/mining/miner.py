@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cluster.config.build import build
 from cluster.config.counts import counts_of
 from cluster.config.texts import texts_config
+from cluster.mining.freed_memory import give_back
 from cluster.mining.nearest import Nearest
 from cluster.mining.shards import Shard
 from cluster.runs.artifacts import Artifacts
@@ -64,6 +65,7 @@ class Miner:
     """
 
     def __init__(self, config: dict[str, Any], artifacts: Artifacts | None = None) -> None:
+        give_back()  # on whatever machine
         artifacts = artifacts or Artifacts()
         run = texts_config(config)
         self.config, self.collection, base = config, artifacts.collection(run), artifacts.part(run, "base")

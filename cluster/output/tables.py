@@ -63,10 +63,15 @@ def batches(table: pl.DataFrame | pl.LazyFrame) -> Iterator[pl.DataFrame]:
     return table.lazy().collect_batches(maintain_order=True, engine="streaming")
 
 
-def as_parquet(table: pl.DataFrame) -> bytes:
-    """A table as the bytes of a parquet file."""
+def as_parquet(table: pl.DataFrame, group: int | None = None) -> bytes:
+    """A table as the bytes of a parquet file.
+
+    Args:
+        table: its rows.
+        group: rows that are written at once, and read at once by who streams; None leaves it to Polars.
+    """
     buffer = io.BytesIO()
-    table.write_parquet(buffer)
+    table.write_parquet(buffer, row_group_size=group)
     return buffer.getvalue()
 
 
