@@ -14,9 +14,9 @@ THRESHOLD = 128 << 10
 def give_back() -> bool:
     """Hold the threshold where it is, from now on and for the whole process.
 
-    With every large block that is freed glibc raises it, up to 32 MiB: blocks below come from the heap from then on, and
-    what small results stand behind stays there. Mining frees a matrix after the other and holds on to what comes of
-    them, which left a twentieth of its memory unused.
+    With every large block that is freed glibc raises it, up to 32 MiB: blocks below come from the heap from then on,
+    and what small results stand behind stays there. Mining frees a matrix after the other and holds on to what comes
+    of them, which left a twentieth of its memory unused.
 
     Returns:
         Whether it could be done: elsewhere than with glibc it can't, and need not.
