@@ -41,7 +41,7 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
         resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, str(CONF), read))
     except (HydraException, OmegaConfBaseException) as error:
         raise BadInput(reason(error, overrides, config, compose), remedy=see(config)) from None
-    _resolve_negatives(resolved)
+    _resolve_negatives(resolved, overrides)
     check_parts(resolved, choices)
     _take_classes(resolved, choices, overrides)
     check_shape({str(key): value for key, value in resolved.items()}, config)
@@ -112,12 +112,18 @@ def _of_files(
     return composed, choices
 
 
-def _resolve_negatives(config: dict[Any, Any]) -> None:
-    """Say how many negatives an example has where nobody has: 4, or the whole batch where that is their source."""
+def _resolve_negatives(config: dict[Any, Any], overrides: Sequence[str]) -> None:
+    """Say how many negatives an example has where nobody has: 4, or the whole batch where that is their source.
+
+    A recipe's number is of documents that are read for the query's sake, which those of the batch are not.
+    """
     sampling, functions = config.get("sampling"), config.get("function")
-    if not isinstance(sampling, dict) or sampling.get("negatives", 0) is not None:
+    if not isinstance(sampling, dict) or "negatives" not in sampling:
         return
     of_batch = isinstance(functions, dict) and [*functions] == ["in_batch"]
+    said = any(text.lstrip("+").partition("=")[0] == "sampling.negatives" for text in overrides)
+    if sampling["negatives"] is not None and (said or not of_batch):
+        return
     size = config["training"]["batch_size"] if of_batch else None
     sampling["negatives"] = max(size - 1, 1) if isinstance(size, int) else 4
 

@@ -31,6 +31,11 @@ def test_what_is_composed_twice_is_the_callers_own(monkeypatch: pytest.MonkeyPat
         (["function=in_batch", "training.batch_size=1"], 1),
         (["function=in_batch", "sampling.negatives=7"], 7),
         (["function=[in_batch,bm25]"], 4),
+        # Recipes, of 16 queries with 7 mined documents each, and of 4 with 87.
+        (["ranker=bi_encoder", "ranker.checkpoint=x", "function=in_batch"], 15),
+        (["ranker=bi_encoder", "ranker.checkpoint=x", "function=in_batch", "sampling.negatives=7"], 7),
+        (["ranker=bi_encoder", "ranker.checkpoint=x"], 7),
+        (["ranker=cross_encoder", "ranker.checkpoint=x", "function=in_batch"], 3),
     ],
 )
 def test_in_batch_alone_gives_the_whole_batch(overrides: list[str], count: int) -> None:
