@@ -27,6 +27,8 @@ from ranking.batch import Batch, UpdateResult, pairs_of
 from ranking.dropout import DropoutSeeds
 from ranking.errors import BadInput
 from ranking.frozen import FrozenRanker
+from ranking.pair_scores import PairScores
+from ranking.rankers.ranker import Ranker
 
 __all__ = ["Negatives", "Score", "ServedBatch"]
 
@@ -75,7 +77,9 @@ class Negatives(IterableDataset[ServedBatch]):
         note: told what is being prepared.
 
     Raises:
-        BadInput: where an option is wrong, or needs a ranker of Pyrite's own (`function=dense`).
+        BadInput: where an option is wrong; with the first batch where it needs a ranker of Pyrite's own (`function=dense`,
+            `function=memory`, `selector=adversarial`), when one is observed where a policy needs its step
+            (`policy=curriculum`).
     """
 
     def __init__(
@@ -95,7 +99,7 @@ class Negatives(IterableDataset[ServedBatch]):
         split = base.splits[0]
         self._batches = build(config["batches"], "batches")
         self._batches.prepare(base.encoded, base.vectors, split.train)
-        self.training = _OwnTraining(self, base.encoded, config["training"])
+        self.training = _OwnTraining(self, base.encoded, config["training"], parts.get("teacher"))
         self.training.examples = pairs_of(base.encoded, split.train, config["limits"]["examples"])
         self._documents, self._queries = self.collection.documents, self.collection.queries
         self._served: ServedBatch | None = None
@@ -184,7 +188,7 @@ class Negatives(IterableDataset[ServedBatch]):
         self._served = None
 
 
-_PARTS = ("base", "function", "agent", "compressed", "similarity", "candidates")
+_PARTS = ("base", "function", "agent", "compressed", "similarity", "candidates", "teacher")
 """Parts of a run that a sampler reads."""
 
 
@@ -193,8 +197,9 @@ class _OwnTraining(FrozenRanker):
 
     examples: Batch
 
-    def __init__(self, data: Negatives, encoded: Any, options: dict[str, Any]) -> None:
+    def __init__(self, data: Negatives, encoded: Any, options: dict[str, Any], teacher: PairScores | None) -> None:
         super().__init__(None, encoded)
+        self.teacher = teacher
         self._data, self.batch_size, self.max_epochs = data, options["batch_size"], options["max_epochs"]
         self.losses: list[float] = []
         self.validations: list[float] = []
@@ -208,6 +213,17 @@ class _OwnTraining(FrozenRanker):
     def epoch_over(self) -> bool:  # type: ignore[override]
         """Whether the last batch of the epoch was learned from."""
         return self.position >= len(self.examples)
+
+    @property
+    def ranker(self) -> Ranker:
+        """Refused: the model is the user's."""
+        what = "this way of choosing needs a ranker of Pyrite's own, whose vectors or weights it takes"
+        raise BadInput(what, "function or selector", "choose one that asks for scores at most, or `pyrite train`")
+
+    def loss_now(self, batch: Batch, negatives: NDArray[np.int32]) -> float:
+        """Refused: the model makes its step after a batch is observed."""
+        what = "this policy compares losses before and after a step, and the step is made elsewhere"
+        raise BadInput(what, "policy", "choose fixed, random, mixture or schedule")
 
     def score(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         """The model's scores [q, m], −inf where the document is −1."""

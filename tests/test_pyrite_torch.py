@@ -73,6 +73,28 @@ def test_a_selector_asks_the_model_and_learns_what_it_said(base: list[str]) -> N
         next(iter(Negatives([*base, "function=random", "selector=dynamic"])))
 
 
+def test_a_teacher_says_which_negatives(base: list[str]) -> None:
+    options = [*base, "function=bm25", "sampling.negatives=2", "teacher=bm25"]
+    shown = {
+        selector: [batch.document_ids for batch in Negatives([*options, f"selector={selector}"])]
+        for selector in ("margin_balanced", "uniform")
+    }
+    assert shown["margin_balanced"] == [
+        batch.document_ids for batch in Negatives([*options, "selector=margin_balanced"])
+    ]
+    assert shown["margin_balanced"] != shown["uniform"]
+
+
+@pytest.mark.parametrize(
+    "option", ["function=[in_batch,memory]", "function=dense", "selector=adversarial", "policy=curriculum"]
+)
+def test_what_needs_a_ranker_of_our_own_is_refused(base: list[str], option: str) -> None:
+    data = Negatives([*base, "function=[random,bm25]", option], score=lengths)
+    with pytest.raises(BadInput, match="a ranker of Pyrite's own|the step is made elsewhere"):
+        for batch in data:
+            data.observe(batch, lengths(batch.queries, batch.documents))
+
+
 def test_scores_belong_to_the_last_batch(base: list[str]) -> None:
     data = Negatives([*base, "function=random"])
     batches = iter(data)
