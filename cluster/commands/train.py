@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from cluster.commands.experiment import Experiment, Work, ray_session
@@ -256,18 +257,19 @@ def _figures(planned: Planned, outcome: Outcome) -> Table:
 
 
 def _zero_shot(rows: pl.DataFrame) -> Table:
-    """What the ranker reaches on other collections, BM25's own order beside it."""
+    """What the ranker reaches on other collections, BM25's own order of the same candidates on a line beneath it.
+
+    So four measures stand whole in a terminal of 80 columns.
+    """
     table = Table(title="zero-shot", title_justify="left")
     for column in ("collection", "over", "queries"):
         table.add_column(column, justify="right" if column == "queries" else "left")
-    measures = rows["measure"].unique(maintain_order=True).to_list()
-    for measure in measures:
+    for measure in rows["measure"].unique(maintain_order=True):
         table.add_column(measure, justify="right")
-        table.add_column("BM25", justify="right", style="dim")
     for (name, origin), part in rows.group_by("collection", "origin", maintain_order=True):
-        values = dict(zip(part["measure"], zip(part["value"], part["bm25"], strict=True), strict=True))
-        cells = [f"{value:.4f}" for measure in measures for value in values[measure]]
-        table.add_row(str(name), str(origin), f"{part['queries'][0]:,}", *cells)
+        values = zip(part["value"], part["bm25"], strict=True)
+        cells = [f"{value:.4f}\n[dim]{bm25:.4f}[/]" for value, bm25 in values]
+        table.add_row(f"{escape(str(name))}\n[dim]BM25's order[/]", str(origin), f"{part['queries'][0]:,}", *cells)
     return table
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 import pyrite
+from cluster.commands.train import _zero_shot
 from cluster.runs.measured_on import MEAN, collections_of
 from ranking.errors import BadInput
 from tests.made_up import write_beir
@@ -40,6 +43,22 @@ def test_a_row_each_and_their_mean(base: list[str], beir_folder: Path, others: P
     assert plain.measures == run.measures  # it learns nothing from them
     with pytest.raises(BadInput, match=r"no zero_shot\.parquet"):
         plain.frame("zero_shot")
+
+
+def test_the_terminal_shows_all_figures_whole() -> None:
+    measures = {"AP@100": 0.1234, "RR@10": 0.2345, "nDCG@20": 0.3456, "R@1": 0.4567}
+    rows = pl.DataFrame([
+        {"collection": name, "origin": origin, "measure": measure, "queries": 1500, "value": value, "bm25": value / 2}
+        for name in ("nfcorpus", "webis-touche2020", MEAN) for origin in ("bm25", "random")
+        for measure, value in measures.items()
+    ])  # fmt: skip
+    console = Console(width=80, file=io.StringIO())
+    with console.capture() as shown:
+        console.print(_zero_shot(rows))
+    text = shown.get()
+    assert "…" not in text
+    for value in measures.values():
+        assert text.count(f"{value:.4f}") == text.count(f"{value / 2:.4f}") == 6
 
 
 def test_what_is_no_collection_is_refused(base: list[str], others: Path, tmp_path: Path) -> None:
