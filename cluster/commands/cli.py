@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -79,7 +81,13 @@ def _quoted(override: str) -> str:
 
 
 def named_checkpoint(trained: str) -> str:
-    """The ranker that stands alone on a command line, as an override."""
+    """The ranker that stands alone on a command line, as an override.
+
+    Raises:
+        BadInput: where an option stands in its place.
+    """
+    if re.match(r"[+~]*[\w.]+=", trained) and not os.path.exists(trained):
+        raise BadInput("there is no ranker to rank with", trained, "name it first: pyrite rank RANKER key=value …")
     return "checkpoint='" + trained.replace("'", "\\'") + "'"
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from cluster.config.groups import groups_of
 from ranking.errors import BadInput
 
 NAMED = re.compile(r"^([A-Za-z_]\w*)@([A-Za-z_]\w*)$")
@@ -13,28 +14,35 @@ GROUP = "function"
 QUOTES = "'\""
 RANKER = "cluster.runs.ranker_teacher.RankerTeacher"
 """What a guard's ranker is made of."""
+OF_A_CHECKPOINT = ("rank", "mine")
+"""Primary files without a ranker of their own: `ranker` says what their checkpoint is."""
 OF_ONE = re.compile(r"^(\+*)(negatives|selectors?)\.([A-Za-z]\w*)((?:\.\w+)*)$")
 """What is said of one function: `selector.bm25.lam`."""
 
 
-def named_parts(overrides: Sequence[str], options: Any) -> list[str]:
+def named_parts(overrides: Sequence[str], options: Any, config: str = "config") -> list[str]:
     """The overrides, with functions that are given names of their own written out.
 
     `function=[run_file@hdct,bm25]` becomes `function=[]` and all options of the two, in their order, so that
     `function.hdct.path=FILE` sets one of them. `selector.bm25=dynamic` is what picks from one function, and stands
     under `selectors`; `negatives.bm25=1` says how many that supplies. `objective=[contrastive,margin_mse]` is their
-    sum, each under its name.
+    sum, each under its name. `teacher=null` takes a part away. Of a verb that reads a checkpoint `ranker=decoder` is all options of that ranker.
 
     Args:
         overrides: Hydra overrides of a run.
         options: what a part's file says, by its group and name (`cluster.config.compose.option`).
+        config: the primary file that they are of.
 
     Raises:
         BadInput: where a name is given twice, or is no name.
     """
     written: list[str] = []
-    for text in overrides:
+    for place, text in enumerate(overrides):
         key, _, value = text.partition("=")
+        if value == "null" and (key in groups_of(config) or _of_checkpoint(key, config)):
+            if key in groups_of(config) and key not in [each.partition("=")[0] for each in overrides[place + 1 :]]:
+                written.append(f"~{key}")  # which is how Hydra writes it
+            continue
         if single := OF_ONE.match(key):
             written += _of_one((single[1], single[2], single[3], single[4]), value, options)
             continue
@@ -43,6 +51,10 @@ def named_parts(overrides: Sequence[str], options: Any) -> list[str]:
             for name in names:
                 options("objective", name)  # which says what objectives there are
             written += ["objective=weighted_sum", *(f"+objective@objective.{name}={name}" for name in names)]
+            continue
+        if _of_checkpoint(key, config) and re.fullmatch(r"\w+", value):
+            told = {name: each for name, each in options("ranker", value).items() if name != "defaults"}
+            written.append(f"ranker={as_override(told | ({'checkpoint': None} if 'checkpoint' in told else {}))}")
             continue
         if key in ("guard.ranker", "sampling.guard.ranker") and value not in ("null", ""):
             written.append(f"{key}={as_override({'_target_': RANKER, 'checkpoint': value.strip(QUOTES)})}")
@@ -62,6 +74,11 @@ def named_parts(overrides: Sequence[str], options: Any) -> list[str]:
         for part, name in pairs:
             written.append(f"+{GROUP}.{name}={as_override(options(GROUP, part)[part])}")
     return written
+
+
+def _of_checkpoint(key: str, config: str) -> bool:
+    """Whether an option says what the checkpoint is that a verb reads."""
+    return config in OF_A_CHECKPOINT and key == "ranker"
 
 
 def _of_one(key: tuple[str, str, str, str], value: str, options: Any) -> list[str]:

@@ -35,11 +35,11 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
     from cluster.config.refusals import reason, see
     from cluster.config.validate import check_parts, check_shape
 
-    overrides = _set_or_add(named_parts(overrides, option))
+    overrides = _set_or_add(named_parts(overrides, option, config))
     read = tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_")))
     try:
         resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, str(CONF), read))
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, ValueError) as error:  # the last of a group's value that is no name
         raise BadInput(reason(error, overrides, config, compose), remedy=see(config)) from None
     _resolve_negatives(resolved, overrides)
     check_parts(resolved, choices)

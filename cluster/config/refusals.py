@@ -54,6 +54,9 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     if unknown:
         known = no_option(unknown[1])
         return known if ":" in known else known + _siblings(unknown[1], overrides, config, compose)
+    taken = re.match(r"Could not override '([^']+)'\. No match in the defaults list", " ".join(lines))
+    if taken:  # a group of other verbs
+        return f"there is no option {taken[1]} here"
     absent = re.match(r"In '.*': Could not find '([^/']+)/([^']+)'", lines[0]) if lines else None
     if absent and absent[1] in group_options():
         return f"there is no {absent[1]} {absent[2]!r}; there is {', '.join(group_options()[absent[1]])}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cluster.config.build import build
+from cluster.config.build import build, locate
 from cluster.config.compose import compose
 from cluster.output.manifest import CONFIG, read_config, verb_of
 from cluster.output.storage import Storage
@@ -148,10 +149,10 @@ def _of_weights(name: str, weights: Path, about: Path) -> TrainedRanker:
 
 
 def _of_checkpoint(name: str, place: str, asked: dict[str, Any] | None) -> TrainedRanker:
-    options = asked
+    options = asked and {**asked, "_partial_": True}
     if options is None:
         options = compose([*ranker_overrides(place), f"ranker.checkpoint={json.dumps(place)}"])["ranker"]
-    if "checkpoint" in options:
+    if "checkpoint" in inspect.signature(locate(options["_target_"])).parameters:
         options = options | {"checkpoint": place}
     return TrainedRanker(name, make(options), options)
 

@@ -117,3 +117,24 @@ def test_what_is_no_ranker_is_refused(base: list[str], of_rank: list[str], tmp_p
         with pytest.raises(BadInput, match=said):
             pyrite.rank(str(place), [*of_rank, f"out={tmp_path / 'r'}"])
     assert command("rank", "nowhere", *of_rank) == 2
+    with pytest.raises(BadInput, match="there is no ranker to rank with.*name it first"):
+        pyrite.rank("collection=beir", of_rank[1:])
+    with pytest.raises(BadInput, match="there is no option vectors here; see `pyrite options --for rank`"):
+        pyrite.rank("nowhere", [*of_rank, "vectors=random"])
+
+
+def test_a_checkpoint_is_read_as_the_ranker_that_is_named(small_bert: str, of_rank: list[str], tmp_path: Path) -> None:
+    """Without a word it is a bi-encoder. The class alone is enough, and so is the option's name, with its options."""
+    asked = {
+        "by itself": [],
+        "class": ["ranker={_target_: ranking.rankers.late_interaction.LateInteraction}"],
+        "name": ["ranker=late_interaction"],
+        "scaled": ["ranker=late_interaction", "ranker.scale=2"],
+    }
+    scores = {
+        name: read_run(pyrite.rank(small_bert, [*of_rank, *options, "depth=5", f"out={tmp_path / f'{name}.run'}"]))
+        for name, options in asked.items()
+    }
+    assert scores["name"].equals(scores["class"].with_columns(scores["name"]["tag"]))
+    np.testing.assert_allclose(scores["scaled"]["score"], 2 * scores["name"]["score"].to_numpy(), rtol=1e-5)
+    assert not scores["name"]["score"].equals(scores["by itself"]["score"])

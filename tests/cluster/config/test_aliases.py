@@ -87,6 +87,28 @@ def test_a_function_has_a_selector_and_a_number_of_its_own() -> None:
         compose(["selector.bm25=nearest"])
 
 
+def test_a_part_may_be_null() -> None:
+    assert compose(["teacher=bm25", "peft=lora", "teacher=null"]).get("teacher") is None
+    assert compose(["teacher=null", "teacher=bm25"])["teacher"] == option("teacher", "bm25")
+    assert compose(["trial_scheduler=null"], "study").get("trial_scheduler") is None
+    found = points([], [], ["teacher=null,bm25", "policy=fixed"])
+    assert [compose(point.overrides).get("teacher") is None for point in found] == [True, False]
+    with pytest.raises(BadInput, match="there must be an option selector"):
+        compose(["selector=null"])
+    with pytest.raises(BadInput, match="must be a string or a list"):
+        compose(["collection=3"])
+
+
+def test_a_verb_that_reads_a_checkpoint_takes_a_ranker_by_its_name() -> None:
+    whole = {name: value for name, value in option("ranker", "decoder").items() if name != "defaults"}
+    for verb, more in (("rank", ["checkpoint=x"]), ("mine", [])):
+        config = compose([*more, "ranker=decoder", "ranker.words=[A,B]"], verb)
+        assert config["ranker"] == whole | {"checkpoint": None, "words": ["A", "B"]}
+        assert compose([*more, "ranker=null"], verb)["ranker"] is None
+        with pytest.raises(BadInput, match="no ranker 'nearest'; choose one of"):
+            compose([*more, "ranker=nearest"], verb)
+
+
 def test_all_in_batch_negatives_stand_beside_a_mined_one() -> None:
     def counts(*given: str) -> dict[str, int] | None:
         config = compose(["ranker=static", *given])
