@@ -172,10 +172,12 @@ class refused:
         folder = Path(self.checkpoint).expanduser()
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         if folder.is_dir():
-            within = sorted(each.parent.name for each in folder.glob("*/config.json"))
-            if within and not (folder / "config.json").is_file():  # the weights of a training: a folder a run
-                what = f"is a folder of {len(within)} checkpoint{'s' if within[1:] else ''}, not one itself"
-                raise BadInput(what, self.checkpoint, f"name {folder.name}/{within[0]}") from None
+            heads, places = ("config.json", "modules.json"), ("*", "weights/*")  # of a training: a folder a run
+            within = {str(each.parent.relative_to(folder)) for place in places for head in heads
+                      for each in folder.glob(f"{place}/{head}")}  # fmt: skip
+            if within and not any((folder / head).is_file() for head in heads):
+                what = f"is a folder of {len(within)} checkpoint{'s' if len(within) > 1 else ''}, not one itself"
+                raise BadInput(what, self.checkpoint, f"name {folder.name}/{min(within)}") from None
             raise BadInput(
                 f"holds no checkpoint that can be read ({lines[0] if lines else type(error).__name__})",
                 self.checkpoint,

@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from cluster.config.build import build
+from cluster.config.counts import counts_of
 from cluster.config.groups import CHOICES
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
@@ -45,9 +47,10 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
         "data": f"{collection.name} (fingerprint {collection.fingerprint}; {collection.size:,} documents)",
         "policy": chosen["policy"],
         "retrieval functions": ", ".join(config["function"]),
-        "selector": chosen["selector"],
-        "negatives a pair": config["sampling"]["negatives"],
+        "selector": ", ".join([chosen["selector"], *_selectors(config)]),
+        "negatives a pair": _negatives(config),
         "objective": chosen["objective"],
+        **({"teacher": chosen["teacher"]} if config.get("teacher") else {}),
         "seed": config["seed"],
         "training": f"{outcome.steps:,} steps, best after epoch {outcome.best_epoch} of {outcome.epochs}",
     }
@@ -70,6 +73,20 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
         "| candidates | measure | ranker | BM25 |", "|---|---|---|---|", *measured, *other, "",
         f"The same again, to the last bit on a CPU:\n\n```\n{command}\n```\n",
     ])  # fmt: skip
+
+
+def _negatives(config: dict[str, Any]) -> str:
+    """How many a pair is shown, of each function where that is fixed."""
+    functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
+    counts = counts_of(config, functions, build(config["policy"], "policy"))
+    if counts is None:
+        return str(config["sampling"]["negatives"])
+    return ", ".join(f"{count} of {name}" for name, count in counts.items())
+
+
+def _selectors(config: dict[str, Any]) -> list[str]:
+    """What picks from single functions."""
+    return [f"of {name} {node['_target_'].rpartition('.')[2]}" for name, node in config["selectors"].items()]
 
 
 def write_cards(storage: Storage, runs: Iterable[Planned], collections: Mapping[str, Collection]) -> None:

@@ -129,3 +129,9 @@ def test_a_folder_of_checkpoints_names_one(small_bert: str, tmp_path: Path) -> N
     shutil.copytree(small_bert, tmp_path / "weights" / "a-run")
     with pytest.raises(BadInput, match=r"weights: is a folder of 1 checkpoint, not one itself; name weights/a-run"):
         read_tokenizer(str(tmp_path / "weights"))
+    with pytest.raises(BadInput, match=r"is a folder of 1 checkpoint, not one itself; name \S+/weights/a-run"):
+        read_tokenizer(str(tmp_path))
+    (tmp_path / "weights" / "a-run" / "config.json").unlink()
+    (tmp_path / "weights" / "a-run" / "modules.json").write_text("[]")  # static vectors have no architecture to declare
+    with pytest.raises(BadInput, match=r"name \S+/weights/a-run"):
+        read_tokenizer(str(tmp_path))

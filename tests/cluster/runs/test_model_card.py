@@ -54,6 +54,7 @@ def test_weights_have_a_card_and_are_pushed(base: list[str], hub: dict[str, Any]
         "| policy | fixed |",
         "| retrieval functions | random |",
         "| seed | 0 |",
+        "| negatives a pair | 4 |",
         "fingerprint ",
         "pyrite train ",
     ):
@@ -68,10 +69,18 @@ def test_weights_have_a_card_and_are_pushed(base: list[str], hub: dict[str, Any]
 def test_a_checkpoint_is_pushed_as_its_folder(
     base: list[str], small_bert: str, hub: dict[str, Any], tmp_path: Path
 ) -> None:
-    options = ["ranker=bi_encoder", f"ranker.checkpoint={small_bert}", "function=random", "training.max_epochs=1"]
-    pyrite.train([*base, *options, f"out={tmp_path / 'r'}", "push=ada/bert"])
+    options = ["ranker=bi_encoder", f"ranker.checkpoint={small_bert}", "training.max_epochs=1", "teacher=bm25"]
+    mined = ["function=[in_batch,bm25]", "negatives.bm25=2", "selector.bm25=top"]
+    pyrite.train([*base, *options, *mined, f"out={tmp_path / 'r'}", "push=ada/bert"])
     assert {"README.md", "modules.json", "model.safetensors", "1_Pooling/config.json"} <= set(hub["files"])
-    assert b"sentence-transformers" in hub["files"]["README.md"]
+    card = hub["files"]["README.md"].decode()
+    for said in (
+        "sentence-transformers",
+        "| negatives a pair | 7 of in_batch, 2 of bm25 |",
+        "| selector | uniform, of bm25 Top |",
+        "| teacher | bm25 |",
+    ):
+        assert said in card
 
 
 @pytest.mark.parametrize(
