@@ -199,7 +199,7 @@ class _OwnTraining(FrozenRanker):
 
     def __init__(self, data: Negatives, encoded: Any, options: dict[str, Any], teacher: PairScores | None) -> None:
         super().__init__(None, encoded)
-        self.teacher = teacher
+        self._teacher = teacher
         self._data, self.batch_size, self.max_epochs = data, options["batch_size"], options["max_epochs"]
         self.losses: list[float] = []
         self.validations: list[float] = []
@@ -213,6 +213,11 @@ class _OwnTraining(FrozenRanker):
     def epoch_over(self) -> bool:  # type: ignore[override]
         """Whether the last batch of the epoch was learned from."""
         return self.position >= len(self.examples)
+
+    @property
+    def teacher(self) -> PairScores | None:
+        """Whose margins selectors may read."""
+        return self._teacher
 
     @property
     def ranker(self) -> Ranker:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
+from ranking.pair_scores import PairScores
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
 
@@ -38,6 +39,11 @@ class FrozenRanker:
                 "this way of choosing asks a ranker for scores", "checkpoint", "name a run's folder or a checkpoint"
             )
         return self._ranker
+
+    @property
+    def teacher(self) -> PairScores | None:
+        """Refused: a teacher belongs to a training."""
+        raise BadInput("a teacher's margins are for a training, and nothing is trained", "selector", "choose another")
 
     def score(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         """The ranker's scores [q, m]; −inf where the document is −1."""

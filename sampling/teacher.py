@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.errors import BadInput
 from ranking.pair_scores import PairScores
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
@@ -35,6 +36,9 @@ def teacher_scores(
         sources: what it scores with.
         queries: int [q].
         lists: of all queries, as functions have them.
+
+    Raises:
+        BadInput: where the teacher has no scores.
     """
     relevant, size = sources.encoded.judgements.relevant(), len(sources.encoded.documents)
     rows, documents, scores = [], [], []
@@ -48,7 +52,8 @@ def teacher_scores(
         wanted = np.concatenate([wanted, *listed], axis=1)
         found = teacher.own_scores(sources, asked, wanted)
         if found is None:
-            raise ValueError(f"{type(teacher).__name__} has no scores of pairs")
+            what = f"{type(teacher).__name__} has no scores of pairs"
+            raise BadInput(what, "teacher", "name the column of scores (collection.scores=COLUMN), or another teacher")
         there = wanted >= 0
         rows.append(np.broadcast_to(asked[:, None], wanted.shape)[there])
         documents.append(wanted[there])

@@ -36,8 +36,9 @@ class Given(Ranked):
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
     ) -> NDArray[np.float32] | None:
-        lists = given_lists(sources.collection).take(queries)
-        if not np.isfinite(lists.scores).any():
+        given = given_lists(sources.collection)
+        lists = given.take(queries)
+        if not np.isfinite(lists.scores).any() and not np.isfinite(given.scores).any():  # some may well have none
             return None
         match = (documents[:, :, None] == lists.documents[:, None, :]) & (documents >= 0)[:, :, None]
         found = np.where(match, lists.scores[:, None, :], -np.inf).max(axis=2, initial=-np.inf)

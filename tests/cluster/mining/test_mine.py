@@ -160,6 +160,7 @@ def test_sentence_transformers_loads_and_trains(of_mine: list[str], tmp_path: Pa
     [
         (["selector=dynamic"], "asks a ranker for scores"),
         (["selector=adversarial"], "learns while a ranker is trained"),
+        (["selector=margin_balanced"], "a teacher's margins are for a training"),
         (["function=dense"], "no ranker whose vectors could be searched"),
         (["scores=ranker"], "no ranker to score with"),
         (["checkpoint=nowhere"], "no such run or checkpoint"),

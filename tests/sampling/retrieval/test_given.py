@@ -14,6 +14,7 @@ from ranking.given import given_lists
 from ranking.sources import Sources
 from sampling.guard import Guard, negatives_lists
 from sampling.retrieval.given import Given
+from sampling.teacher import teacher_scores
 
 
 def names(sources: Sources, row: np.ndarray) -> list[str]:
@@ -45,6 +46,26 @@ def test_without_scores_the_file_says_the_order(tiny: Collection, tiny_sources: 
     sources = replace(tiny_sources, collection=replace(tiny, given=given))
     assert names(sources, given_lists(sources.collection).documents[0]) == ["d7", "d5", "d1", "d9"]
     assert Given().own_scores(sources, np.arange(8), np.zeros((8, 1), np.int32)) is None
+
+
+def test_queries_without_scores_stand_beside_others_with(tiny: Collection, tiny_sources: Sources) -> None:
+    """As where a file that was mined and one of bare pairs are read together."""
+    bare = pl.when(pl.col("query") == "q1").then(None).otherwise(pl.col("score"))
+    sources = replace(tiny_sources, collection=replace(tiny, given=tiny.given.with_columns(score=bare)))
+    found = Given(2).rank(sources, np.array([3]))
+    scores = Given().own_scores(sources, np.array([0]), found.documents)
+    assert scores is not None
+    assert scores.tolist() == [[-np.inf, -np.inf]]
+    known = teacher_scores(Given(), sources, np.arange(4), [Given().rank(sources)])
+    assert np.isnan(known.lookup(np.array([0]), found.documents)).all()
+    assert known.lookup(np.array([3]), found.documents).tolist() == [[-1.0, -5.0]]
+
+
+def test_a_teacher_without_scores_is_refused(tiny: Collection, tiny_sources: Sources) -> None:
+    given = tiny.given.with_columns(score=pl.lit(None, pl.Float32))
+    sources = replace(tiny_sources, collection=replace(tiny, given=given))
+    with pytest.raises(BadInput, match=r"teacher: Given has no scores of pairs; name the column of scores"):
+        teacher_scores(Given(), sources, np.arange(4), [Given().rank(sources)])
 
 
 def test_a_collection_that_gives_nothing_is_refused(tiny: Collection, tiny_sources: Sources) -> None:
