@@ -23,8 +23,12 @@ class Given(Ranked):
 
     independent = True
 
+    def __init__(self, depth: int = 100) -> None:
+        super().__init__(depth)
+        self._read: tuple[Sources, RankedLists] | None = None
+
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
-        lists = given_lists(sources.collection)
+        lists = self._lists(sources)
         if not (lists.documents >= 0).any():
             raise BadInput(
                 "this collection gives no documents with its queries",
@@ -36,10 +40,16 @@ class Given(Ranked):
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
     ) -> NDArray[np.float32] | None:
-        given = given_lists(sources.collection)
+        given = self._lists(sources)
         lists = given.take(queries)
         if not np.isfinite(lists.scores).any() and not np.isfinite(given.scores).any():  # some may well have none
             return None
         match = (documents[:, :, None] == lists.documents[:, None, :]) & (documents >= 0)[:, :, None]
         found = np.where(match, lists.scores[:, None, :], -np.inf).max(axis=2, initial=-np.inf)
         return np.nan_to_num(found, nan=-np.inf, neginf=-np.inf).astype(np.float32)
+
+    def _lists(self, sources: Sources) -> RankedLists:
+        """All that the collection gives, sorted once: a teacher is asked about a few queries at a time."""
+        if self._read is None or self._read[0] is not sources:
+            self._read = (sources, given_lists(sources.collection))
+        return self._read[1]

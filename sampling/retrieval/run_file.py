@@ -29,6 +29,7 @@ class RunFile(Ranked):
         super().__init__(depth)
         self.paths = [path] if isinstance(path, str) else list(path)
         self._read: tuple[Sources, RankedLists] | None = None
+        self._known: tuple[RankedLists, PairScores] | None = None
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         found = self._lists(sources).take(queries)
@@ -38,10 +39,12 @@ class RunFile(Ranked):
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
     ) -> NDArray[np.float32]:
         lists = self._lists(sources)
-        size = len(sources.encoded.documents)
-        rows, columns = np.nonzero(lists.documents >= 0)
-        known = PairScores.of(rows, lists.documents[rows, columns], lists.scores[rows, columns], size)
-        return np.nan_to_num(known.lookup(queries, documents), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+        if self._known is None or self._known[0] is not lists:  # a teacher is asked about a few queries at a time
+            rows, columns = np.nonzero(lists.documents >= 0)
+            of_pairs = (rows, lists.documents[rows, columns], lists.scores[rows, columns])
+            self._known = (lists, PairScores.of(*of_pairs, len(sources.encoded.documents)))
+        found = self._known[1].lookup(queries, documents)
+        return np.nan_to_num(found, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
 
     def _lists(self, sources: Sources) -> RankedLists:
         """All that the files rank, read once."""

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
+import pytest
 
 from ranking.pair_scores import PairScores
 from ranking.sources import Sources
+from sampling import teacher as teaching
 from sampling.guard import Guard, negatives_lists
+from sampling.retrieval import given, run_file
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.teacher import teacher_scores
 
@@ -38,3 +45,28 @@ def test_bm25_teaches_what_is_relevant_and_what_lists_hold(tiny_sources: Sources
     np.testing.assert_allclose(found[np.isfinite(expected)], expected[np.isfinite(expected)])
     assert np.isnan(found[~np.isfinite(expected)]).all()
     assert np.isnan(known.lookup(np.array([5]), lists.documents[5:6])).all()  # nobody asked about this query
+
+
+def test_what_was_given_is_sorted_once_however_often_it_is_asked(
+    tiny_sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """64 queries at a time: anew each time would take as often as long for twice the queries."""
+    (tmp_path / "a.run").write_text("q1 Q0 d5 1 3.5 x\nq2 Q0 d7 1 2.5 x\n")
+    calls: list[str] = []
+
+    def counted(name: str, of: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            calls.append(name)
+            return of(*arguments)
+
+        return call
+
+    monkeypatch.setattr(teaching, "CHUNK", 1)
+    monkeypatch.setattr(given, "given_lists", counted("given", given.given_lists))
+    monkeypatch.setattr(run_file, "PairScores", SimpleNamespace(of=counted("run", PairScores.of)))
+    for teacher, name, score in ((given.Given(), "given", -5.0), (run_file.RunFile(str(tmp_path / "a.run")), "run", 3.5)):
+        lists = teacher.rank(tiny_sources)
+        known = teacher_scores(teacher, tiny_sources, np.arange(8), [lists])
+        place = tiny_sources.collection.documents["id"].to_list().index("d5")
+        assert known.lookup(np.array([0]), np.array([[place]])) == score
+        assert calls.count(name) == 1
