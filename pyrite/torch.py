@@ -77,9 +77,9 @@ class Negatives(IterableDataset[ServedBatch]):
         note: told what is being prepared.
 
     Raises:
-        BadInput: where an option is wrong; with the first batch where it needs a ranker of Pyrite's own (`function=dense`,
-            `function=memory`, `selector=adversarial`), when one is observed where a policy needs its step
-            (`policy=curriculum`).
+        BadInput: where an option is wrong; with the first batch where it needs a ranker of Pyrite's own
+            (`function=dense`, `function=memory`, `selector=adversarial`), when that is observed where a policy needs
+            its step (`policy=curriculum`).
     """
 
     def __init__(

@@ -90,9 +90,13 @@ def test_a_teacher_says_which_negatives(base: list[str]) -> None:
 )
 def test_what_needs_a_ranker_of_our_own_is_refused(base: list[str], option: str) -> None:
     data = Negatives([*base, "function=[random,bm25]", option], score=lengths)
-    with pytest.raises(BadInput, match="a ranker of Pyrite's own|the step is made elsewhere"):
+
+    def epoch() -> None:
         for batch in data:
             data.observe(batch, lengths(batch.queries, batch.documents))
+
+    with pytest.raises(BadInput, match=r"a ranker of Pyrite's own|the step is made elsewhere"):
+        epoch()
 
 
 def test_scores_belong_to_the_last_batch(base: list[str]) -> None:

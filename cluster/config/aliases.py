@@ -26,7 +26,8 @@ def named_parts(overrides: Sequence[str], options: Any, config: str = "config") 
     `function=[run_file@hdct,bm25]` becomes `function=[]` and all options of the two, in their order, so that
     `function.hdct.path=FILE` sets one of them. `selector.bm25=dynamic` is what picks from one function, and stands
     under `selectors`; `negatives.bm25=1` says how many that supplies. `objective=[contrastive,margin_mse]` is their
-    sum, each under its name. `teacher=null` takes a part away. Of a verb that reads a checkpoint `ranker=decoder` is all options of that ranker.
+    sum, each under its name. `teacher=null` takes a part away. Of a verb that reads a checkpoint
+    `ranker=decoder` is all options of that ranker.
 
     Args:
         overrides: Hydra overrides of a run.

@@ -64,7 +64,10 @@ def test_what_was_given_is_sorted_once_however_often_it_is_asked(
     monkeypatch.setattr(teaching, "CHUNK", 1)
     monkeypatch.setattr(given, "given_lists", counted("given", given.given_lists))
     monkeypatch.setattr(run_file, "PairScores", SimpleNamespace(of=counted("run", PairScores.of)))
-    for teacher, name, score in ((given.Given(), "given", -5.0), (run_file.RunFile(str(tmp_path / "a.run")), "run", 3.5)):
+    for teacher, name, score in (
+        (given.Given(), "given", -5.0),
+        (run_file.RunFile(str(tmp_path / "a.run")), "run", 3.5),
+    ):
         lists = teacher.rank(tiny_sources)
         known = teacher_scores(teacher, tiny_sources, np.arange(8), [lists])
         place = tiny_sources.collection.documents["id"].to_list().index("d5")

@@ -117,7 +117,7 @@ def test_what_is_no_ranker_is_refused(base: list[str], of_rank: list[str], tmp_p
         with pytest.raises(BadInput, match=said):
             pyrite.rank(str(place), [*of_rank, f"out={tmp_path / 'r'}"])
     assert command("rank", "nowhere", *of_rank) == 2
-    with pytest.raises(BadInput, match="there is no ranker to rank with.*name it first"):
+    with pytest.raises(BadInput, match=r"there is no ranker to rank with.*name it first"):
         pyrite.rank("collection=beir", of_rank[1:])
     with pytest.raises(BadInput, match="there is no option vectors here; see `pyrite options --for rank`"):
         pyrite.rank("nowhere", [*of_rank, "vectors=random"])
