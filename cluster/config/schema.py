@@ -117,6 +117,7 @@ class Run(Shape):
     strict: bool
     cache: str | None
     save_every: Annotated[float, Field(ge=0)]
+    save_every_batches: Count | None
     keep_at: list[Count]
     changes: list[dict[str, int | float]] = []
     weights: bool

@@ -137,6 +137,9 @@ class _FoldRun:
     until: int | None
     leave: Leave
 
+    def __post_init__(self) -> None:
+        self.kept = self._step
+
     def fit(
         self,
         fresh: Fresh,
@@ -174,7 +177,7 @@ class _FoldRun:
             after_epoch(self.staged.training)  # it waited, and that was not heard
         while True:
             with watched(self.staged, watch, self.config["validation"]["measure"]):
-                self.clock.left(self.staged.steps + self.staged.training.step, 0)
+                self.clock.left(self._step, 0)
                 try:
                     self.staged.fit(after_epoch, after_step)
                     return self.staged
@@ -182,12 +185,19 @@ class _FoldRun:
                     pass
             self.staged = begun(self.config, fresh, self.staged.state_dict())
 
+    @property
+    def _step(self) -> int:
+        return self.staged.steps + self.staged.training.step
+
     def _keep(self) -> None:
         if self.store:
+            self.kept = self._step
             _keep(self.store, self.share, self.outcome, self.staged.state_dict(), self.clock.seconds)
 
     def _keep_when_due(self) -> None:
-        if self.store and self.share.agreed(self.clock.due(self.save_every)):
+        batches = self.config["save_every_batches"]
+        due = self.clock.due(self.save_every) or (batches is not None and self._step - self.kept >= batches)
+        if self.store and self.share.agreed(due):
             self._keep()
 
     def _keep_for_forks(self, training: RankerTraining) -> None:

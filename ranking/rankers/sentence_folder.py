@@ -42,9 +42,17 @@ class SentenceFolder:
     declared: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def with_prompts(self, query: str | None, document: str | None) -> SentenceFolder:
-        """The same with other prompts: a name that the checkpoint declares, or a text; None leaves one as it is."""
+        """The same with other prompts: a name that the checkpoint declares, or a text; None leaves one as it is.
+
+        Raises:
+            BadInput: where one looks like a name, and the checkpoint declares others.
+        """
         named = self.declared.get("prompts") or {}
         given = {"query": query, "document": document}
+        for kind, text in given.items():
+            if named and text and text.isidentifier() and text not in named:
+                remedy = f"choose one of {', '.join(named)}, or write the text out, with the space behind it"
+                raise BadInput(f"declares no prompt {text!r}", f"{self.query}, ranker.{kind}_prompt", remedy)
         return replace(self, prompts=replace(self.prompts, **{
             kind: named.get(text) or ("" if text in named else text) for kind, text in given.items() if text is not None
         }))  # fmt: skip

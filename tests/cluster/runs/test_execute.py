@@ -106,6 +106,28 @@ class KilledInMidEpoch(Kept):
             raise KeyboardInterrupt
 
 
+class Counted(Kept):
+    """Counts the states that are kept, by their batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[int] = []
+
+    def save(self, state: bytes) -> None:
+        super().save(state)
+        self.steps.append(from_bytes(state)["staged"]["training"]["counters"][1])
+
+
+@pytest.mark.parametrize(("batches", "kept"), [(None, []), (2, [2, 4, 6]), (3, [3, 6]), (100, [])])
+def test_states_are_kept_by_batches(base: list[str], batches: int | None, kept: list[int]) -> None:
+    config, parts = prepared([*base, "training.batch_size=4", "training.max_epochs=2"])
+    whole, store = run(config, parts), Counted()
+    outcome = run(config | {"save_every_batches": batches}, parts, store=store, save_every=1e9)
+    assert store.steps[: len(kept)] == kept
+    assert len(store.steps) == (0 if batches is None else outcome.steps // batches)
+    assert outcome.losses == whole.losses
+
+
 @pytest.mark.parametrize(
     "overrides",
     [
