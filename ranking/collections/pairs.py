@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 
@@ -121,10 +122,9 @@ class Pairs(Reader):
     def _rows(self, faults: Faults) -> Iterator[pl.DataFrame]:
         """A row for each query and document, by chunks: query, query_id, document, document_id, grade (null: it is a
         negative), score, split, file, line."""
-        known = self._known_ids()
         for split, file, long in self._long(faults):
             place = (pl.lit(split, pl.String).alias("split"), pl.lit(str(file)).alias("file"))
-            yield _identified(long, known).with_columns(place)
+            yield _identified(long, self._known_ids).with_columns(place)
 
     def _long(self, faults: Faults) -> Iterator[tuple[str | None, Path, pl.DataFrame]]:
         """The rows of each chunk, a row for each query and document; with them what `ids` says."""
@@ -138,6 +138,7 @@ class Pairs(Reader):
                     passed += len(frame)
                 yield split, file, columns.long(frame, first, file, faults)
 
+    @cached_property  # four tables are read off the rows
     def _known_ids(self) -> Mapping[str, pl.DataFrame]:
         """The ids that rows name, by a digest of the text: of an equal text the first counts."""
         names = {name for _, file in [*self._files(), *self._beside()] for name in column_names(file)}
