@@ -1,14 +1,17 @@
-"""Measures what ways of choosing negatives cost: CPU time of a training step and documents read, side by side.
+"""Measures what ways of choosing negatives cost: CPU time and memory of a step, and documents read, side by side.
 
     python -m benchmarks.recipes FOLDER
 
 The recipes take turns, a step each, in one process; the shortest of their steps counts. A step is all of it: negatives,
-update, and learning from it. The index of function=dense, which is built beside a training, is not among them.
+update, and learning from it. Memory is what the first four steps take at most beside ranker, texts and lists: the
+optimizer's state is in it. The index of function=dense, which is built beside a training, is not
+among them.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.two_sides import peak
 from cluster.config.compose import compose
+from cluster.mining.freed_memory import give_back
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
 
@@ -48,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         common = ["ranker=static", "collection=beir", f"collection.path={chosen.folder}"]
         config = compose([*common, *recipe.split(), *chosen.overrides])
         runs[name] = assemble(config, artifacts.parts(config), 0)
+    memory = {name: held(*run) for name, run in runs.items()}
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     read: dict[str, list[int]] = {name: [] for name in runs}
     for _ in range(chosen.steps):
@@ -58,9 +64,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
             read[name].append(documents)
     least = min(seconds["bm25"])
     print(f"batches of {training.batch_size}, the shortest of {chosen.steps} steps of each")
-    print(f"{'':24s} CPU time   of bm25's   documents read")
+    print(f"{'':24s} CPU time   of bm25's   documents read   memory")
     for name, times in seconds.items():
-        print(f"{name:24s} {1000 * min(times):5.0f} ms {min(times) / least:9.2f}   {np.mean(read[name]):10.0f}")
+        took = f"{1000 * min(times):5.0f} ms {min(times) / least:9.2f}"
+        print(f"{name:24s} {took}   {np.mean(read[name]):10.0f}{memory[name]:14.0f} MiB")
+
+
+def held(training: Any, sampler: Any) -> float:
+    """MiB that steps take at most beside what is there: measured in a fork, so that all recipes begin alike."""
+    ours, theirs = multiprocessing.get_context("fork").Pipe(duplex=False)
+
+    def work() -> None:
+        give_back()  # or what the steps before have freed would be there already
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        before = peak()
+        for _ in range(4):
+            step(training, sampler)
+        theirs.send(peak() - before)
+
+    process = multiprocessing.get_context("fork").Process(target=work)  # type: ignore[attr-defined]
+    process.start()
+    most = float(ours.recv())
+    process.join()
+    return most
 
 
 def step(training: Any, sampler: Any) -> int:
