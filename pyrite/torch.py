@@ -49,6 +49,8 @@ class ServedBatch:
         query_ids: of the collection.
         document_ids: likewise, None where there is no document.
         scores: float32 [b, n], the functions' own scores of the negatives, nan where they have none.
+        teacher: float32 [b, 1 + n], what `teacher=` scores the documents, for distillation; nan where it has no score,
+            None without a teacher.
     """
 
     step: int
@@ -58,6 +60,7 @@ class ServedBatch:
     query_ids: list[str]
     document_ids: list[list[str | None]]
     scores: torch.Tensor
+    teacher: torch.Tensor | None
     places: tuple[Batch, NDArray[np.int32]] = field(repr=False)
 
     def __len__(self) -> int:
@@ -127,6 +130,7 @@ class Negatives(IterableDataset[ServedBatch]):
         shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
         texts, ids = self._cells(shown, "text"), self._cells(shown, "id")
         queries = self._queries[batch.queries.astype(np.uint32)]
+        teacher = self.training.teacher
         return ServedBatch(
             self.training.step,
             queries["text"].to_list(),
@@ -135,6 +139,7 @@ class Negatives(IterableDataset[ServedBatch]):
             queries["id"].to_list(),
             ids,
             torch.from_numpy(self.sampler.source_scores.copy()),
+            None if teacher is None else torch.from_numpy(teacher.lookup(batch.queries, shown)),
             (batch, negatives),
         )
 

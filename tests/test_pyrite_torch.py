@@ -73,6 +73,19 @@ def test_a_selector_asks_the_model_and_learns_what_it_said(base: list[str]) -> N
         next(iter(Negatives([*base, "function=random", "selector=dynamic"])))
 
 
+def test_a_teachers_scores_stand_beside_the_documents(base: list[str]) -> None:
+    options = [*base, "function=bm25", "selector=uniform", "sampling.negatives=2"]
+    assert next(iter(Negatives(options))).teacher is None
+    known = 0
+    for batch in Negatives([*options, "teacher=bm25"]):
+        assert batch.teacher is not None
+        assert batch.teacher.shape == batch.present.shape
+        assert torch.equal(batch.teacher[:, 1:][batch.present[:, 1:]], batch.scores[batch.present[:, 1:]])  # BM25's too
+        assert torch.isnan(batch.teacher[~batch.present]).all()
+        known += int(torch.isfinite(batch.teacher[:, 0]).sum())
+    assert known  # of positives
+
+
 def test_a_teacher_says_which_negatives(base: list[str]) -> None:
     options = [*base, "function=bm25", "sampling.negatives=2", "teacher=bm25"]
     shown = {
