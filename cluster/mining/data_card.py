@@ -120,7 +120,7 @@ def _card(
         lines.append(f"| {' | '.join(cells)} |")
     said = "\n".join(f"- {key}: {value}" for key, value in about.items())
     return (
-        f"---\n{head}---\n\n# Mined negatives\n\nMined by [Pyrite](https://pypi.org/project/pyrite/):\n\n```\n{command}\n"
+        f"---\n{head}---\n\n# Mined negatives\n\nMined by Pyrite:\n\n```\n{command}\n"
         f"```\n\n{said}\n- {whole['rows']:,} rows of {whole['examples']:,} pairs; "
         f"{whole['left out']:,} pairs had too few negatives for one\n\n" + "\n".join(lines) + "\n\n"
         "`default` has the texts. `ids` stands beside it row by row: ids, ranks in the function's list, scores and "

@@ -68,7 +68,7 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
     command = shlex.join(["pyrite", "train", *planned.overrides])
     return "\n".join([
         f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n", f"# {planned.name}\n",
-        "Trained with [Pyrite](https://pypi.org/project/pyrite/).\n", "| | |", "|---|---|", *lines, "",
+        "Trained with Pyrite.\n", "| | |", "|---|---|", *lines, "",
         "On test queries, and BM25's own order of the same candidates:\n",
         "| candidates | measure | ranker | BM25 |", "|---|---|---|---|", *measured, *other, "",
         f"The same again, to the last bit on a CPU:\n\n```\n{command}\n```\n",
