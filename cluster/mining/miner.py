@@ -143,9 +143,9 @@ class Miner:
     def _of_positives(
         self, shard: NDArray[np.int64], rows: NDArray[np.int64], positives: NDArray[np.int32]
     ) -> NDArray[np.float32]:
-        """The first function's score of each positive; nan where it has none."""
-        function = next(iter(self.functions.values()))
-        found = function.own_scores(self.sources, shard[rows], positives[:, None])
+        """The score of each positive by the first function that has scores; nan where it has none, or there is none."""
+        asked = (each.own_scores(self.sources, shard[rows], positives[:, None]) for each in self.functions.values())
+        found = next((scores for scores in asked if scores is not None), None)
         return np.full(len(rows), np.nan, np.float32) if found is None else found[:, 0]
 
 

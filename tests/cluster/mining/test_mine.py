@@ -53,6 +53,16 @@ def test_rows_are_bm25s_best_without_relevant_documents(of_mine: list[str], beir
     assert mined.summary.row(0, named=True)["negatives"] == 48
 
 
+def test_positives_have_a_score_where_any_function_has(of_mine: list[str], tmp_path: Path) -> None:
+    def scores(functions: str) -> dict[str, float]:
+        options = [f"function={functions}", "selector=uniform", "count=2", f"out={tmp_path / str(len(functions))}"]
+        ids = pyrite.mine([*of_mine, *options]).ids
+        return dict(zip(ids["query_id"], ids["scores"].list.first(), strict=True))
+
+    assert scores("[random,bm25]") == scores("bm25")
+    assert set(scores("random").values()) == {None}
+
+
 def test_the_guard_drops_what_scores_close_to_the_positive(of_mine: list[str], tmp_path: Path) -> None:
     mined = pyrite.mine([*of_mine, "guard.relative=0.3", "rows=triplets", f"out={tmp_path / 'mined'}"])
     assert len(mined.guarded) > 0
