@@ -4,8 +4,7 @@
 
 The recipes take turns, a step each, in one process; the shortest of their steps counts. A step is all of it: negatives,
 update, and learning from it. Memory is what the first four steps take at most beside ranker, texts and lists: the
-optimizer's state is in it. The index of function=dense, which is built beside a training, is not
-among them.
+optimizer's state is in it. The index of function=dense, which is built beside a training, is not among them.
 """
 
 from __future__ import annotations
@@ -72,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def held(training: Any, sampler: Any) -> float:
     """MiB that steps take at most beside what is there: measured in a fork, so that all recipes begin alike."""
-    ours, theirs = multiprocessing.get_context("fork").Pipe(duplex=False)
+    fork: Any = multiprocessing.get_context("fork")
+    ours, theirs = fork.Pipe(duplex=False)
 
     def work() -> None:
         give_back()  # or what the steps before have freed would be there already
@@ -82,8 +82,9 @@ def held(training: Any, sampler: Any) -> float:
             step(training, sampler)
         theirs.send(peak() - before)
 
-    process = multiprocessing.get_context("fork").Process(target=work)  # type: ignore[attr-defined]
+    process = fork.Process(target=work)
     process.start()
+    theirs.close()  # or a fork that fails would be waited for
     most = float(ours.recv())
     process.join()
     return most

@@ -1,4 +1,4 @@
-"""Has glibc give large blocks back to the system as soon as they are freed."""
+"""Returns freed memory to the system at once, by glibc's mallopt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ THRESHOLD = 128 << 10
 
 
 def give_back() -> bool:
-    """Hold the threshold where it is, from now on and for the whole process.
+    """Hold the size from which blocks are mapped where it is, from now on and for the whole process.
 
     With every large block that is freed glibc raises it, up to 32 MiB: blocks below come from the heap from then on,
     and what small results stand behind stays there. Mining frees a matrix after the other and holds on to what comes

@@ -1,4 +1,4 @@
-"""Keeps beside a checkpoint how much of a text its ranker was trained to read."""
+"""Reads and writes the text lengths (max_query, max_document) that a checkpoint was trained with."""
 
 from __future__ import annotations
 
