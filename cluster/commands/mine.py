@@ -16,9 +16,10 @@ from cluster.config.groups import CHOICES
 from cluster.config.texts import texts_config
 from cluster.mining.data_card import finish, shown
 from cluster.mining.miner import Miner
-from cluster.mining.shards import left_of, shards_of
-from cluster.mining.writing import finished, mine_shard
+from cluster.mining.shards import shards_of
+from cluster.mining.writing import mine_shard, shard_store
 from cluster.output.manifest import CONFIG
+from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.plan.sweep import key_of
 from cluster.telemetry.tracking.tracking import Tracking
@@ -70,7 +71,11 @@ class MineExperiment(Experiment):
         self.miner = Miner(self.config, artifacts)
         collection = self.miner.collection
         self.shards = shards_of(self.miner.encoded, self.config)
-        self.waiting = left_of(self.shards, finished(self.storage))
+        self.store = shard_store(self.config, self.storage, artifacts)
+        finished, outdated = self.store.finished(shard.name for shard in self.shards)
+        for line in outdated_lines(outdated, "shards"):
+            console.print(line, soft_wrap=True, markup=False)
+        self.waiting = [shard for shard in self.shards if shard.name not in finished]
         if self.waiting:  # what can't be done shows with the first query, before anything is written
             self.miner.mine(replace(self.shards[0], queries=self.shards[0].queries[:1]))
         queries, done = sum(len(shard.queries) for shard in self.shards), len(self.shards) - len(self.waiting)
@@ -96,14 +101,16 @@ class MineExperiment(Experiment):
             raise BadInput(what, str(self.storage), "start another")
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
-        assert self.storage is not None
         columns = (TextColumn("shards"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True) as progress:
             bar = progress.add_task("", total=len(self.shards), completed=len(self.shards) - len(self.waiting))
             if self.config["workers"] > 1:
                 from cluster.mining.spread import mine_on_ray
 
-                mine_on_ray(self.waiting, self.config, self.storage, lambda counts: progress.advance(bar))
+                def note(line: str) -> None:
+                    progress.console.print(line, soft_wrap=True, markup=False)
+
+                mine_on_ray(self.waiting, self.config, self.store, lambda counts: progress.advance(bar), note)
                 return
             import torch
 
@@ -111,7 +118,7 @@ class MineExperiment(Experiment):
             torch.set_num_threads(max(1, int(self.config["cpu"])))
             try:
                 for shard in self.waiting:
-                    mine_shard(self.miner, shard, self.storage)
+                    mine_shard(self.miner, shard, self.store)
                     progress.advance(bar)
             finally:
                 torch.set_num_threads(threads)
@@ -121,6 +128,6 @@ class MineExperiment(Experiment):
         collection = self.miner.collection
         about = {"collection": f"{collection.name} (fingerprint {collection.fingerprint})"}
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
-        console.print(shown(*finish(self.storage, self.shards, self.config, self._command, about)))
+        console.print(shown(*finish(self.store, self.shards, self.config, self._command, about)))
         console.print(f"results: {self.storage}", soft_wrap=True, markup=False)
         return 0

@@ -12,13 +12,16 @@ import yaml
 from rich.table import Table
 
 from cluster.mining.shards import Shard
-from cluster.mining.writing import ENDINGS, read_counts
+from cluster.mining.writing import ENDINGS
+from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, write_table
 from ranking.errors import BadInput
 
 
-def summary_of(storage: Storage, shards: Sequence[Shard], names: Sequence[str]) -> tuple[dict[str, int], pl.DataFrame]:
+def summary_of(
+    store: ResultStore, shards: Sequence[Shard], names: Sequence[str]
+) -> tuple[dict[str, int], pl.DataFrame]:
     """What was mined, added up.
 
     Returns:
@@ -28,7 +31,7 @@ def summary_of(storage: Storage, shards: Sequence[Shard], names: Sequence[str]) 
     whole = {"examples": 0, "rows": 0, "left out": 0, "positives scored": 0, "positives' scores": 0.0}
     each = {name: dict.fromkeys(COUNTED, 0.0) for name in names}
     for shard in shards:
-        counts = read_counts(storage, shard.name)
+        counts = store.read(shard.name) or {}
         for key in whole:
             whole[key] += counts[key]
         for name, sums in each.items():
@@ -67,18 +70,19 @@ def shown(whole: dict[str, int], functions: pl.DataFrame) -> Table:
 
 
 def finish(
-    storage: Storage, shards: Sequence[Shard], config: dict[str, Any], command: str, about: dict[str, str]
+    store: ResultStore, shards: Sequence[Shard], config: dict[str, Any], command: str, about: dict[str, str]
 ) -> tuple[dict[str, int], pl.DataFrame]:
     """Write the table of what was guarded, the summary and the data set's card; and the data set on disk, if asked for.
 
     Args:
-        storage: the output folder.
-        shards: all of them, done.
+        store: the shards' results.
+        shards: all of them, finished.
         config: conf/mine.yaml, composed.
         command: that mined them.
         about: what the card says besides: of the collection.
     """
-    whole, functions = summary_of(storage, shards, list(config["function"]))
+    storage = store.storage
+    whole, functions = summary_of(store, shards, list(config["function"]))
     storage.write("summary.csv", functions.write_csv().encode())
     dropped = [table for shard in shards if (table := read_table(storage, f"guarded/{shard.name}")) is not None]
     if dropped:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,8 +58,3 @@ def _most(encoded: EncodedCollection, queries: NDArray[np.int64], most: int | No
         return queries
     key = mix(digests(encoded.queries, queries))
     return np.sort(queries[np.argsort(key, kind="stable")[:most]])
-
-
-def left_of(shards: Sequence[Shard], done: set[str]) -> list[Shard]:
-    """The shards that are not done."""
-    return [shard for shard in shards if shard.name not in done]

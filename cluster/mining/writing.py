@@ -1,53 +1,71 @@
-"""Writes mined shards into the output folder, and says which are there."""
+"""Writes mined shards into the output folder, and reads their counts."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import polars as pl
 
+from cluster.config.texts import texts_config
 from cluster.mining.miner import Miner
 from cluster.mining.rows import counts_of, guarded_rows, rows_of
 from cluster.mining.shards import Shard
+from cluster.output.provenance import code
+from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.file_contents import checkpoints_of, files_of
+from ranking.digest import digest
 
 ENDINGS = {"parquet": ".parquet", "json": ".jsonl", "dataset": ".parquet"}
-"""Of the files of texts, by `format`; a data set on disk is made of parquet at the end."""
+"""Endings of the files of texts, by `format`. A data set on disk is converted from parquet at the end."""
 ROWS = 250
-"""Rows of texts that are written at once: a thousand took 11 MiB more."""
+"""Rows of texts per row group: a thousand took 11 MiB more."""
 
 
-def mine_shard(miner: Miner, shard: Shard, storage: Storage) -> dict[str, Any]:
-    """Mine a shard and write its files, the one that says that it is done last.
+def shard_store(config: dict[str, Any], storage: Storage, artifacts: Artifacts) -> ResultStore:
+    """Return the store of mined shards.
+
+    Shards depend on the texts, on the files that functions and the guard read, on the ranker, and on the code.
+
+    Args:
+        config: conf/mine.yaml, composed.
+        storage: the output folder.
+        artifacts: opens the collection.
+    """
+    base = artifacts.keys(texts_config(config))["base"]
+    nodes = {"guard": [config["guard"]], "ranker": [{"checkpoint": config["checkpoint"]}]}
+    nodes["function"] = list(config["function"].values())
+    files = {name: [file for node in nodes[name] for file in _contents(node)] for name in nodes}
+    read = {name: digest(contents) for name, contents in files.items() if contents}
+    built_from = {"base": base, **read, **code("ranking", "sampling", "cluster/mining", "cluster/runs")}
+    return ResultStore(storage, "shards", built_from, ".json")
+
+
+def _contents(node: dict[str, Any]) -> list[str]:
+    return checkpoints_of(node) or files_of(node)
+
+
+def mine_shard(miner: Miner, shard: Shard, store: ResultStore) -> dict[str, Any]:
+    """Mine a shard and write its files.
 
     Returns:
-        Its counts.
+        The shard's counts.
     """
     config = miner.config
     mined = miner.mine(shard)
     texts, beside, left_out = rows_of(mined, miner.collection, miner.names, config["rows"], config["with_scores"])
     dropped = [guarded_rows(record, miner.collection, name) for name, record in mined.guarded.items()]
-    storage.write(f"data/{shard.name}{ENDINGS[config['format']]}", _content(texts, config["format"]))
-    storage.write(f"ids/{shard.name}.parquet", as_parquet(beside))
+    files = {
+        f"data/{shard.name}{ENDINGS[config['format']]}": _content(texts, config["format"]),
+        f"ids/{shard.name}.parquet": as_parquet(beside),
+    }
     if miner.guard.active:
-        storage.write(f"guarded/{shard.name}.parquet", as_parquet(pl.concat(dropped)))
+        files[f"guarded/{shard.name}.parquet"] = as_parquet(pl.concat(dropped))
     counts = counts_of(mined, miner.names, len(texts), left_out)
-    storage.write(f"shards/{shard.name}.json", json.dumps(counts).encode())
+    store.write(shard.name, counts, files)
     return counts
-
-
-def finished(storage: Storage) -> set[str]:
-    """The names of the shards that are done."""
-    return {name.removesuffix(".json") for name in storage.names("shards")}
-
-
-def read_counts(storage: Storage, name: str) -> dict[str, Any]:
-    """What `mine_shard` counted."""
-    content = storage.read(f"shards/{name}.json")
-    found: dict[str, Any] = json.loads(content or b"{}")
-    return found
 
 
 def _content(texts: pl.DataFrame, format: str) -> bytes:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,44 @@ def test_on_ray_it_is_the_same(of_mine: list[str], tmp_path: Path) -> None:
             command("mine", *of_mine, "selector=uniform", f"workers={workers}", f"out={tmp_path / str(workers)}") == 0
         )
     assert files(tmp_path / "1") == files(tmp_path / "2")
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_a_shard_that_always_loses_its_process_ends_the_mining(
+    of_mine: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "mined"
+    killing = ["function=[]", "+function.k._target_=tests.cluster.mining.killing.Killing", "+function.k.size=3"]
+    assert command("mine", *of_mine, *killing, "selector=uniform", "workers=2", f"out={out}") == 2
+    captured = capsys.readouterr()
+    assert captured.out.count("the process that mined shard train-00003 was lost; the shard is mined again") == 4
+    (line,) = captured.err.strip().splitlines()
+    assert "the process that mined shard train-00003 was lost 5 times" in line
+    assert f"pyrite mine --resume {out}" in line
+    assert {file.stem for file in (out / "shards").iterdir()} == {"train-00000", "train-00001", "train-00002"}
+
+
+def test_shards_of_other_data_or_code_are_mined_again(
+    of_mine: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "mined"
+    assert command("mine", *of_mine, f"out={out}") == 0
+    before = files(out)
+    for changed in ("base", "code of sampling"):
+        shard = out / "shards" / "train-00001.json"
+        content = json.loads(shard.read_bytes())
+        content["made_of"][changed] = "another"
+        shard.write_text(json.dumps(content))
+        (out / "data" / "train-00001.parquet").write_bytes(b"of before")
+        content["files"]["data/train-00001.parquet"] = zlib.crc32(b"of before")
+        shard.write_text(json.dumps(content))
+        capsys.readouterr()
+        assert command("mine", "--resume", str(out)) == 0
+        assert f"1 shards were built from another {changed} and are computed again" in capsys.readouterr().out
+        assert files(out) == before
+    (out / "ids" / "train-00002.parquet").unlink()
+    assert command("mine", "--resume", str(out)) == 0
+    assert files(out) == before
 
 
 def test_mined_sets_are_collections_with_the_same_ids(of_mine: list[str], beir_folder: Path, tmp_path: Path) -> None:

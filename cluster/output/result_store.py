@@ -1,0 +1,203 @@
+"""Stores the results of an output folder, each with what it was built from, and the states of unfinished work."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.output.provenance import content_digest, differences
+from cluster.output.storage import Storage
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.errors import BadInput
+
+BUILT_FROM = "made_of"
+"""Key, in a result, of what it was built from."""
+FILES = "files"
+"""Key, in a result, of the checksums of the files that belong to it."""
+
+Provenance = Mapping[str, str]
+"""Digests of the data and code that a result depends on, by name (`cluster.output.provenance`)."""
+
+
+@dataclass(frozen=True)
+class ResultStore:
+    """The results in one subfolder of an output folder.
+
+    A result is finished if it and its files are whole, and it was built from the data and code that would be used now.
+    A resumed command computes all others again.
+
+    Args:
+        storage: the output folder.
+        folder: the subfolder.
+        built_from: what results are built from: the same for all of them, or a function of their key. None accepts
+            every whole result, for commands that only read.
+        ending: of the files: `.safetensors`, or `.json` for results without arrays.
+
+    Example:
+        >>> import tempfile
+        >>> from cluster.output.storage import Storage
+        >>> storage = Storage(tempfile.mkdtemp())
+        >>> ResultStore(storage, "runs", {"data": "a"}, ".json").write("first", {"loss": 0.5})
+        >>> ResultStore(storage, "runs", {"data": "a"}, ".json").has("first")
+        True
+        >>> ResultStore(storage, "runs", {"data": "b"}, ".json").has("first")
+        False
+    """
+
+    storage: Storage
+    folder: str
+    built_from: Callable[[str], Provenance] | Provenance | None = None
+    ending: str = ".safetensors"
+
+    def file(self, key: str) -> str:
+        """Return the path of a result in the output folder."""
+        return f"{self.folder}/{key}{self.ending}"
+
+    def has(self, key: str) -> bool:
+        """Return whether a result is finished."""
+        return self._differences(key) == []
+
+    def finished(self, keys: Iterable[str]) -> tuple[set[str], Counter[str]]:
+        """Return the keys of the finished results, and the number of outdated ones by what has changed.
+
+        Args:
+            keys: the results to look up.
+        """
+        present, done, outdated = set(self.storage.names(self.folder)), set[str](), Counter[str]()
+        for key in keys:
+            changed = self._differences(key) if f"{key}{self.ending}" in present else None
+            if changed:
+                outdated[", ".join(changed)] += 1
+            elif changed is not None:
+                done.add(key)
+        return done, outdated
+
+    def read(self, key: str) -> dict[str, Any] | None:
+        """Return a result whatever it was built from; None if there is none, or it or one of its files is damaged."""
+        content = self.storage.read(self.file(key))
+        try:
+            result = unpacked(content) if self.ending != ".json" else json.loads(content or b"null")
+            files = result.get(FILES, {}).items() if isinstance(result, dict) else ()
+            whole = all(zlib.crc32(self.storage.read(name) or b"") == checksum for name, checksum in files)
+        except (ValueError, AttributeError, TypeError):  # damaged JSON
+            return None
+        return result if isinstance(result, dict) and whole else None
+
+    def write(self, key: str, result: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> None:
+        """Write a result, whole or not at all.
+
+        Args:
+            key: its name.
+            result: numbers, strings, lists and mappings; arrays too unless results are JSON.
+            files: files of the output folder that belong to it, by path. They are written first, so that a result is
+                not there without them.
+        """
+        for name, content in (files or {}).items():
+            self.storage.write(name, content)
+        checksums = {FILES: {name: zlib.crc32(content) for name, content in files.items()}} if files else {}
+        whole = {**result, **checksums, BUILT_FROM: dict(self._built_from(key) or {})}
+        self.storage.write(self.file(key), json.dumps(whole).encode() if self.ending == ".json" else to_bytes(whole))
+
+    def state(self, key: str) -> SavedState:
+        """Return the place of the state of an unfinished result."""
+        return SavedState(self.storage, key, self._built_from(key) or {})
+
+    def _built_from(self, key: str) -> Provenance | None:
+        return self.built_from(key) if callable(self.built_from) else self.built_from
+
+    def _differences(self, key: str) -> list[str] | None:
+        """Return what has changed since a result was built; None if there is no whole result."""
+        result, now = self.read(key), self._built_from(key)
+        if result is None:
+            return None
+        return [] if now is None else differences(result.get(BUILT_FROM, {}), now)
+
+
+def outdated_lines(outdated: Mapping[str, int], kind: str = "results") -> list[str]:
+    """Return the messages to print when a resumed command computes outdated results again.
+
+    Args:
+        outdated: number of results by what has changed (`ResultStore.finished`).
+        kind: what the results are, in the plural.
+    """
+    return [
+        f"{count} {kind} were built from another {changed} and are computed again"
+        for changed, count in outdated.items()
+    ]
+
+
+def unpacked(content: bytes | None) -> Any:
+    """Return what `ranking.checkpoint.to_bytes` packed; None if there is nothing or it is damaged."""
+    try:
+        return None if content is None else from_bytes(content)
+    except BadInput:
+        return None
+
+
+class SavedState:
+    """The state of unfinished work, from which it resumes after an interrupt.
+
+    Args:
+        storage: the output folder.
+        name: name of the work.
+        built_from: the data and code that the work uses. Its digest is in the file's name, so that a state is found
+            only by work that uses the same.
+    """
+
+    def __init__(self, storage: Storage, name: str, built_from: Provenance) -> None:
+        self.storage, self.file = storage, f"states/{name}-{content_digest(built_from)}.safetensors"
+
+    def load(self) -> bytes | None:
+        """Return the last state; None at the start, or if the state is damaged."""
+        return self._whole(self.file)
+
+    def save(self, state: bytes) -> None:
+        """Write the state, whole or not at all."""
+        self.storage.write(self.file, state)
+
+    def delete(self) -> None:
+        """Delete the state and the shards of its workers."""
+        if self.file.rpartition("/")[2] in self.storage.names("states"):
+            self.storage.delete(self.file)
+        self.drop_shards()
+
+    def load_shard(self, name: str) -> bytes | None:
+        """Return one worker's shard of a state; None if there is none."""
+        return self.storage.read(self._beside("shard", name))
+
+    def save_shard(self, name: str, rows: bytes) -> None:
+        """Write one worker's shard of a state."""
+        self.storage.write(self._beside("shard", name), rows)
+
+    def drop_shards(self, but: Collection[str] = ()) -> None:
+        """Delete the shards of workers.
+
+        Args:
+            but: the names of those to keep.
+        """
+        prefix, kept = (
+            self._beside("shard", "").removesuffix(".safetensors"),
+            {self._beside("shard", each) for each in but},
+        )
+        for name in self.storage.names("states"):
+            if f"states/{name}".startswith(prefix) and f"states/{name}" not in kept:
+                self.storage.delete(f"states/{name}")
+
+    def keep_at(self, step: int, state: bytes) -> None:
+        """Write the state before a training step, from which `pyrite fork` continues."""
+        self.storage.write(self._beside("at", step), state)
+
+    def kept_at(self, step: int) -> bytes | None:
+        """Return what `keep_at` wrote; None if it did not, or the state is damaged."""
+        return self._whole(self._beside("at", step))
+
+    def _beside(self, kind: str, name: object) -> str:
+        return f"{self.file.removesuffix('.safetensors')}-{kind}-{name}.safetensors"
+
+    def _whole(self, file: str) -> bytes | None:
+        state = self.storage.read(file)
+        return None if unpacked(state) is None else state

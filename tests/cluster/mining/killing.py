@@ -1,0 +1,29 @@
+"""A retrieval function that ends its process."""
+
+from __future__ import annotations
+
+import os
+
+import ray
+
+from ranking.encoding import EncodedCollection
+from ranking.ranked_lists import RankedLists
+from sampling.retrieval.random import RandomFunction
+
+
+class Killing(RandomFunction):
+    """`random`, but it ends a Ray worker that mines a shard of a given size.
+
+    Args:
+        size: queries of the shard.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size_of_shard = size
+
+    def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
+        worker = ray.is_initialized() and ray.get_runtime_context().worker.mode == ray.WORKER_MODE
+        if worker and len(encoded.queries) == self.size_of_shard:
+            os._exit(1)
+        super().prepare(encoded, lists)
