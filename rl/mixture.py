@@ -149,29 +149,7 @@ class ScheduleRule(Rule):
         return np.concatenate([[max(0.0, 1 - float(hard.sum()))], hard]), now[self.functions - 1 :]
 
 
-class StepRule(Rule):
-    """One action for each of some equal parts of the budget: an open-loop schedule of any shape.
-
-    Parameters lie within 0 and 1: part by part the shares of the functions but the first, scaled down where they add up
-    to more than 1, and the hardness of the window.
-    """
-
-    kind = "steps"
-
-    @staticmethod
-    def size(functions: int, windows: int, features: Sequence[str]) -> int:
-        """How many parameters a part has."""
-        return functions - 1 + windows
-
-    def __call__(self, state: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        actions = self.parameters.reshape(-1, self.functions - 1 + self.windows)
-        spent = (float(state[self.features.index("spent")]) + 1) / 2
-        now = actions[min(int(spent * len(actions) + 1e-9), len(actions) - 1)]
-        hard = now[: self.functions - 1] / max(1.0, float(now[: self.functions - 1].sum()))
-        return np.concatenate([[1 - float(hard.sum())], hard]), now[self.functions - 1 :]
-
-
-RULES: dict[str, type[Rule]] = {rule.kind: rule for rule in (LinearRule, ScheduleRule, StepRule)}
+RULES: dict[str, type[Rule]] = {rule.kind: rule for rule in (LinearRule, ScheduleRule)}
 
 
 @dataclass(frozen=True)

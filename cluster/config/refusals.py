@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cluster.config.groups import CHOICES, group_options
-from cluster.config.renamed import no_option
+from cluster.config.renamed import REMOVED_PARTS, no_option
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     if taken:  # a group of other verbs
         return f"there is no option {taken[1]} here"
     absent = re.match(r"In '.*': Could not find '([^/']+)/([^']+)'", lines[0]) if lines else None
+    if absent and (instead := REMOVED_PARTS.get(f"{absent[1]}={absent[2]}")):
+        return f"there is no {absent[1]}={absent[2]} any more: {instead}"
     if absent and absent[1] in group_options():
         return f"there is no {absent[1]} {absent[2]!r}; there is {', '.join(group_options()[absent[1]])}"
     if lines and lines[0].startswith("Missing mandatory value"):

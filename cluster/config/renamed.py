@@ -16,9 +16,18 @@ RENAMED: dict[str, str] = {
 REMOVED: dict[str, str] = {
     "refresh.on_loss": "an index that is lost is always waited for: leave it out",
     "refresh.on_lost_index": "an index that is lost is always waited for: leave it out",
+    "agent.warm_start": "a regression on one search's returns was not ahead of a fresh search: give more "
+    "episodes, or measure with `pyrite fork` what each action is worth",
+    "agent.iterations": "it belonged to agent.warm_start, which was removed: leave it out",
     "on_loss": "whatever a learning loses is repeated from its last state: leave it out",
 }
 """Options that are no more, and what is to be done instead."""
+
+REMOVED_PARTS: dict[str, str] = {
+    "agent=population": "it compares rankers after each part of a training, so what pays late is lost: "
+    "give agent=schedule",
+}
+"""Parts that were removed, and what to use instead."""
 
 
 def new_name(option: str) -> str | None:

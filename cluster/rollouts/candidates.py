@@ -13,16 +13,12 @@ import torch
 from cluster.output.storage import Storage
 from cluster.plan.resources import WAITING, at_once, check_demand, demand, may_grow, process_options
 from cluster.runs.assemble import assemble
-from cluster.runs.outcome import unpacked
 from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
 from ranking.training import RankerTraining
 from rl.mixture import MixtureAgent, MixturePolicy
 from sampling.sampler import Sampler
 
 FOLDER = "trainings"
-STATES = "states"
-"""Where trainings that are compared in parts are kept until the next part is done."""
 
 
 @dataclass(frozen=True)
@@ -30,19 +26,14 @@ class CandidateTraining:
     """One ranker that one candidate trains.
 
     Args:
-        generation, candidate, seed: which one: generations count from 0, and a generation shares its seeds. Where
-            trainings are compared in parts, each part counts as a generation.
+        generation, candidate, seed: which one: generations count from 0, and a generation shares its seeds.
         agent: the candidate.
-        until: the share of its budget at which it is told.
-        parent: the candidate of the generation before from whose state it goes on; None begins afresh.
     """
 
     generation: int
     candidate: int
     seed: int
     agent: MixtureAgent
-    until: float = 1.0
-    parent: int | None = None
 
     @property
     def file(self) -> str:
@@ -54,9 +45,9 @@ class CandidateTraining:
         return np.random.SeedSequence(seed, spawn_key=(3, self.generation, self.seed))
 
 
-def file_of(generation: int, candidate: int, seed: int, folder: str = FOLDER) -> str:
-    """Where a training's result stands in the output folder, or its state."""
-    return f"{folder}/{generation:03d}-{candidate:02d}-{seed}.safetensors"
+def file_of(generation: int, candidate: int, seed: int) -> str:
+    """The path of a training's result in the output folder."""
+    return f"{FOLDER}/{generation:03d}-{candidate:02d}-{seed}.safetensors"
 
 
 Evaluate = Callable[[Sequence[CandidateTraining]], Iterator[dict[str, Any]]]
@@ -90,19 +81,10 @@ def train_candidate(
     policy = MixturePolicy(training.agent)
     made, sampler = assemble(config, dict(parts), 0, training.sequence(config["seed"]), policy)
     attach(made, sampler)
-    if training.parent is not None:
-        _go_on(made, sampler, training, storage)
-    reached = None
-    if training.until < 1:
-        reached = _fit_until(made, sampler, training.until)
-        if keeps:
-            state = to_bytes([made.state_dict(), sampler.state_dict()])
-            storage.write(file_of(training.generation, training.candidate, training.seed, STATES), state)
-    else:
-        made.fit(sampler)
+    made.fit(sampler)
     curves = {origin or "validation": list(values) for origin, values in made.stopping.values.items()}
     best = {origin: max((value for value in curve if value == value), default=0.0) for origin, curve in curves.items()}
-    value = float(np.mean(list(best.values()))) if reached is None else reached
+    value = float(np.mean(list(best.values())))
     functions = training.agent.functions
     shares = np.array([each[1 : 1 + len(functions)] for each in policy.decisions]).reshape(-1, len(functions))
     result = {
@@ -122,35 +104,6 @@ def train_candidate(
     if keeps:
         storage.write(training.file, to_bytes(result))
     return result
-
-
-def _go_on(made: RankerTraining, sampler: Sampler, training: CandidateTraining, storage: Storage) -> None:
-    """Take the state that the part before left.
-
-    Raises:
-        BadInput: where it is gone.
-    """
-    assert training.parent is not None
-    file = file_of(training.generation - 1, training.parent, training.seed, STATES)
-    state = unpacked(storage.read(file))
-    if state is None:
-        raise BadInput("is gone, or damaged", f"{storage.place}/{file}", "learn again in another folder")
-    made.load_state_dict(state[0])
-    sampler.load_state_dict(state[1])
-
-
-def _fit_until(made: RankerTraining, sampler: Sampler, share: float) -> float:
-    """Train up to a share of the budget; the mean of what the ranker reaches there, by each origin of validation."""
-    end = round(share * made.steps_per_epoch * made.max_epochs)
-    while not made.done and made.step < end:
-        if made.validation_due:
-            made.validate()
-            continue
-        batch = made.next_batch()
-        negatives = sampler.negatives(batch, made)
-        sampler.observe(negatives, made.update(batch, negatives, sampler.source_scores))
-    measured = [next(iter(each(made.ranker).values())).mean() for each in made.evaluations.values()]
-    return 0.0 if made.diverged else float(np.mean(measured))
 
 
 def in_this_process(config: dict[str, Any], parts: Mapping[str, Any], storage: Storage) -> Evaluate:

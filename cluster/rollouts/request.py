@@ -97,7 +97,7 @@ def _check_kinds(config: dict[str, Any]) -> None:
     if isinstance(agent, PolicySearch) != mixes:
         if mixes:
             what = f"agent={chosen['agent']} chooses one function at a time, and actions=mixture are shares of them"
-            raise BadInput(what, "agent", "choose evolution, schedule, population or bandit, or actions=functions")
+            raise BadInput(what, "agent", "choose evolution, schedule or bandit, or actions=functions")
         raise BadInput(f"agent={chosen['agent']} searches shares of functions", "actions", "give actions=mixture")
     if mixes != isinstance(build(config["state"]), ProgressOptions):
         wanted = "progress" if mixes else "batch"
@@ -111,7 +111,7 @@ def _check_kinds(config: dict[str, Any]) -> None:
     from cluster.rollouts.search import generations_of  # with RLlib, which studies without agents go without
 
     generations_of(config, agent)
-    if agent.rule in ("schedule", "steps") and "spent" not in config["state"]["features"]:
+    if agent.rule == "schedule" and "spent" not in config["state"]["features"]:
         raise BadInput("a schedule goes by the clock", "state.features", "let spent be among them")
     if config["decision_every"] == "epoch" or config["hosts"]:
         raise BadInput("a mixture is decided every so many batches, without hosts", "decision_every", "give a number")

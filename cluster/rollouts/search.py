@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,13 @@ from cluster.config.build import build
 from cluster.output.episodes import LEARNED, table
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
-from cluster.rollouts.candidates import FOLDER, STATES, CandidateTraining, Evaluate, file_of
+from cluster.rollouts.candidates import FOLDER, CandidateTraining, Evaluate, file_of
 from cluster.rollouts.trainer import EPISODES, Progress, Tell
-from cluster.runs.agent_file import FILE, read_agent
+from cluster.runs.agent_file import FILE
 from cluster.runs.outcome import unpacked
 from cluster.telemetry.learning_metrics import LearningMetrics
 from cluster.telemetry.training_metrics import study_of
 from ranking.errors import BadInput
-from rl.agents.evolution import Evolution
-from rl.agents.fitted import LoggedTraining
 from rl.agents.search import PolicySearch
 from rl.mixture import RULES, WINDOWS, MixtureAgent
 
@@ -52,25 +49,14 @@ def search_agent(
     generations = generations_of(config, agent)
     empty = _agent(config, agent.rule, np.zeros(0), {})
     size = RULES[agent.rule].size(len(empty.functions), WINDOWS[empty.actions.window], list(empty.state.features))
-    if isinstance(agent, Evolution) and agent.warm_start is not None:
-        logged = logged_trainings(agent.warm_start, empty)
-        search = agent.start(size, generations, config["seed"], logged, len(empty.functions) - 1)
-    else:
-        search = agent.start(size, generations, config["seed"])
+    search = agent.start(size, generations, config["seed"])
     rows: list[dict[str, Any]] = []
     metrics = LearningMetrics(study_of(storage.place))
-    wanted = generations // agent.parts * agent.candidates * agent.seeds
+    wanted = generations * agent.candidates * agent.seeds
     for generation in range(generations):
         candidates = search.ask()
         trainings = [
-            CandidateTraining(
-                generation,
-                number,
-                seed,
-                _agent(config, agent.rule, parameters, {}),
-                search.until,
-                search.parent(number),
-            )
+            CandidateTraining(generation, number, seed, _agent(config, agent.rule, parameters, {}))
             for number, parameters in enumerate(candidates)
             for seed in range(agent.seeds)
         ]
@@ -78,18 +64,14 @@ def search_agent(
         left = [each for each in trainings if each.file not in known]
         for result in evaluate(left):
             known[file_of(result["generation"], result["candidate"], result["seed"])] = result
-            if search.until == 1:
-                ended = [*rows, *(_row(empty.functions, each) for each in known.values())]
-                tell(Progress(ended, len(ended), wanted))
+            ended = [*rows, *(_row(empty.functions, each) for each in known.values())]
+            tell(Progress(ended, len(ended), wanted))
         results = [known[each.file] for each in trainings]
         returns = np.array([result["return"] for result in results]).reshape(len(candidates), agent.seeds)
-        if search.until == 1:  # else it is a part of a training
-            rows += [_row(empty.functions, result) for result in results]
-            metrics.record(rows, generation + 1 == generations)
-            tell(Progress(rows, len(rows), wanted))
+        rows += [_row(empty.functions, result) for result in results]
+        metrics.record(rows, generation + 1 == generations)
+        tell(Progress(rows, len(rows), wanted))
         search.tell(candidates, returns.mean(axis=1))
-        for each in trainings if generation else ():
-            storage.delete(file_of(generation - 1, each.candidate, each.seed, STATES))
     found = {"trainings": len(rows), "generations": generations, "agent": type(agent).__name__}
     storage.write(FILE, _agent(config, agent.rule, search.result(), {**(facts or {}), **found}).to_bytes())
     episodes = table(rows)
@@ -98,12 +80,12 @@ def search_agent(
 
 
 def generations_of(config: dict[str, Any], agent: PolicySearch) -> int:
-    """How many generations the budget of trainings allows, each part of one counted.
+    """How many generations the budget of trainings allows.
 
     Raises:
         BadInput: where it is none.
     """
-    generations: int = config["episodes"] // (agent.candidates * agent.seeds) * agent.parts
+    generations: int = config["episodes"] // (agent.candidates * agent.seeds)
     if not generations:
         what = f"{config['episodes']} trainings are less than a generation of {agent.candidates} × {agent.seeds}"
         raise BadInput(what, "episodes", "give more, or fewer agent.candidates")
@@ -150,41 +132,6 @@ def _row(functions: Sequence[str], result: Mapping[str, Any]) -> dict[str, Any]:
         "actions": [],
         **{f"share:{name}": float(share) for name, share in shares.items()},
     }
-
-
-def logged_trainings(place: str, like: MixtureAgent) -> list[LoggedTraining]:
-    """The trainings of an earlier learning; of each its return less the mean of those that had its seeds.
-
-    Args:
-        place: folder or URI of the learning.
-        like: what is learned now.
-
-    Raises:
-        BadInput: where it learned something else.
-    """
-    agent, storage = read_agent(place), Storage(place)
-    differing = [
-        name
-        for name in ("functions", "actions", "state")
-        if not isinstance(agent, MixtureAgent) or getattr(agent, name) != getattr(like, name)
-    ]
-    if differing or not isinstance(agent, MixtureAgent):
-        raise BadInput(f"was learned with other {', '.join(differing)}", place, "name a learning with the same")
-    results = [unpacked(storage.read(f"{FOLDER}/{name}")) for name in sorted(storage.names(FOLDER))]
-    rows, returns = list[tuple[Any, Any, Any]](), dict[tuple[int, int], list[float]]()
-    for result in results:
-        if result is None:
-            continue
-        rule, states = replace(agent, parameters=result["parameters"]).decide(), np.array(result["states"])
-        decided = [rule(state) for state in states]
-        actions = np.array([np.concatenate([shares[1:], hardness]) for shares, hardness in decided])
-        shared = result["generation"], result["seed"]
-        returns.setdefault(shared, []).append(result["return"])
-        rows.append((states, actions, (shared, result["return"])))
-    return [
-        LoggedTraining(states, actions, worth - float(np.mean(returns[shared])))
-        for states, actions, (shared, worth) in rows
-    ]
 
 
 def last_decisions(storage: Storage) -> list[list[list[float]]]:

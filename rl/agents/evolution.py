@@ -3,57 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
-from rl.agents.fitted import FittedQ, LoggedTraining
 from rl.agents.search import PolicySearch, Search
 
 
 class Evolution(PolicySearch):
     """CMA-ES (Hansen 2016) over the weights of `rl.mixture.LinearRule`; the mean of its distribution is kept.
 
-    It compares whole trainings, so that it has no critic that is wrong at first and no discount, and what a choice
-    costs at once and pays late is seen as it is. The mean is kept and not the best candidate, which chance has helped.
+    It compares whole trainings. So there is no critic that is wrong at first and no discount, and a choice that costs
+    at once and pays late is measured by what it pays. The mean is kept instead of the best candidate, because the best
+    of many noisy returns is partly luck.
 
     Args:
-        candidates: of a generation, from 4 up.
-        seeds: rankers that each candidate trains.
+        candidates: candidates per generation, at least 4. The budget is `episodes`: trainings in all.
+        seeds: rankers trained per candidate. The candidates of a generation share their seeds; the next has new ones.
         sigma: the first standard deviation of each weight.
-        warm_start: folder or URI of an earlier learning of the same functions, actions and features: it begins at the
-            policy that a regression on the returns of its trainings finds (`rl.agents.fitted`).
-        iterations: of fitted Q; 0 stays at the regression on returns.
+
+    Raises:
+        BadInput: if an option is out of its range.
     """
 
     rule = "linear"
 
-    def __init__(
-        self,
-        candidates: int = 8,
-        seeds: int = 1,
-        sigma: float = 0.7,
-        warm_start: str | None = None,
-        iterations: int = 0,
-    ) -> None:
+    def __init__(self, candidates: int = 8, seeds: int = 1, sigma: float = 0.7) -> None:
         super().__init__(candidates, seeds)
         if candidates < 4:
             raise BadInput(f"candidates is {candidates}", "agent.candidates", "choose a whole number from 4 up")
         if not 0 < sigma < math.inf:
             raise BadInput(f"sigma is {sigma}", "agent.sigma", "give a number above 0")
-        if iterations < 0:
-            raise BadInput(f"iterations is {iterations}", "agent.iterations", "choose a whole number from 0 up")
-        self.sigma, self.warm_start, self.iterations = sigma, warm_start, iterations
+        self.sigma = sigma
 
-    def start(
-        self, size: int, generations: int, seed: int, logged: Sequence[LoggedTraining] = (), shares: int = 1
-    ) -> Search:
-        if not logged:
-            return _Cma(np.zeros(size), self.sigma, self.candidates, seed)
-        begin = FittedQ(logged, shares, self.iterations).linear_rule(shares)
-        return _Cma(begin, self.sigma, self.candidates, seed)
+    def start(self, size: int, generations: int, seed: int) -> Search:
+        return _Cma(np.zeros(size), self.sigma, self.candidates, seed)
 
 
 class _Cma(Search):

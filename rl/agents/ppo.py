@@ -3,37 +3,86 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import torch
+import tree
+from numpy.typing import NDArray
 from ray.rllib.algorithms.ppo import PPO as RLlibPPO
 from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from rl.agents.agent import Agent, check, check_rate
 from rl.rllib.lockstep import Lockstep
 
 
 class LockstepPPO(Lockstep, RLlibPPO):
-    """RLlib's loss, advantages and minibatches; only when to sample is ours (Schulman et al. 2017)."""
+    """RLlib's PPO (Schulman et al. 2017) with lockstep sampling: the loss and the advantages are RLlib's."""
 
     @classmethod
     def get_default_config(cls) -> LockstepPPOConfig:
         return LockstepPPOConfig()
 
     def learn(self, episodes: list[SingleAgentEpisode]) -> None:
-        with _global_seed(self.config.seed, self.updates):
-            self.learner_group.update(
-                episodes=episodes,
-                num_epochs=self.config.num_epochs,
-                # RLlib fills up a minibatch that is larger than the batch by repeating some of its steps.
-                minibatch_size=min(self.config.minibatch_size, sum(map(len, episodes))),
-                shuffle_batch_per_epoch=self.config.shuffle_batch_per_epoch,
-            )
+        # Seeded by the number of the update, so that an update after a restart shuffles as the first attempt did.
+        self.learner_group.update(
+            episodes=episodes,
+            num_epochs=self.config.num_epochs,
+            minibatch_size=min(self.config.minibatch_size, sum(map(len, episodes))),
+            rng=np.random.default_rng([self.config.seed, self.updates]),
+        )
+
+
+class SeededPPOLearner(PPOTorchLearner):
+    """RLlib's PPO learner, which shuffles minibatches with a generator that is passed in.
+
+    RLlib's learner shuffles with NumPy's global generator.
+    """
+
+    def _create_iterator_if_necessary(
+        self,
+        *,
+        training_data: Any,
+        num_epochs: int = 1,
+        minibatch_size: int | None = None,
+        rng: np.random.Generator,
+        **unused: Any,
+    ) -> Iterator[MultiAgentBatch]:
+        """Yield the minibatches of an update.
+
+        Args:
+            training_data: the episodes, as RLlib wraps them.
+            num_epochs: passes over the steps of the episodes.
+            minibatch_size: steps per minibatch; None takes all of them.
+            rng: draws the order of the steps.
+            unused: options of RLlib's learners that do not apply to one learner.
+        """
+        (whole,) = super()._create_iterator_if_necessary(training_data=training_data)
+        steps = whole.policy_batches[DEFAULT_MODULE_ID]
+        for rows in minibatch_rows(len(steps), num_epochs, minibatch_size or len(steps), rng):
+            part = SampleBatch(tree.map_structure(lambda column, rows=rows: column[rows], dict(steps)))
+            yield MultiAgentBatch({DEFAULT_MODULE_ID: part}, len(whole))
+
+
+def minibatch_rows(steps: int, epochs: int, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+    """Yield the rows of each minibatch, all of one size: the first pass in order, each later one shuffled.
+
+    A minibatch may cross from one pass into the next. The last one is filled up from one more pass, as RLlib does it.
+
+    Args:
+        steps: number of rows.
+        epochs: passes over the rows.
+        size: rows per minibatch, at most `steps`.
+        rng: draws the order of each pass.
+    """
+    passes = [np.arange(steps), *(rng.permutation(steps) for _ in range(epochs))]
+    rows = np.concatenate(passes)
+    for start in range(0, epochs * steps, size):
+        yield rows[start : start + size]
 
 
 class LockstepPPOConfig(PPOConfig):
@@ -95,6 +144,7 @@ class PPO(Agent):
         config = LockstepPPOConfig()
         config.quota = self.quota
         config.training(
+            learner_class=SeededPPOLearner,
             lr=self.lr,
             train_batch_size_per_learner=max(self.minibatch, self.quota.get("steps", 0) * copies),
             num_epochs=self.epochs,
@@ -110,20 +160,3 @@ class PPO(Agent):
 
     def network(self) -> dict[str, Any]:
         return {"channels": self.channels, "hidden": self.hidden}
-
-
-@contextmanager
-def _global_seed(*numbers: int) -> Iterator[None]:
-    """RLlib shuffles minibatches with global generators: seeded here by the update's number, so that one which
-    follows a restart shuffles alike, and then put back as they were."""
-    before = random.getstate(), np.random.get_state(), torch.random.get_rng_state()  # noqa: NPY002
-    seed = int(np.random.SeedSequence(numbers).generate_state(1)[0])
-    random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002
-    torch.manual_seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])  # noqa: NPY002
-        torch.random.set_rng_state(before[2])

@@ -15,23 +15,11 @@ class Search(ABC):
     """A search that is going on: what it proposes depends on its seed and on what it was told, and on nothing else.
 
     So a search is continued by asking and telling again what is known.
-
-    Attributes:
-        until: the share of a training's budget at which this generation is told; below 1 the next goes on from there.
     """
-
-    @property
-    def until(self) -> float:
-        """See the class."""
-        return 1.0
-
-    def parent(self, candidate: int) -> int | None:
-        """Which candidate of the generation before one goes on from; None begins afresh."""
-        return None
 
     @abstractmethod
     def ask(self) -> NDArray[np.float64]:
-        """The next generation, or the next part of this one: parameters of each candidate [candidates, size]."""
+        """Return the next generation: the parameters of each candidate [candidates, size]."""
 
     @abstractmethod
     def tell(self, candidates: NDArray[np.float64], returns: NDArray[np.float64]) -> None:
@@ -54,14 +42,12 @@ class PolicySearch(ABC):
 
     Attributes:
         rule: which of `rl.mixture.RULES` it searches.
-        parts: in which a training is asked for and told.
 
     Raises:
         BadInput: where one of them is too small.
     """
 
     rule: ClassVar[str]
-    parts: int = 1
 
     def __init__(self, candidates: int, seeds: int) -> None:
         for name, value, least in (("candidates", candidates, 2), ("seeds", seeds, 1)):

@@ -11,7 +11,7 @@ import torch
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from ranking.sources import Sources
-from rl.mixture import LinearRule, MixtureActions, MixtureAgent, MixturePolicy, ScheduleRule, StepRule
+from rl.mixture import LinearRule, MixtureActions, MixtureAgent, MixturePolicy, ScheduleRule
 from rl.progress import FEATURES, Progress, ProgressOptions
 from tests.rl.trainings import functions_of, starts
 
@@ -52,14 +52,6 @@ def test_a_schedule_goes_from_start_to_end_by_the_clock_alone() -> None:
     assert cube(np.array([1.0, 0.0]))[0][1] == pytest.approx(0.125)
     several = ScheduleRule(np.array([0.0, 0.0, 0.5, 1.0, 1.0, 1.0, 1.0]), 3, 0, CLOCK)
     assert several(np.array([1.0, 1.0]))[0] == pytest.approx([0, 0.5, 0.5])
-
-
-def test_steps_stay_on_an_action_for_a_part_of_the_budget() -> None:
-    rule = StepRule(np.array([0.1, 1.0, 0.2, 0.5, 0.3, 0.0]), 2, 1, CLOCK)
-    at = [rule(np.array([1.0, 2 * spent - 1])) for spent in (0, 0.32, 1 / 3, 0.65, 0.67, 1)]
-    assert [shares[1] for shares, _ in at] == pytest.approx([0.1, 0.1, 0.2, 0.2, 0.3, 0.3])
-    assert [hardness[0] for _, hardness in at] == [1, 1, 0.5, 0.5, 0, 0]
-    assert StepRule(np.array([1.0, 1.0]), 3, 0, CLOCK)(np.array([1.0, 0.0]))[0] == pytest.approx([0, 0.5, 0.5])
 
 
 def test_a_window_lies_between_the_least_rank_and_the_whole_list() -> None:

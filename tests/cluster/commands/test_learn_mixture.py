@@ -14,13 +14,12 @@ from cluster.config.build import build
 from cluster.output.storage import Storage
 from cluster.rollouts.candidates import CandidateTraining, in_ray_tasks, in_this_process, train_candidate
 from cluster.rollouts.request import compose_learning
-from cluster.rollouts.search import logged_trainings, search_agent
+from cluster.rollouts.search import search_agent
 from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
 from cluster.runs.outcome import unpacked
 from ranking.errors import BadInput
-from rl.agents.fitted import FittedQ
 from rl.mixture import RULES, WINDOWS, MixtureAgent, MixturePolicy
 
 SMALL = [
@@ -34,23 +33,17 @@ def learning(beir_folder: Path, *more: str) -> dict[str, Any]:
     return compose_learning(["collection=beir", f"collection.path={beir_folder}", *SMALL, *more])
 
 
-@pytest.mark.parametrize("agent", ["evolution", "schedule", "population"])
+@pytest.mark.parametrize("agent", ["evolution", "schedule"])
 def test_a_search_goes_on_where_it_was_and_its_agent_is_used(
     beir_folder: Path, own_cache: Path, tmp_path: Path, agent: str
 ) -> None:
-    options = {
-        "schedule": ["agent.rounds=1", "agent.finalists=2", "agent.sampler=tpe"],
-        "population": ["agent.parts=3", "episodes=4"],
-    }
-    more = options.get(agent, [])
+    more = ["agent.rounds=1", "agent.finalists=2", "agent.sampler=tpe"] if agent == "schedule" else []
     config = learning(beir_folder, f"agent={agent}", "validation.origin=[bm25,random]", *more)
     parts, whole = Artifacts().parts(config), Storage(str(tmp_path / "whole"))
     told: list[int] = []
     episodes = search_agent(config, in_this_process(config, parts, whole), whole, lambda at: told.append(at.episodes))
-    trainings = {"schedule": 6, "population": 4 * 3}.get(agent, 8)  # or parts of them
-    assert told[-1] == (4 if agent == "population" else trainings)
-    assert len(whole.names("trainings")) == trainings
-    assert not whole.names("states")
+    trainings = 6 if agent == "schedule" else 8
+    assert told[-1] == len(whole.names("trainings")) == trainings
     assert (episodes["return"] > 0).all()
     assert np.allclose(episodes["share:in_batch"] + episodes["share:bm25"], 1)
 
@@ -117,6 +110,8 @@ def test_a_generation_shares_its_seeds_and_the_next_has_others(beir_folder: Path
         (["agent=evolution", "episodes=1"], "less than a generation"),
         (["agent=evolution", "actions.mixture.window=wide"], "window"),
         (["agent=schedule", "state.features=[one]"], "clock"),
+        (["agent=population"], "agent=schedule"),
+        (["agent=evolution", "agent.warm_start=somewhere"], "pyrite fork"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(more: list[str], says: str) -> None:
@@ -152,33 +147,27 @@ def test_the_command_searches_in_ray_tasks(
     assert np.array_equal(there.parameters, read_agent(here.place).parameters)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("parts_of_it", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_a_candidate_on_two_workers_has_the_numbers_of_one(
-    parts_of_it: int, ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path
+    ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path
 ) -> None:
-    """A part of a training, and the rest of it, as `agent=population` has them."""
     sgd = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 0.5}  # see tests/cluster/training/test_workers.py
-    config = learning(beir_folder, "agent=population", "resources.workers=2", "workers=0") | {"optimizer": sgd}
+    config = learning(beir_folder, "agent=evolution", "resources.workers=2", "workers=0") | {"optimizer": sgd}
     parts, agent = Artifacts().parts(config), build(config["agent"])
     size = RULES[agent.rule].size(2, WINDOWS[config["actions"]["mixture"]["window"]], config["state"]["features"])
     mixture = MixtureAgent(
         list(config["function"]), build(config["actions"]["mixture"]), build(config["state"]),
         config["decision_every"], agent.rule, np.linspace(-1, 1, size), {},
     )  # fmt: skip
-    half = CandidateTraining(0, 0, 0, mixture, until=0.5)
-    whole = CandidateTraining(1, 0, 0, mixture, parent=0)
+    candidate = CandidateTraining(0, 0, 0, mixture)
     one, two = Storage(str(tmp_path / "one")), Storage(str(tmp_path / "two"))
-    for each in (half, whole)[:parts_of_it]:
-        (here,) = in_this_process(config, parts, one)([each])
-        (there,) = in_ray_tasks(config, parts, two)([each])
-        assert unpacked(two.read(each.file))["return"] == there["return"]
-        assert (there["epochs"], there["steps"]) == (here["epochs"], here["steps"])
-        np.testing.assert_allclose(there["return"], here["return"], atol=1e-6)
-        np.testing.assert_allclose(np.array(there["decisions"]), np.array(here["decisions"]), atol=1e-4)
-        np.testing.assert_allclose(np.array(there["states"]), np.array(here["states"]), atol=1e-4)
+    (here,) = in_this_process(config, parts, one)([candidate])
+    (there,) = in_ray_tasks(config, parts, two)([candidate])
+    assert unpacked(two.read(candidate.file))["return"] == there["return"]
+    assert (there["epochs"], there["steps"]) == (here["epochs"], here["steps"])
+    np.testing.assert_allclose(there["return"], here["return"], atol=1e-6)
+    np.testing.assert_allclose(np.array(there["decisions"]), np.array(here["decisions"]), atol=1e-4)
+    np.testing.assert_allclose(np.array(there["states"]), np.array(here["states"]), atol=1e-4)
     assert here["steps"] > 0
-    states = [unpacked(storage.read("states/000-00-0.safetensors"))[0] for storage in (one, two)]
-    np.testing.assert_allclose(states[1]["losses"], states[0]["losses"], atol=1e-6)
 
 
 def test_more_workers_than_a_local_ray_has_are_refused(
@@ -214,25 +203,6 @@ def test_a_study_learns_a_mixture_itself(
     tested = pl.read_parquet(out / "contrasts.parquet")
     assert tested["seeds"].to_list() == [2, 2]  # over BM25's candidates and random ones
     assert "against" in capsys.readouterr().out
-
-
-def test_evolution_begins_at_what_an_earlier_learning_favours(
-    beir_folder: Path, own_cache: Path, tmp_path: Path
-) -> None:
-    before = learning(beir_folder, "agent=bandit", "agent.levels=3", "agent.windows=2")
-    parts, first = Artifacts().parts(before), Storage(str(tmp_path / "first"))
-    search_agent(before, in_this_process(before, parts, first), first)
-    config = learning(beir_folder, "agent=evolution", "agent.sigma=0.001", f"agent.warm_start={first.place}")
-    logged = logged_trainings(first.place, read_agent(first.place))  # type: ignore[arg-type]
-    assert len(logged) == 8
-    assert sum(each.worth for each in logged) == pytest.approx(0)
-    second = Storage(str(tmp_path / "second"))
-    search_agent(config, in_this_process(config, parts, second), second)
-    begin = FittedQ(logged, 1).linear_rule(1)
-    assert read_agent(second.place).parameters == pytest.approx(begin, abs=0.02)  # type: ignore[union-attr]
-    other = learning(beir_folder, "agent=evolution", "actions.mixture.least=2", f"agent.warm_start={first.place}")
-    with pytest.raises(BadInput, match="other actions"):
-        search_agent(other, in_this_process(other, parts, second), Storage(str(tmp_path / "third")))
 
 
 def test_what_functions_cost_is_charged(beir_folder: Path, own_cache: Path, tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
+import numpy as np
 import torch
 
 from benchmarks.toys import EarlyLate
-from rl.agents.ppo import PPO
+from rl.agents.ppo import PPO, minibatch_rows
 from rl.copies import Copies
 from tests.rl.agents.toys import play
 
@@ -36,3 +38,43 @@ def test_ppo_learns_from_whole_episodes(start: Any) -> None:
     rows = play(trainer, 2)
     assert trainer.counters == {"updates": 2, "decisions": 2 * 2 * 4 * 20, "episodes": 16}
     assert {row["length"] for row in rows} == {20}
+
+
+def test_ppo_leaves_the_global_generators_alone(start: Any) -> None:
+    weights: list[dict[str, torch.Tensor]] = []
+    for _ in range(2):  # whatever state they are in, what is learned is the same
+        trainer = start(PPO(hidden=20, fragment=9, minibatch=16, epochs=2))
+        if weights:
+            np.random.random(5)  # noqa: NPY002
+        else:
+            learner = trainer.algorithm.learner
+            assert type(learner).__name__ == "SeededPPOLearner"
+            states: list[Any] = []
+            update = learner.update
+
+            def watched(*arguments: Any, update: Any = update, states: list[Any] = states, **options: Any) -> Any:
+                states.append((random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()))  # noqa: NPY002
+                result = update(*arguments, **options)
+                states.append((random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()))  # noqa: NPY002
+                return result
+
+            learner.update = watched
+        play(trainer, 2)
+        weights.append(trainer.policy_weights())
+    assert len(states) == 4
+    for one, other in zip(states[::2], states[1::2], strict=True):
+        assert one[:2] == other[:2]
+        assert torch.equal(one[2], other[2])
+    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+
+
+def test_minibatches_cover_every_pass_and_are_filled_up() -> None:
+    rows = list(minibatch_rows(10, 2, 4, np.random.default_rng(0)))
+    assert [len(part) for part in rows] == [4] * 5
+    assert np.concatenate(rows)[:10].tolist() == list(range(10))  # the first pass in order
+    assert sorted(np.concatenate(rows)[10:].tolist()) == list(range(10))
+    assert np.concatenate(rows)[10:].tolist() != list(range(10))
+    odd = list(minibatch_rows(10, 1, 4, np.random.default_rng(0)))
+    assert [len(part) for part in odd] == [4, 4, 4]
+    again = list(minibatch_rows(10, 2, 4, np.random.default_rng(0)))
+    assert all(np.array_equal(one, other) for one, other in zip(rows, again, strict=True))

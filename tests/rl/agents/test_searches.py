@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from ranking.errors import BadInput
 from rl.agents.bandit import ThompsonSearch
 from rl.agents.evolution import Evolution
-from rl.agents.population import PopulationSearch
 from rl.agents.schedule import ScheduleSearch
 from rl.agents.search import PolicySearch, Search
 
@@ -77,33 +76,6 @@ def test_a_bandit_plays_good_arms_more_often_and_keeps_the_best() -> None:
     assert len(three.arms) == 12  # type: ignore[attr-defined]
 
 
-def test_a_population_goes_on_from_those_ahead_with_what_gains_most() -> None:
-    search = PopulationSearch(candidates=8, parts=3).start(1, 9, 0)
-    before = np.zeros((8, 3))
-    for _ in range(3):
-        level = np.zeros(8)
-        for part in range(3):
-            assert search.until == pytest.approx((part + 1) / 3)
-            lines = search.ask()
-            parents = [search.parent(each) for each in range(8)]
-            assert (parents == [None] * 8) == (part == 0)
-            if part:
-                moved = [each for each in range(8) if parents[each] != each]
-                assert set(moved) == set(np.argsort(level)[:2])
-                assert all(parents[each] in np.argsort(level)[-2:] for each in moved)
-                for each in moved:  # what was done before stays as it was done
-                    assert np.array_equal(lines[each, :part], before[parents[each], :part])
-                level = level[parents]  # type: ignore[index]
-            # Easy first gains, and hard later.
-            level = level + 1 - (lines[:, part] - (0.2 if part == 0 else 0.8)) ** 2
-            search.tell(lines, level)
-            before = lines
-    assert search.result()[0] == pytest.approx(0.2, abs=0.15)
-    assert search.result()[1:] == pytest.approx([0.8, 0.8], abs=0.25)
-    again = PopulationSearch(candidates=8, parts=3).start(1, 9, 0)
-    assert np.array_equal(again.ask(), PopulationSearch(candidates=8, parts=3).start(1, 9, 0).ask())
-
-
 def test_bad_options_are_refused() -> None:
     with pytest.raises(BadInput, match="candidates"):
         Evolution(candidates=3)
@@ -111,9 +83,6 @@ def test_bad_options_are_refused() -> None:
         Evolution(sigma=0)
     with pytest.raises(BadInput, match="sampler"):
         ScheduleSearch(sampler="grid")
-    for bad in ({"parts": 1}, {"quantile": 0.6}, {"quantile": 0.1}, {"kappa": -1}):
-        with pytest.raises(BadInput, match=next(iter(bad))):
-            PopulationSearch(**bad)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="levels"):
         ThompsonSearch(levels=1)
     with pytest.raises(BadInput, match="finalists"):
