@@ -8,6 +8,7 @@ import inspect
 from typing import Any
 
 from cluster.config.extras import missing_extra
+from ranking.bounds import check_arguments
 from ranking.errors import BadInput
 
 OURS = ("cluster", "ranking", "sampling", "rl", "pooling")
@@ -88,6 +89,7 @@ def _check_types(target: type, options: dict[str, Any], at: str) -> None:
 
     from cluster.config.refusals import refusal
 
+    check_arguments(target.__init__, options, None if at else target.__name__, at)  # type: ignore[misc]
     hints = get_type_hints(target.__init__)  # type: ignore[misc]
     for name, value in options.items():
         if name not in hints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from ranking.errors import BadInput
+from ranking.bounds import Positive, checked
 from ranking.optimization import gradient_norm
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
@@ -56,20 +56,16 @@ class Adversarial(Selector):
         temperature: τ, above 0; the lower, the more surely it draws what it scores high.
         lr: learning rate of the generator's Adam.
         reward: `softplus`, the paper's log(1 + e^f), or `sigmoid`, 2·(σ(f) − ½), which is bounded.
-
-    Raises:
-        BadInput: where an option is out of its range.
     """
 
+    @checked
     def __init__(
-        self, candidates: int = 8, temperature: float = 1.0, lr: float = 0.001, reward: str = "softplus"
+        self,
+        candidates: Annotated[int, Positive] = 8,
+        temperature: Annotated[float, Positive] = 1.0,
+        lr: Annotated[float, Positive] = 0.001,
+        reward: Literal["softplus", "sigmoid"] = "softplus",
     ) -> None:
-        if not 0 < temperature < math.inf:
-            raise BadInput(f"temperature is {temperature}", "selector.temperature", "choose a number above 0")
-        if not 0 < lr < math.inf:
-            raise BadInput(f"learning rate is {lr}", "selector.lr", "choose a number above 0")
-        if reward not in ("softplus", "sigmoid"):
-            raise BadInput(f"no reward {reward!r}", "selector.reward", "choose softplus or sigmoid")
         self.candidates, self.temperature, self.lr, self.reward = candidates, temperature, lr, reward
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:

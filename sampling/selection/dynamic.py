@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from ranking.errors import BadInput
+from ranking.bounds import Fraction, Positive, checked
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector, pick
 
@@ -25,9 +25,8 @@ class Dynamic(Selector):
         candidates: how many are drawn and scored for each query.
     """
 
-    def __init__(self, lam: float = 0.5, candidates: int = 8) -> None:
-        if not 0 <= lam <= 1:
-            raise BadInput(f"λ is {lam}", "selector.lam", "choose a number from 0 to 1")
+    @checked
+    def __init__(self, lam: Annotated[float, Fraction] = 0.5, candidates: Annotated[int, Positive] = 8) -> None:
         self.lam, self.candidates = lam, candidates
 
     def select(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from ranking.errors import BadInput
+from ranking.bounds import Positive, checked
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector, pick
 
@@ -30,16 +30,15 @@ class ErrorReduction(Selector):
         form: `entropy` (−P·log P, the default) or `printed` (P·log P).
         probability: `pair`, σ(f(q, d) − f(q, d⁺)) with d⁺ the positive, or `objective`, as the training objective
             reads the ranker's scores.
-
-    Raises:
-        BadInput: where there is no such form or probability.
     """
 
-    def __init__(self, candidates: int = 8, form: str = "entropy", probability: str = "pair") -> None:
-        if form not in ("entropy", "printed"):
-            raise BadInput(f"no form {form!r}", "selector.form", "choose entropy or printed")
-        if probability not in ("pair", "objective"):
-            raise BadInput(f"no probability {probability!r}", "selector.probability", "choose pair or objective")
+    @checked
+    def __init__(
+        self,
+        candidates: Annotated[int, Positive] = 8,
+        form: Literal["entropy", "printed"] = "entropy",
+        probability: Literal["pair", "objective"] = "pair",
+    ) -> None:
         self.candidates, self.sign = candidates, -1.0 if form == "entropy" else 1.0
         self.probability = probability
 

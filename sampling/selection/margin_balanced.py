@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from ranking.errors import BadInput
+from ranking.bounds import AtLeast, Positive, checked
 from ranking.teachers import no_teacher
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector, pick
@@ -28,12 +28,11 @@ class MarginBalanced(Selector):
         candidates: how many are drawn from the list for each query.
 
     Raises:
-        BadInput: where there are fewer than two bins, or the run has no teacher.
+        BadInput: if the run has no teacher.
     """
 
-    def __init__(self, bins: int = 10, candidates: int = 50) -> None:
-        if bins < 2:
-            raise BadInput(f"bins is {bins}", "selector.bins", "choose a whole number from 2 up")
+    @checked
+    def __init__(self, bins: Annotated[int, AtLeast(2)] = 10, candidates: Annotated[int, Positive] = 50) -> None:
         self.bins, self.candidates = bins, candidates
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from ranking.errors import BadInput
+from ranking.bounds import Positive, checked
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector, pick
 
@@ -27,14 +27,12 @@ class SimANS(Selector):
         a: how sharply the probability falls with the distance, above 0.
         b: where it is highest, as a lead over the positive's score.
         candidates: how many are drawn from the list and scored for each query.
-
-    Raises:
-        BadInput: where a is not above 0.
     """
 
-    def __init__(self, a: float = 1.0, b: float = 0.0, candidates: int = 16) -> None:
-        if not 0 < a < np.inf:
-            raise BadInput(f"a is {a}", "selector.a", "choose a number above 0")
+    @checked
+    def __init__(
+        self, a: Annotated[float, Positive] = 1.0, b: float = 0.0, candidates: Annotated[int, Positive] = 16
+    ) -> None:
         self.a, self.b, self.candidates = a, b, candidates
 
     def select(

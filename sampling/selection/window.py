@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
+from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector, pick
@@ -28,18 +29,21 @@ class Window(Selector):
         pick: `random` draws uniformly from the window, `first` takes its head.
 
     Raises:
-        BadInput: where the window is empty or there is no such pick.
+        BadInput: if the window is empty.
     """
 
     independent = True
 
-    def __init__(self, first: int = 10, last: int = 50, ceiling: float | None = None, pick: str = "random") -> None:
-        if first < 1:
-            raise BadInput(f"first is {first}", "selector.first", "choose a rank from 1 up")
+    @checked
+    def __init__(
+        self,
+        first: Annotated[int, Positive] = 10,
+        last: Annotated[int, Positive] = 50,
+        ceiling: float | None = None,
+        pick: Literal["random", "first"] = "random",
+    ) -> None:
         if last < first:
             raise BadInput(f"last is {last} and first is {first}", "selector.last", "let it be at least selector.first")
-        if pick not in ("random", "first"):
-            raise BadInput(f"no pick {pick!r}", "selector.pick", "choose random or first")
         self.first, self.last, self.ceiling, self.pick = first, last, ceiling, pick
 
     def select(

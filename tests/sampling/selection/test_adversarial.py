@@ -237,8 +237,8 @@ def test_saved_and_restored_it_goes_on_to_the_bit(make: Make) -> None:
     [
         ({"temperature": 0.0}, "temperature"),
         ({"temperature": math.inf}, "temperature"),
-        ({"lr": -0.1}, "learning rate"),
-        ({"lr": math.nan}, "learning rate"),
+        ({"lr": -0.1}, "lr is -0.1"),
+        ({"lr": math.nan}, "lr is nan"),
         ({"reward": "log"}, "'log'"),
     ],
 )

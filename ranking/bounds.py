@@ -1,0 +1,202 @@
+"""Checks the arguments of constructors against their annotations.
+
+A bound is part of an argument's type, and is written nowhere else:
+
+>>> class Dynamic:
+...     @checked
+...     def __init__(self, lam: Annotated[float, Fraction] = 0.5, pick: Literal["top", "random"] = "top") -> None:
+...         self.lam, self.pick = lam, pick
+>>> Dynamic(lam=2)
+Traceback (most recent call last):
+ranking.errors.BadInput: Dynamic: lam is 2; choose a number from 0 to 1
+
+The bounds are those of `annotated_types`, which pydantic and Hypothesis know too.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from annotated_types import Ge, Gt, Interval, Le, Lt
+
+from ranking.errors import BadInput
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+Positive = Interval(gt=0)
+NonNegative = Interval(ge=0)
+Fraction = Interval(ge=0, le=1)
+
+
+def AtLeast(low: float) -> Interval:
+    """The bound `low` ≤ value."""
+    return Interval(ge=low)
+
+
+def Between(low: float, high: float, exclude: Literal["none", "low", "high", "both"] = "none") -> Interval:
+    """The bound `low` ≤ value ≤ `high`.
+
+    Args:
+        low: the lowest value.
+        high: the highest value.
+        exclude: which of the two values are not allowed themselves.
+    """
+    lower = {"gt": low} if exclude in ("low", "both") else {"ge": low}
+    upper = {"lt": high} if exclude in ("high", "both") else {"le": high}
+    return Interval(**lower, **upper)
+
+
+def checked(target: T) -> T:
+    """Make a constructor, or any function, check its arguments against their annotations.
+
+    Args:
+        target: `__init__`, a function, or a dataclass (above `@dataclass`).
+
+    Returns:
+        The function, or the class with its constructor replaced. It raises `BadInput` if an argument is outside its
+        bounds or none of its choices.
+    """
+    if isinstance(target, type):
+        target.__init__ = checked(target.__init__)  # type: ignore[misc]
+        return target  # type: ignore[return-value]
+    owner = target.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+    signature = inspect.signature(target)
+
+    @functools.wraps(target)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with suppress(TypeError):  # wrong arguments: the call itself says so
+            check_arguments(target, signature.bind_partial(*args, **kwargs).arguments, owner)
+        return target(*args, **kwargs)
+
+    call.checked = True  # type: ignore[attr-defined]
+    return call  # type: ignore[return-value]
+
+
+def check_arguments(
+    function: Callable[..., Any], arguments: Mapping[str, Any], owner: str | None = None, key: str = ""
+) -> None:
+    """Check arguments against the bounds and choices in a function's annotations.
+
+    Args:
+        function: the function that takes them.
+        arguments: values by argument.
+        owner: the name of the class or function, for error messages.
+        key: the config key of the part, for error messages; an alternative to `owner`.
+
+    Raises:
+        BadInput: if an argument is outside its bounds, or none of its choices.
+    """
+    annotations = annotations_of(function)
+    for name, value in arguments.items():
+        remedy = _remedy(annotations.get(name), value)
+        if remedy:
+            raise BadInput(f"{key}.{name} is {value!r}".lstrip("."), owner, f"choose {remedy}")
+
+
+@functools.cache
+def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return a function's annotations, without those that name something that was not imported."""
+    with suppress(NameError):
+        return get_type_hints(function, include_extras=True)
+    known: dict[str, Any] = {}
+    inner = inspect.unwrap(function)
+    for name, annotation in inspect.get_annotations(inner).items():
+        with suppress(NameError):
+            known[name] = eval(annotation, inner.__globals__) if isinstance(annotation, str) else annotation
+    return known
+
+
+def _remedy(hint: Any, value: Any) -> str | None:
+    """Return what to choose instead if a value is not one that its annotation allows."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _in_bounds(hint, value)
+    if origin is Literal:
+        known = any(value == choice and type(value) is type(choice) for choice in args)
+        return None if known else _one_of(list(map(_shown, args)))
+    if origin in (Union, UnionType):
+        return _in_union(args, value)
+    items: Iterator[tuple[Any, Any]] = iter(())
+    if origin in (list, Sequence) and isinstance(value, list | tuple) and args:
+        items = ((args[0], item) for item in value)
+    elif origin is tuple and isinstance(value, list | tuple):
+        items = zip(args if args[-1] is not ... else args[:1] * len(value), value, strict=False)
+    elif origin in (dict, Mapping) and isinstance(value, Mapping):
+        items = ((args[1], item) for item in value.values())
+    return next((remedy for item_hint, item in items if (remedy := _remedy(item_hint, item))), None)
+
+
+def _in_union(members: tuple[Any, ...], value: Any) -> str | None:
+    remedies, constrained = [], False
+    for member in members:
+        if get_origin(member) in (Annotated, Literal):
+            constrained, remedy = True, _remedy(member, value)
+            if remedy is None:
+                return None
+            remedies.append(remedy)
+            continue
+        kind = {int: Integral, float: Real}.get(member, get_origin(member) or member)
+        if kind is Any or not isinstance(kind, type) or isinstance(value, kind):
+            return _remedy(member, value)
+        if member is NoneType:
+            remedies.append("null")
+    return _one_of(remedies) if constrained else None
+
+
+def _in_bounds(hint: Any, value: Any) -> str | None:
+    base, *metadata = get_args(hint)
+    bounds = [bound for entry in metadata if isinstance(entry, Interval) for bound in entry]
+    bounds += [entry for entry in metadata if isinstance(entry, Gt | Ge | Lt | Le)]
+    if not bounds:
+        return _remedy(base, value)
+    whole = base is int
+    numeric = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
+    if numeric and math.isfinite(value) and all(_holds(bound, value) for bound in bounds):
+        return None
+    return _range(bounds, whole)
+
+
+def _holds(bound: Gt | Ge | Lt | Le, value: Any) -> bool:
+    match bound:
+        case Gt():
+            return bool(value > bound.gt)
+        case Ge():
+            return bool(value >= bound.ge)
+        case Lt():
+            return bool(value < bound.lt)
+        case Le():
+            return bool(value <= bound.le)
+
+
+def _range(bounds: list[Gt | Ge | Lt | Le], whole: bool) -> str:
+    """Describe a range: "a whole number from 1 up", "a number above 0 and below 1"."""
+    low = next((bound for bound in bounds if isinstance(bound, Gt | Ge)), None)
+    high = next((bound for bound in bounds if isinstance(bound, Lt | Le)), None)
+    if whole and isinstance(low, Gt):
+        low = Ge(math.floor(float(low.gt)) + 1)  # type: ignore[arg-type]
+    if whole and isinstance(high, Lt):
+        high = Le(math.ceil(float(high.lt)) - 1)  # type: ignore[arg-type]
+    kind = "a whole number" if whole else "a number"
+    if isinstance(low, Ge) and high is None:
+        return f"{kind} from {low.ge} up"
+    lower = "" if low is None else f" above {low.gt}" if isinstance(low, Gt) else f" from {low.ge}"
+    upper = "" if high is None else f" below {high.lt}" if isinstance(high, Lt) else f" to {high.le}"
+    if isinstance(low, Gt) and isinstance(high, Le):
+        upper = f", at most {high.le}"
+    joint = " and" if isinstance(low, Gt) and isinstance(high, Lt) else ""
+    return f"{kind}{lower}{joint}{upper}"
+
+
+def _shown(choice: Any) -> str:
+    return choice if isinstance(choice, str) else {None: "null", True: "true", False: "false"}.get(choice, str(choice))
+
+
+def _one_of(choices: list[str]) -> str:
+    return choices[0] if len(choices) == 1 else f"{', '.join(choices[:-1])} or {choices[-1]}"
