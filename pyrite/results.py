@@ -43,7 +43,7 @@ class Results:
         return read_config(self.storage)
 
     def frame(self, name: str) -> pl.DataFrame:
-        """A table of it, as `trials` or `queries`; docs/results.md has the columns.
+        """A table of it, as `trials` or `queries`; docs/reference/results.md has the columns.
 
         Raises:
             BadInput: where there is no such table.

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md lists what is used of Ray that Ray does not promise."""
+"""docs/reference/ray_internals.md lists the private names of Ray that the project uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PRIVATE = re.compile(
 
 
 def test_every_private_name_of_ray_is_listed() -> None:
-    listed = (ROOT / "CONTRIBUTING.md").read_text()
+    listed = (ROOT / "docs" / "reference" / "ray_internals.md").read_text()
     used = {
         found[0]
         for folder in ("cluster", "rl", "ranking", "sampling", "pooling")

@@ -26,7 +26,7 @@ REMOVED = {
     "jobs": "`ray job list`",
     "logs": "`ray job logs --follow ID`",
     "stop": "`ray job stop ID`",
-    "dashboard": "Ray's `ray metrics launch-prometheus`, or Debian's prometheus as docs/watching.md says",
+    "dashboard": "Ray's `ray metrics launch-prometheus`, or Debian's prometheus as docs/guide/watching.md says",
 }
 """Verbs that are no more, and what takes their place."""
 

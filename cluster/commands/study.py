@@ -356,7 +356,7 @@ def _look_for_data(folder: str | None, runs: Iterable[Planned]) -> None:
         if folder is not None and place.is_relative_to(folder) and not place.exists():
             remedy = (
                 f"put the collection {place.name} there, name the folder that holds it by data=FOLDER or PYRITE_DATA, "
-                "or take another, as collection=pydocs (docs/collections.md)"
+                "or take another, as collection=pydocs (docs/guide/collections.md)"
             )
             raise BadInput("there is no such folder", path, remedy)
 

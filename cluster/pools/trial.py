@@ -113,7 +113,7 @@ def execute_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[
 def measure(
     options: dict[str, Any], method: Method, pool: Pool, orders: Sequence[JudgingOrder]
 ) -> dict[str, pl.DataFrame]:
-    """Everything that is told of a method, a table each (docs/pooling.md has their columns).
+    """Everything that is told of a method, a table each (docs/guide/pooling.md has their columns).
 
     Args:
         options: of the trial.

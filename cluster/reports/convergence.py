@@ -86,7 +86,7 @@ def convergence(trials: pl.DataFrame) -> pl.DataFrame:
         trials: the frame of `trials.parquet`; the order of its rows does not matter.
 
     Returns:
-        The columns that docs/results.md documents, one row a learned method and place; no rows where nothing is
+        The columns that docs/reference/results.md documents, one row a learned method and place; no rows where nothing is
         learned.
     """
     each = agents(trials)

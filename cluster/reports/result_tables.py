@@ -1,4 +1,4 @@
-"""Turns the outcomes of runs into the tables of a study. docs/results.md documents the columns."""
+"""Turns the outcomes of runs into the tables of a study. docs/reference/results.md documents the columns."""
 
 from __future__ import annotations
 

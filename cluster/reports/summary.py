@@ -55,7 +55,7 @@ def summarise(trials: pl.DataFrame, baseline: str | None = None, seed: int = 0) 
         seed: of the bootstrap.
 
     Returns:
-        The columns that docs/results.md documents, by collection, origin, measure, ranker, and mean from the
+        The columns that docs/reference/results.md documents, by collection, origin, measure, ranker, and mean from the
         highest. What cannot be computed is null.
 
     Raises:

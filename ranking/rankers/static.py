@@ -20,7 +20,7 @@ from ranking.texts import Texts
 from ranking.tokenization import Tokenization
 
 SPREAD = 0.05
-"""Of word vectors as training begins: GloVe's, at .7, hardly turn in five epochs (docs/negatives.md has figures)."""
+"""Of word vectors as training begins: GloVe's, at .7, hardly turn in five epochs (docs/experiments/negatives.md has figures)."""
 
 
 @dataclass(frozen=True)

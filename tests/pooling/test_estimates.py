@@ -96,7 +96,7 @@ def test_the_estimate_is_unbiased_whatever_is_judged(name: str, pool: Pool) -> N
         variances = np.mean([each[place].relevant_variance for each in told])
         assert variances == pytest.approx(every.var(), rel=0.3)
         held = np.mean([each[place].low <= relevant.sum() <= each[place].high for each in told])
-        assert held > 0.8  # of a dozen judgements in three strata; docs/pooling.md has what real pools give
+        assert held > 0.8  # of a dozen judgements in three strata; docs/guide/pooling.md has what real pools give
 
 
 def test_the_authors_estimator_says_too_little_while_it_learns(pool: Pool) -> None:

@@ -126,7 +126,7 @@ class Prometheus:
 
 @contextmanager
 def prometheus(config: Path, folder: Path) -> Iterator[Prometheus]:
-    """Prometheus with the configuration that Ray has written, as docs/watching.md starts it."""
+    """Prometheus with the configuration that Ray has written, as docs/guide/watching.md starts it."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = subprocess.Popen(

@@ -60,7 +60,7 @@ def test_names_units_and_tags_are_stated() -> None:
 def test_every_metric_is_told_somewhere_and_in_the_documentation() -> None:
     code = "".join(path.read_text() for path in (ROOT / "cluster").rglob("*.py") if path.name != "catalogue.py")
     assert set(re.findall(r'"(pyrite_[a-z_]+)"', code)) == set(CATALOGUE)
-    page = (ROOT / "docs" / "watching.md").read_text()
+    page = (ROOT / "docs" / "guide" / "watching.md").read_text()
     for metric in CATALOGUE.values():
         (row,) = (line for line in page.splitlines() if line.startswith(f"| `{metric.name}`"))
         assert [cell.strip() for cell in row.split("|")][2:5] == [

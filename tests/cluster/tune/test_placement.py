@@ -1,4 +1,4 @@
-"""What a run, an index and an agent take of a cluster, packed and spread: as docs/cluster.md has it."""
+"""What a run, an index and an agent take of a cluster, packed and spread: as docs/guide/cluster.md has it."""
 
 from __future__ import annotations
 
