@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/guide/judging.md: the judging page over Cranfield, with two made-up assessors, in a browser.
+"""Takes the pictures of docs/guide/judging.md: the judging page over Cranfield with two made-up assessors.
 
     python docs/images/judging.py COLLECTION OUT     # a BEIR folder, and where the pictures go
 

@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/guide/watching.md: a Ray of its own, two jobs on it, its dashboard and Prometheus in a browser.
+"""Takes the pictures of docs/guide/watching.md: Ray with two jobs, its dashboard and Prometheus in a browser.
 
     python docs/images/take.py OUT [key=value …]
 

@@ -23,7 +23,8 @@ class PosteriorFusion(Fusion):
     Σ_s mean_s^power / (constant + rank), mean_s that of the run's posterior Beta(α + jrel_s, β + jret_s - jrel_s)
     (Losada et al. 2016, equations 7 and 8), with the evidence of every judged document that the run holds.
 
-    The defaults were chosen on every second topic of TREC-8; docs/guide/pooling.md has how, and how it does on the others.
+    The defaults were chosen on every second topic of TREC-8; docs/experiments/pooling.md shows how it
+    does on the others.
 
     Args:
         power: 0 is plain fusion; the higher, the more the best runs decide alone.
