@@ -20,7 +20,7 @@ from ranking.texts import Texts
 from ranking.tokenization import Tokenization
 
 SPREAD = 0.05
-"""Spread of word vectors at the start: at GloVe's .7 they hardly turn in five epochs (docs/experiments/negatives.md)."""
+"""Spread of word vectors at the start; at GloVe's .7 they barely move in 5 epochs (docs/experiments/negatives.md)."""
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ class Bandit(Adjudicator):
         ties: `random`, or `first` in the order of the runs' names. An index may prefer the run played last
             (`ArmIndex.stay`). `r_sample` is no rule that one would want, but what explains the published figures
             (docs/experiments/pooling.md): R's `sample(x, 1)` with a single number k for x draws from 1 … k, so that
-            instead of a *unique* best run any of those listed no later is played. Ties are drawn rightly, runs are listed by name,
-            case ignored, and those never played are played in that order.
+            instead of a *unique* best run any of those listed no later is played. Ties are drawn correctly, runs are
+            listed by name, case ignored, and those never played are played in that order.
         rate: what is kept of a run's evidence when it hears something new.
         discount: what every run keeps of its evidence at each judgement (discounted bandits: Garivier and Moulines
             2011; Raj and Kalyani 2017).
