@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.lib import format as npy
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 
 from ranking.backing import BackedPath, damaged, fetched, publish
 from ranking.errors import BadInput
+from ranking.whole_file import replace_file
 
 
 class MappedArray(np.ndarray[Any, Any]):
@@ -56,10 +55,7 @@ def open_array(file: Path) -> MappedArray:
 
 
 def write_array(file: Path, array: NDArray[Any]) -> None:
-    """Write an array into a file that is there whole or not at all, and that other machines can fetch."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f"{file.name}.{uuid4().hex[:8]}.part")
-    with temporary.open("wb") as opened:
+    """Write an array into a file, which is replaced whole and which other machines can fetch."""
+    with replace_file(file) as temporary, temporary.open("wb") as opened:
         npy.write_array(opened, array, allow_pickle=False)
-    os.replace(temporary, file)
     publish(file)

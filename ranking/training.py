@@ -1,9 +1,10 @@
-"""Trains one ranker, a minibatch at a time. There is no second training loop anywhere."""
+"""Trains one ranker, one minibatch at a time. `RankerTraining.steps` is the only training loop."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Protocol
@@ -37,19 +38,25 @@ __all__ = ["Batch", "NegativeSource", "RankerTraining", "UpdateResult"]
 
 
 class NegativeSource(Protocol):
-    """What supplies negatives: a `sampling.sampler.Sampler`."""
+    """Supplies the negatives of each batch. `sampling.sampler.Sampler` is one.
 
+    A subclass has to define `negatives` and `observe`; the rest has defaults.
+    """
+
+    source_scores: NDArray[np.float32] | None = None
+    """Scores [b, n] that the retrieval functions gave the last negatives, nan if a function has none. None if no
+    function of the source has scores."""
+
+    @abstractmethod
     def negatives(self, batch: Batch, training: RankerTraining) -> NDArray[np.int32]:
-        """Document indices [b, n], −1 for none."""
+        """Return document indices [b, n], −1 for none."""
 
+    @abstractmethod
     def observe(self, negatives: NDArray[np.int32], step: UpdateResult) -> None:
-        """Learn what they led to."""
+        """Learn from the update that used the negatives."""
 
-    # It may have `prepare(batch, training)`, told of the batch to come before an update, to draw while that goes on.
-
-    @property
-    def source_scores(self) -> NDArray[np.float32] | None:
-        """By which its functions found the last negatives [b, n], nan where they have none; None: nothing is known."""
+    def prepare(self, batch: Batch, training: RankerTraining) -> None:
+        """Start to draw the next batch's negatives while the ranker learns from this one. Does nothing by default."""
 
 
 class RankerTraining:
@@ -316,32 +323,55 @@ class RankerTraining:
                 self.diverged = True
         return dict.fromkeys(self.evaluations, math.nan)
 
+    def steps(
+        self, source: NegativeSource, on_validation: Callable[[RankerTraining], None] | None = None
+    ) -> Iterator[UpdateResult]:
+        """Train, one batch per iteration, until early stopping or the epoch limit.
+
+        Each iteration draws negatives, updates the ranker, lets the source observe the result and validates if a
+        validation is due. Between two iterations the state can be saved or loaded, and the source can be changed.
+
+        Args:
+            source: the source of negatives.
+            on_validation: called after each validation.
+
+        Yields:
+            The result of each update.
+        """
+        if self.validation_due and not self.done:
+            self._validate(on_validation)
+        while not self.done:
+            batch = self.next_batch()
+            negatives = source.negatives(batch, self)
+            if (following := self.following_batch()) is not None:
+                source.prepare(following, self)
+            result = self.update(batch, negatives, source.source_scores)
+            source.observe(negatives, result)
+            if self.validation_due:
+                self._validate(on_validation)
+            yield result
+
+    def _validate(self, on_validation: Callable[[RankerTraining], None] | None) -> None:
+        self.validate()
+        if on_validation is not None:
+            on_validation(self)
+
     def fit(
         self,
         source: NegativeSource,
         on_validation: Callable[[RankerTraining], None] | None = None,
         on_step: Callable[[RankerTraining], None] | None = None,
     ) -> None:
-        """Train to the end and put the best weights back.
+        """Train to the end and restore the best weights.
 
         Args:
-            source: supplies the negatives.
-            on_validation: called after each validation, to report, save or stop by raising.
-            on_step: called after each step that no validation follows, likewise.
+            source: the source of negatives.
+            on_validation: called after each validation, to report, to save or to stop by raising.
+            on_step: called in the same way after each update that no validation follows.
         """
-        while not self.done:
-            while not self.validation_due:
-                batch = self.next_batch()
-                negatives = source.negatives(batch, self)
-                if (following := self.following_batch()) is not None and hasattr(source, "prepare"):
-                    source.prepare(following, self)
-                result = self.update(batch, negatives, getattr(source, "source_scores", None))
-                source.observe(negatives, result)
-                if on_step is not None and not self.validation_due:
-                    on_step(self)
-            self.validate()
-            if on_validation is not None:
-                on_validation(self)
+        for _ in self.steps(source, on_validation):
+            if on_step is not None and self._batches:
+                on_step(self)
         self.restore_best()
 
     def restore_best(self, origin: str | None = None) -> None:

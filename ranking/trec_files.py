@@ -1,19 +1,22 @@
 """Reads and writes TREC's two plain file formats, runs and judgements.
 
-A run has six columns (topic, `Q0`, document, rank, score, tag), judgements ("qrels") have four (topic, an iteration
-that nobody uses, document, grade). Both are separated by any blanks or tabs and may be gzip files.
+A run has six columns (topic, `Q0`, document, rank, score, tag), judgements ("qrels") have four (topic, an unused
+iteration, document, grade). Both are separated by any blanks or tabs and may be gzip files.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO, Any
 
 import polars as pl
 
 from ranking.collections.faults import Faults
 from ranking.collections.lines import tables
 from ranking.errors import BadInput
+from ranking.whole_file import replace_file
 
 RUN: Mapping[str, pl.DataType] = {
     "query": pl.String(),
@@ -29,6 +32,69 @@ QRELS: Mapping[str, pl.DataType] = {
     "document": pl.String(),
     "grade": pl.Int32(),
 }
+
+BLANK = r"[ \t\n\x0B\f\r]"
+"""A character that separates columns, for us and for trec_eval. A no-break space does not."""
+
+
+def check_ids(ids: pl.Series, what: str, where: object = None) -> None:
+    """Refuse ids that a TREC file can't hold, before any work is done.
+
+    Args:
+        ids: the ids to be written.
+        what: what they name, for the message: query, document or tag.
+        where: the input that they are from, or the option that needs a TREC file.
+
+    Raises:
+        BadInput: if an id is empty or has a blank in it.
+    """
+    wrong = ids.filter(ids.is_null() | (ids == "") | ids.str.contains(BLANK))
+    if len(wrong):
+        more = f" ({len(wrong):,} such ids)" if len(wrong) > 1 else ""
+        fault = f"{what} {wrong[0]!r} has a blank in it" if wrong[0] else f"a {what} has no id"
+        raise BadInput(f"{fault}{more}", where, "a TREC file can't hold it: rename it (a_b for a b)")
+
+
+def write_run(file: str | os.PathLike[str] | IO[bytes], run: pl.DataFrame, where: object = None) -> None:
+    """Write a run, one line per document: query, Q0, document, rank, score, tag.
+
+    Args:
+        file: a path, whose file is written whole, or a binary stream.
+        run: query, document, rank, score, tag, in the order of the lines. Scores are written with as many digits as
+            their type needs to be read back equal.
+        where: the input or option to name if an id can't be written.
+
+    Raises:
+        BadInput: if an id or the tag is empty or has a blank in it. Nothing is written then.
+    """
+    for column in ("query", "document", "tag"):
+        check_ids(run[column].unique(maintain_order=True), column, where)
+    _write(file, run.select("query", pl.lit("Q0").alias("q0"), "document", "rank", "score", "tag"))
+
+
+def write_qrels(file: str | os.PathLike[str] | IO[bytes], qrels: pl.DataFrame, where: object = None) -> None:
+    """Write judgements, one line per document: query, 0, document, grade.
+
+    Args:
+        file: a path, whose file is written whole, or a binary stream.
+        qrels: query, document, grade, in the order of the lines.
+        where: the input or option to name if an id can't be written.
+
+    Raises:
+        BadInput: if an id is empty or has a blank in it. Nothing is written then.
+    """
+    for column in ("query", "document"):
+        check_ids(qrels[column].unique(maintain_order=True), column, where)
+    _write(file, qrels.select("query", pl.lit("0").alias("iteration"), "document", "grade"))
+
+
+def _write(file: str | os.PathLike[str] | IO[bytes], table: pl.DataFrame) -> None:
+    if not isinstance(file, (str, os.PathLike)):
+        stream: Any = file
+        table.write_csv(stream, separator=" ", include_header=False, quote_style="never")
+        return
+    with replace_file(file) as temporary:
+        table.write_csv(temporary, separator=" ", include_header=False, quote_style="never")
 
 
 def read_run(path: str | Path, strict: bool = True) -> pl.DataFrame:

@@ -19,7 +19,7 @@ from cluster.output.tables import read_table, required_table, write_table
 from cluster.runs.shown import SHOWN
 from pooling.false_negatives import draw, sizes_of
 from ranking.errors import BadInput
-from ranking.trec_files import read_qrels
+from ranking.trec_files import check_ids, read_qrels, write_run
 
 SAMPLE = "sample"
 PAIR = ["query", "document"]
@@ -39,6 +39,8 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     config.pop(CHOICES, None)
     studies = [config["studies"]] if isinstance(config["studies"], str) else list(config["studies"])
     shown = pl.concat([read_shown(place, len(studies) > 1) for place in studies])
+    for column in PAIR:
+        check_ids(shown[column].unique(maintain_order=True), column, ", ".join(studies))
     storage = Storage(config["out"])
     if config["order"] == "bandit":
         _by_bandit(shown, storage, studies, config["judgements"], console)
@@ -48,11 +50,10 @@ def audit(overrides: Sequence[str], console: Console) -> None:
         sample = draw_sample(shown, config["budget"], config["seed"])
         write_table(storage, SAMPLE, sample)
         chosen = sample.filter("drawn")
-        lines = [
-            f"{row['query']} Q0 {row['document']} {rank} {len(chosen) - rank} audit"
-            for rank, row in enumerate(chosen.iter_rows(named=True), 1)
-        ]
-        storage.write("runs/audit.run", ("\n".join(lines) + "\n").encode())
+        rank = pl.int_range(1, pl.len() + 1)
+        run = chosen.with_columns(rank=rank, score=pl.len() - rank, tag=pl.lit("audit"))
+        with storage.writing("runs/audit.run") as stream:
+            write_run(stream, run, storage)
     if config["judgements"] is None:
         tell(sample, storage, studies, console)
         return
@@ -69,17 +70,11 @@ def _by_bandit(
     positive. Whoever judges them by a bandit's order finds relevant ones soonest; rates need a sample."""
     for (method, function), own in shown.partition_by("method", "function", as_dict=True).items():
         arm = "".join(sign if sign.isalnum() or sign in "_-." else "_" for sign in f"{method}-{function}")
-        lines = []
-        for (query,), part in (
-            own.sort("query", "margin", descending=[False, True])
-            .partition_by("query", as_dict=True, maintain_order=True)
-            .items()
-        ):
-            lines += [
-                f"{query} Q0 {row['document']} {rank} {row['margin']:.6f} {arm}"
-                for rank, row in enumerate(part.iter_rows(named=True), 1)
-            ]
-        storage.write(f"arms/{arm}.run", ("\n".join(lines) + "\n").encode())
+        run = own.sort("query", "margin", descending=[False, True]).with_columns(
+            rank=pl.int_range(1, pl.len() + 1).over("query"), score=pl.col("margin").round(6), tag=pl.lit(arm)
+        )
+        with storage.writing(f"arms/{arm}.run") as stream:
+            write_run(stream, run, storage)
     if judgements is not None:
         from cluster.reports.audit_report import write_qrels
 

@@ -8,6 +8,7 @@ leaves nothing, and the command is given again. Draws nothing: the same ranker a
 from __future__ import annotations
 
 import gzip
+import io
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -36,10 +37,13 @@ from ranking.evaluation.origins import Candidates
 from ranking.full_ranking import rank_all, rank_candidates
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
+from ranking.trec_files import check_ids, write_run
 from ranking.vectors import WordVectors
 
 QUERIES = 256
 """That are ranked between two words of progress."""
+CHECKED = 1 << 20
+"""Ids of documents that are checked at once."""
 
 
 def rank(arguments: Sequence[str], console: Console) -> str:
@@ -81,6 +85,8 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
         collection = _asked(collection, config["topics"])
         encoded = Encoder(min_count=1).encode(collection)[0]
     queries = _queries(encoded, config["queries"])
+    tag = config["tag"] or re.sub(r"\s+", "_", name.split(".")[0])
+    _check_names(collection, queries, tag)
     sources = Sources(collection, encoded, WordVectors(np.zeros((1, 1), np.float32), np.zeros(1, bool)))
     read = trained.read(collection, encoded)
     (node,) = config["origin"].values()
@@ -92,7 +98,6 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
             parts.append(_ranked(trained.ranker, read, candidates.take(queries[rows]), config["depth"]))
             status.update(f"ranked {rows[-1] + 1:,} of {len(queries):,} queries")
     lists = RankedLists(*(np.concatenate([getattr(part, key) for part in parts]) for key in ("documents", "scores")))
-    tag = config["tag"] or re.sub(r"\s+", "_", name.split(".")[0])
     content = as_run(lists, collection, queries, tag)
     storage.write(name, gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
     lines = int((lists.documents >= 0).sum())
@@ -146,25 +151,31 @@ def _ranked(ranker: Any, encoded: EncodedCollection, candidates: Candidates, dep
 
 
 def as_run(lists: RankedLists, collection: Collection, queries: NDArray[np.integer], tag: str) -> bytes:
-    """The six columns of a TREC run.
+    """Return the lists as a TREC run.
 
     Raises:
-        BadInput: where an id or the tag has a blank in it, which this form can't hold.
+        BadInput: if an id or the tag has a blank in it, which this form can't hold.
     """
     rows, places = np.nonzero(lists.documents >= 0)
-    table = pl.DataFrame({
+    run = pl.DataFrame({
         "query": collection.queries["id"].gather(np.asarray(queries)[rows].astype(np.uint32)),
-        "q0": pl.repeat("Q0", len(rows), eager=True),
         "document": collection.gather("id", lists.documents[rows, places]),
         "rank": 1 + places,
         "score": lists.scores[rows, places],
         "tag": pl.repeat(tag, len(rows), eager=True),
     })  # fmt: skip
-    for column in ("query", "document", "tag"):
-        blank = table[column].filter(table[column].str.contains(r"\s"))
-        if len(blank):
-            raise BadInput(f"{column} {blank[0]!r} has a blank in it", "out", "a TREC run can't hold it: rename it")
-    return table.write_csv(separator=" ", include_header=False, quote_style="never").encode()
+    content = io.BytesIO()
+    write_run(content, run, "out")
+    return content.getvalue()
+
+
+def _check_names(collection: Collection, queries: NDArray[np.integer], tag: str) -> None:
+    """Refuse, before anything is ranked, ids that a run can't hold."""
+    check_ids(pl.Series([tag]), "tag", "tag")
+    check_ids(collection.queries["id"].gather(np.asarray(queries).astype(np.uint32)), "query", collection.name)
+    for start in range(0, collection.size, CHECKED):
+        rows = np.arange(start, min(start + CHECKED, collection.size))
+        check_ids(collection.gather("id", rows), "document", collection.name)
 
 
 def _measured(

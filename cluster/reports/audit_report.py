@@ -16,6 +16,7 @@ from cluster.output.storage import Storage
 from cluster.output.tables import write_table
 from cluster.reports.canvas import INK, grid, looks, name_axes, png
 from pooling.false_negatives import rate
+from ranking import trec_files
 
 PAIR = ["query", "document"]
 SHARES = (0.01, 0.05, 0.1, 0.25, 0.5)
@@ -44,8 +45,8 @@ def write_report(storage: Storage, shown: pl.DataFrame, judged: pl.DataFrame, co
 def write_qrels(storage: Storage, judged: pl.DataFrame, console: Console) -> None:
     """Write the judgements of negatives, for `pyrite study --relabel`: query, document, grade."""
     pairs = judged.select(*PAIR, "grade").unique(PAIR, keep="last").sort(PAIR)
-    lines = [f"{query} 0 {document} {grade}" for query, document, grade in pairs.iter_rows()]
-    storage.write("qrels.txt", ("\n".join(lines) + "\n").encode())
+    with storage.writing("qrels.txt") as stream:
+        trec_files.write_qrels(stream, pairs, storage)
     place, found = storage.path("qrels.txt"), int((pairs["grade"] > 0).sum())
     console.print(f"{found:,} of {len(pairs):,} judged are relevant: {place}", soft_wrap=True, markup=False)
     console.print(f"run a study again with them: pyrite study --relabel {place} …", soft_wrap=True, markup=False)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from uuid import uuid4
 
 import polars as pl
 import pyarrow as pa
 
 from ranking.backing import BackedPath, damaged, fetched, publish
+from ranking.whole_file import replace_file
 
 
 def write(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[pl.DataFrame]) -> None:
@@ -23,11 +23,9 @@ def write(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[pl.Dat
 
 
 def write_whole(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[pl.DataFrame]) -> None:
-    """As `write`, into a file that is there whole or not at all, and that other machines can fetch."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{uuid4().hex[:8]}.part")
-    write(temporary, schema, chunks)
-    temporary.replace(path)
+    """Write chunks into a file, which is replaced whole and which other machines can fetch."""
+    with replace_file(path) as temporary:
+        write(temporary, schema, chunks)
     publish(path)
 
 

@@ -24,14 +24,14 @@ from ranking.rankers.match_pyramid import MatchPyramid
 from ranking.rankers.ranker import Ranker
 from ranking.schedules.linear import Linear
 from ranking.sources import Sources
-from ranking.training import Batch, RankerTraining, UpdateResult
+from ranking.training import Batch, NegativeSource, RankerTraining, UpdateResult
 from ranking.vectors import WordVectors
 
 ADAM = partial(torch.optim.Adam, lr=0.01)
 TRAIN = np.arange(4)
 
 
-class RandomNegatives:
+class RandomNegatives(NegativeSource):
     """Two documents by chance, now and then none."""
 
     def __init__(self, seed: int = 1) -> None:
@@ -443,3 +443,51 @@ def test_an_example_with_more_positives_reports_the_scores_of_its_own_columns(ti
     assert relevant >= int(np.minimum(np.diff(counts.offsets)[batch.queries], 3).sum())
     with pytest.raises(BadInput, match="knows one relevant document"):
         training(tiny_sources, positives=2)
+
+
+class Scored(RandomNegatives):
+    """Random negatives, all with the score 7."""
+
+    def negatives(self, batch: Batch, training: RankerTraining) -> np.ndarray:
+        self.source_scores = np.full((len(batch), 2), 7, np.float32)
+        return super().negatives(batch, training)
+
+
+class SeesScores(SoftmaxLikelihood):
+    """Records the source scores of each block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[list[float]] = []
+
+    def loss(self, scores: torch.Tensor, block: Any) -> torch.Tensor:
+        self.seen.append(block.source_scores[:, 1:].flatten().tolist())
+        return super().loss(scores, block)
+
+
+def test_steps_is_what_fit_does_and_can_be_left_and_continued(tiny_sources: Sources) -> None:
+    by_fit, by_steps = training(tiny_sources), training(tiny_sources)
+    by_fit.fit(RandomNegatives())
+    source, validated = RandomNegatives(), list[int]()
+    for result in by_steps.steps(source, lambda made: validated.append(made.step)):
+        assert result is source.steps[-1]
+        if by_steps.step == 3:
+            break
+    for _ in by_steps.steps(source, lambda made: validated.append(made.step)):
+        pass
+    assert by_steps.done
+    assert validated == [by_steps.steps_per_epoch * epoch for epoch in range(1, by_steps.epoch + 1)]
+    assert by_steps.losses == by_fit.losses
+    assert by_steps.validations == by_fit.validations
+    by_steps.restore_best()
+    for name, weights in by_fit.ranker.state_dict().items():
+        assert torch.equal(weights, by_steps.ranker.state_dict()[name]), name
+
+
+def test_an_objective_sees_the_scores_of_the_source(tiny_sources: Sources) -> None:
+    for source, expected in ((Scored(), 7.0), (RandomNegatives(), None)):
+        objective = SeesScores()
+        next(training(tiny_sources, objective=objective).steps(source))
+        (seen,) = objective.seen
+        assert len(seen) == 4
+        assert all(score == expected if expected else score != score for score in seen)

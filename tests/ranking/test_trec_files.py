@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ranking.collections import lines
 from ranking.errors import BadInput
-from ranking.trec_files import read_qrels, read_run
+from ranking.trec_files import check_ids, read_qrels, read_run, write_qrels, write_run
 
 NAMES = st.text("abcXYZ019-_.é/", min_size=1, max_size=12)
 GAPS = st.sampled_from([" ", "\t", "   ", " \t "])
@@ -146,3 +146,39 @@ def test_real_runs_and_judgements(shared_data: Path) -> None:
     run = read_run(shared_data / "trec8" / "runs" / "input.CL99SD.gz")
     assert run["query"].n_unique() == 50
     assert set(run["tag"]) == {"CL99SD"}
+
+
+RUN = {"query": ["1", "1"], "document": ["a\u00a0b", "c"], "rank": [1, 2], "score": [1e-7, -0.1], "tag": ["t", "t"]}
+
+
+@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64])
+def test_what_is_written_reads_back(tmp_path: Path, dtype: type[pl.DataType]) -> None:
+    run = pl.DataFrame(RUN).with_columns(pl.col("score").cast(dtype))
+    write_run(tmp_path / "a.run", run)
+    read = read_run(tmp_path / "a.run")
+    assert read.with_columns(pl.col("score").cast(dtype), pl.col("rank").cast(pl.Int64)).equals(run)
+    qrels = run.select("query", "document", grade=pl.Series([-2, 3], dtype=pl.Int32))
+    with (tmp_path / "qrels").open("wb") as stream:
+        write_qrels(stream, qrels)
+    assert (tmp_path / "qrels").read_text() == "1 0 a\u00a0b -2\n1 0 c 3\n"
+    assert read_qrels(tmp_path / "qrels").equals(qrels)
+
+
+@pytest.mark.parametrize("column", ["query", "document", "tag"])
+@pytest.mark.parametrize("name", ["two words", "tab\tbed", "line\nbreak", ""])
+def test_ids_that_a_file_cannot_hold_are_refused_before_it_is_written(tmp_path: Path, column: str, name: str) -> None:
+    run = pl.DataFrame(RUN | {column: ["fine", name]})
+    with pytest.raises(BadInput, match=f"^mine: (a )?{column}") as error:
+        write_run(tmp_path / "a.run", run, "mine")
+    if name:
+        assert repr(name) in str(error.value)
+    if column != "tag":
+        with pytest.raises(BadInput, match=column):
+            write_qrels(tmp_path / "qrels", run.rename({"rank": "grade"}))
+    assert not list(tmp_path.iterdir())
+
+
+def test_all_ids_are_checked_and_counted() -> None:
+    check_ids(pl.Series(["a", "b\u3000c"]), "document")
+    with pytest.raises(BadInput, match=r"document 'a b' has a blank in it \(2 such ids\); a TREC file can't hold it"):
+        check_ids(pl.Series(["x", "a b", "c d"]), "document")

@@ -15,7 +15,7 @@ from ranking.evaluation.origins import RandomCandidates
 from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.rankers.feed_forward import FeedForward
 from ranking.sources import Sources
-from ranking.training import RankerTraining
+from ranking.training import Batch, NegativeSource, RankerTraining
 
 QUERIES, DOCUMENTS = np.array([4, 5]), np.array([[4, 0, 1, 2], [10, 3, 5, -1]], np.int32)
 
@@ -34,11 +34,11 @@ def training_of(sources: Sources, held_out: HeldOut | None) -> RankerTraining:
     )  # fmt: skip
 
 
-class Same:
+class Same(NegativeSource):
     """Documents 6 and 7 for every query."""
 
-    def negatives(self, batch: object, training: object) -> np.ndarray:
-        return np.tile(np.array([6, 7], np.int32), (len(batch), 1))  # type: ignore[arg-type]
+    def negatives(self, batch: Batch, training: RankerTraining) -> np.ndarray:
+        return np.tile(np.array([6, 7], np.int32), (len(batch), 1))
 
     def observe(self, negatives: object, step: object) -> None:
         """Nothing to learn."""

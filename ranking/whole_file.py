@@ -1,0 +1,55 @@
+"""Writes a file whole: readers see the old content or the new, never a part of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Write a file under a temporary name in the same folder, then sync it to disk and rename it.
+
+    If the block raises, the temporary file is deleted and `path` keeps its content.
+
+    Args:
+        path: the file to write or replace. Its folder is created if needed.
+
+    Yields:
+        The temporary path, which ends in `.part`.
+
+    Raises:
+        OSError: if the file can't be written.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> with replace_file(folder / "note.txt") as temporary:
+        ...     size = temporary.write_text("whole")
+        >>> (folder / "note.txt").read_text(), len(list(folder.iterdir()))
+        ('whole', 1)
+    """
+    final = Path(os.fspath(path))
+    temporary = final.with_name(f"{final.name}.{uuid.uuid4().hex[:8]}.part")
+    final.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield temporary
+        sync(temporary)
+        os.replace(temporary, final)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    sync(final.parent)
+
+
+def sync(path: str | os.PathLike[str]) -> None:
+    """Have the disk keep a file's content, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
