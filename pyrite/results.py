@@ -132,11 +132,6 @@ class Study(Reported):
         return self.frame("power")
 
     @property
-    def settings(self) -> pl.DataFrame:
-        """Settings that changed in mid-run: after how many epochs, to what, and whose state a run went on from."""
-        return self.frame("settings")
-
-    @property
     def surface(self) -> pl.DataFrame:
         """Of a search, a row a setting, or two: how much of what runs reached it explains."""
         return self.frame("surface")

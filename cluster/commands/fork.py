@@ -86,8 +86,6 @@ class ForkExperiment(Experiment):
         self.config = with_functions(config, self.actions)
         at = [options["at"]] if isinstance(options["at"], int) else options["at"]
         self.at = sorted(set(at))
-        if self.config["changes"]:
-            raise BadInput("a run that is forked keeps its options", "changes", "leave them out")
         if self.config["resources"]["workers"] > 1:
             raise BadInput("a run of several workers can't be forked", "resources.workers", "train it with one")
 

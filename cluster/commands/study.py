@@ -38,7 +38,6 @@ from ranking.errors import BadInput
 if TYPE_CHECKING:
     from cluster.tune.decided_runs import DecidedRuns
     from cluster.tune.optuna_runs import OptunaRuns
-    from cluster.tune.population_runs import PopulationRuns
     from cluster.tune.search_scheduler import SearchScheduler
 
 
@@ -106,30 +105,21 @@ class StudyExperiment(Experiment):
         from cluster.object_store import largest_and_all
         from cluster.tune.decided_runs import DecidedRuns
         from cluster.tune.optuna_runs import OptunaRuns
-        from cluster.tune.population import bandits_of
-        from cluster.tune.population_runs import PopulationRuns
-        from cluster.tune.population_scheduler import PopulationScheduler
         from cluster.tune.wanted_agents import with_agents
 
         plan = self.plan
         self.artifacts = artifacts = self.artifacts_of(console, rerank)
         self._apart = self.on_cluster
-        bandits = bandits_of(plan.options.get("trial_scheduler"))
-        planned, adaptive = plan.runs(bandits is not None)
+        planned, adaptive = plan.runs()
         samples = plan.options["samples"]
-        self.scheduler = self._scheduler(planned, [*planned, *adaptive], bandits is not None)
-        self.proposals: OptunaRuns | DecidedRuns | PopulationRuns
+        self.scheduler = self._scheduler(planned, [*planned, *adaptive])
+        self.proposals: OptunaRuns | DecidedRuns
         if plan.options.get("stop") == "decided":
             from cluster.reports.decisions import is_baseline, rule_of
 
             named = partial(is_baseline, plan.options["baseline"] or plan.design.get("baseline"))
             self.proposals = DecidedRuns(
                 adaptive, plan.seeds, rule_of(plan.options), named, plan.storage, artifacts.provenance
-            )
-        elif bandits is not None:
-            assert isinstance(self.scheduler, PopulationScheduler)
-            self.proposals = PopulationRuns(
-                adaptive, samples, plan.seeds, plan.storage, artifacts.provenance, bandits, self.scheduler
             )
         else:
             asked = (plan.options.get("sampler", "tpe"), plan.options.get("parallel", 1))
@@ -192,20 +182,16 @@ class StudyExperiment(Experiment):
             total += times * seconds
         return saved(total)
 
-    def _scheduler(
-        self, known: Sequence[Planned], planned: Sequence[Planned | Point], population: bool
-    ) -> SearchScheduler | None:
+    def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> SearchScheduler | None:
         """What stops runs of the search, where that is asked for.
 
         Args:
             known: runs that are known before it starts.
             planned: those, and methods whose runs are proposed.
-            population: whether runs that are behind go on from others.
 
         Raises:
-            BadInput: where no run is of a search, or another search is asked for beside a population's.
+            BadInput: where no run is of a search.
         """
-        from cluster.tune.population_scheduler import PopulationScheduler, curves_of
         from cluster.tune.search_scheduler import SearchScheduler, of_log, schedulers_of, stoppers_of
 
         options, artifacts = self.plan.options, self.artifacts
@@ -215,12 +201,6 @@ class StudyExperiment(Experiment):
         if not any(each.drawn if isinstance(each, Planned) else each.intervals for each in planned):
             what = f"{asked[0]} would stop runs that are compared by their seeds, for what they reach"
             raise BadInput(what, remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'")
-        if population:
-            for what, there in (("search=optuna", options["search"] == "optuna"), ("stoppers", options["stoppers"])):
-                if there:
-                    said = f"trial_scheduler=pb2 proposes and stops runs itself, and {what} would too"
-                    raise BadInput(said, remedy="leave one of both out")
-            return PopulationScheduler(curves_of(EventLog.read(self.plan.storage)))
         stopped, reached = of_log(EventLog.read(self.plan.storage))
         scheduler = SearchScheduler(
             schedulers_of(options.get("trial_scheduler")),
@@ -268,14 +248,11 @@ class StudyExperiment(Experiment):
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
         from cluster.tune.decided_runs import DecidedRuns
-        from cluster.tune.population_runs import PopulationRuns
 
         plan = self.plan
         self._budget = TimeBudget(plan.options.get("time_budget"))
         if isinstance(self.proposals, DecidedRuns):
             self.proposals.start(None if tracking is None else tracking.events)
-        elif isinstance(self.proposals, PopulationRuns):
-            self.proposals.start(tracking)
         if self.missing:
             from cluster.tune.agents import learn_agents
 
@@ -304,11 +281,10 @@ class StudyExperiment(Experiment):
             end.renew(self.artifacts)
 
     def finalize(self, console: Console) -> int:
-        from cluster.tune.population_runs import PopulationRuns
 
         # A search over few whole numbers may come back to one: it is the same run, and counts once.
         runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
-        errors = self._errors | (self.proposals.errors if isinstance(self.proposals, PopulationRuns) else {})
+        errors = self._errors
         out_of_time = self._budget is not None and self._budget.over
         stopped = self.scheduler.stopped if self.scheduler else {}
         shown = (self.plan.options["baseline"], self.plan.options.get("factors"))

@@ -20,12 +20,18 @@ REMOVED: dict[str, str] = {
     "episodes, or measure with `pyrite fork` what each action is worth",
     "agent.iterations": "it belonged to agent.warm_start, which was removed: leave it out",
     "on_loss": "whatever a learning loses is repeated from its last state: leave it out",
+    "changes": "options stay the same throughout a run: train one run per setting, or choose a scheduler=",
 }
-"""Options that are no more, and what is to be done instead."""
+"""Options that were removed, and what to do instead."""
 
 REMOVED_PARTS: dict[str, str] = {
     "agent=population": "it compares rankers after each part of a training, so what pays late is lost: "
     "give agent=schedule",
+    **dict.fromkeys(
+        ["trial_scheduler=pb2", "scheduler=pb2"],
+        "runs that continue from each other's weights are no independent sample, so methods could not be compared: "
+        "use search=optuna, and trial_scheduler=asha to stop runs early",
+    ),
 }
 """Parts that were removed, and what to use instead."""
 

@@ -119,7 +119,6 @@ class Run(Shape):
     save_every: Annotated[float, Field(ge=0)]
     save_every_batches: Count | None
     keep_at: list[Count]
-    changes: list[dict[str, int | float]] = []
     weights: bool
     embeddings: bool
 

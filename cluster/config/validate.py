@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.config.agents import actions_of, checkpoint_of, learner_of
 from cluster.config.build import build
-from cluster.config.changes import changed_after, check_changes, config_at
 from cluster.config.counts import counts_of
 from cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
 from cluster.config.trust import check_classes
@@ -103,9 +102,7 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     for group in ("function", "origin"):
         for name, node in config[group].items():
             build(node, f"{group}.{name}")
-    check_changes(config)
-    for epoch in (0, *changed_after(config)):
-        check_counts(config_at(config, epoch))
+    check_counts(config)
     if agent is not None:
         check_agent(config, agent)
     check_workers(config["resources"])
@@ -256,8 +253,6 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | 
     if len(build(config["objective"]).stages()) > 1:
         what = f"{config[CHOICES]['objective']} trains several rankers in turn, and an episode has one"
         raise BadInput(what, "objective", "learn with another, as objective=sir_v3")
-    if config.get("changes"):
-        raise BadInput("an episode keeps its options", "changes", "leave them out")
     for key in ("agent", "reward", "state", "validation_sample"):
         build(config[key])
     if config.get("until") is not None:

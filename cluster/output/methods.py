@@ -111,12 +111,6 @@ def stopped_runs(trials: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     return stopped.filter(pl.col("epochs") == 0), stopped.filter(pl.col("epochs") > 0)
 
 
-def states_shared(trials: pl.DataFrame) -> bool:
-    """Whether runs went on from the states of others: then they are no sample, and no test can be made of them."""
-    drawn = pl.col("drawn").list.len() > 0 if "drawn" in trials.columns else pl.lit(False)
-    return not trials.filter(drawn, pl.col("overrides").str.contains(r"\bchanges=\[")).is_empty()
-
-
 def first_stage_of(candidates: str) -> str:
     """What an origin's candidates were ranked by before the ranker: BM25, or the run of a run file."""
     return "the run" if candidates.startswith(RUN_FILE) else "BM25"

@@ -33,11 +33,6 @@ class Interval:
             return min(max(round(value), math.ceil(self.low)), math.floor(self.high))
         return float(f"{value:.6g}")
 
-    def share_of(self, value: float) -> float:
-        """How much of the way to a value is: what `at` gives the value at."""
-        low, high = self._ends
-        return ((math.log(value) if self.log else value) - low) / (high - low)
-
     @property
     def _ends(self) -> tuple[float, float]:
         beside = 0.5 if self.whole else 0.0

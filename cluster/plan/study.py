@@ -63,18 +63,14 @@ class StudyPlan:
         scaled: dict[str, Any] = self.design.get("scales", {}).get(name, {})
         return scaled
 
-    def runs(self, population: bool = False) -> tuple[list[Planned], list[Point]]:
-        """The runs that are known before it starts, and the points whose runs are proposed later.
-
-        Args:
-            population: whether settings that are drawn from intervals change in mid-run.
-        """
+    def runs(self) -> tuple[list[Planned], list[Point]]:
+        """The runs that are known before it starts, and the points whose runs are proposed later."""
         if self.options.get("stop") == "decided":
             return [], self._to_decide()
         runs: dict[str, Planned] = {}
         adaptive = []
         for point in self.points():
-            if point.intervals and (self.options["search"] == "optuna" or population):
+            if point.intervals and self.options["search"] == "optuna":
                 adaptive.append(point)
                 continue
             for shares in draws(len(point.intervals), self.options["samples"] if point.intervals else 1):

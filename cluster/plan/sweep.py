@@ -307,7 +307,7 @@ def function_name(config: dict[str, Any]) -> str:
 def identity(config: dict[str, Any]) -> str:
     """Digest of what a run's result depends on: two runs with the same one are the same run."""
     beside = (CHOICES, "cache", "weights", "index", "save_every", "save_every_batches", "keep_at")
-    digested = {key: value for key, value in config.items() if key not in beside and (key != "changes" or value)}
+    digested = {key: value for key, value in config.items() if key not in beside}
     # How many workers share a run changes its rounding alone, and a run may go on with others than it began with.
     digested["resources"] = {key: config["resources"][key] for key in ("cpu", "gpu")}
     return digest(digested)

@@ -20,14 +20,13 @@ from cluster.output.methods import (
     column_of,
     diverged,
     factors,
-    states_shared,
     stopped_runs,
     with_factors,
     with_methods,
 )
 from cluster.output.storage import Storage
 from cluster.output.tables import RunRows, read_table, required_scan, required_table, scan_table, write_table
-from cluster.reports import across, contrasts, partial_judgements, power, settings, spread, surface, zero_shot
+from cluster.reports import across, contrasts, partial_judgements, power, spread, surface, zero_shot
 from cluster.reports.canvas import png
 from cluster.reports.comparison import named_baseline
 from cluster.reports.convergence import convergence, with_converged
@@ -109,23 +108,19 @@ def analyses(trials: pl.DataFrame, options: Mapping[str, Any], baseline: str | N
         frames["decisions"] = decisions(trials, rule, baseline)
         if len(frames["decisions"]):
             sections.append(section(frames["decisions"], rule))
-    frames["settings"] = settings.settings(trials)
-    # Runs that went on from the states of others are no sample, and reached little by what they began with.
-    sample = trials.clear() if states_shared(trials) else trials
-    frames["spread"] = spread.spread(sample, options.get("never_below"))
-    frames["across"] = across.across(sample)
-    frames["power"] = power.power(sample, rule)
-    frames["surface"], frames["defaults"] = surface.surface(sample)
+    frames["spread"] = spread.spread(trials, options.get("never_below"))
+    frames["across"] = across.across(trials)
+    frames["power"] = power.power(trials, rule)
+    frames["surface"], frames["defaults"] = surface.surface(trials)
     drawn = {
         "spread": spread.draw(frames["spread"]),
         "across": across.draw(frames["across"]),
         "power": power.curve(frames["power"]),
-        "surface": surface.draw(sample, frames["surface"]),
+        "surface": surface.draw(trials, frames["surface"]),
     }
     for part in (spread, across, power):
         name = part.__name__.rpartition(".")[2]
         sections.append(part.section(frames[name], drawn[name]))
-    sections += settings.section(trials, frames["settings"])
     sections.append(surface.section(frames["surface"], frames["defaults"], drawn["surface"]))
     frames["partial_judgements"] = partial_judgements.partial_judgements(trials)
     frames["profits"] = partial_judgements.profits(trials)
@@ -207,9 +202,6 @@ def report(
         console.print(f"[yellow]stopped[/] before {waiting} runs began: go on with --resume, and another time_budget=")
     if behind:
         console.print(f"[yellow]stopped[/] {behind} runs of the search that were behind: all figures are of the others")
-    if states_shared(trials):
-        line = "runs went on from the states of others (settings.parquet): they are no sample, and nothing is tested"
-        console.print(line, soft_wrap=True)
     for name, epochs in diverged(trials).select("run", "epochs").rows():
         console.print(
             f"[yellow]diverged[/] {escape(name)} in epoch {epochs}: measured with its best weights from before"

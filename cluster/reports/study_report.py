@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 from matplotlib.figure import Figure
 
-from cluster.output.methods import EMBEDDINGS, diverged, evaluations, states_shared, stopped_runs, with_methods
+from cluster.output.methods import EMBEDDINGS, diverged, evaluations, stopped_runs, with_methods
 from cluster.reports.canvas import png
 from cluster.reports.convergence import agents, convergence
 from cluster.reports.embedding_map import embedding_map, where_queries_lie
@@ -177,7 +177,7 @@ def _figures(
             "stopped early keeps its last value; lines thin out where fewer than half of the runs still trained.",
         ),
         "hyperparameters": (
-            None if states_shared(trials) else hyperparameters(trials, measure),
+            hyperparameters(trials, measure),
             f"{measure} against what was swept. Lines join the means of a method, boxes span all methods.",
         ),
         "negatives": (

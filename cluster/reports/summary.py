@@ -27,7 +27,6 @@ from cluster.output.methods import (
     factors,
     first_stage_of,
     measurements,
-    states_shared,
 )
 from cluster.reports.comparison import TESTS, Runs, best_baselines, compare, named_baseline, runs_of
 from cluster.reports.pairing import Run
@@ -44,8 +43,7 @@ def summarise(trials: pl.DataFrame, baseline: str | None = None, seed: int = 0) 
     """Summarise a study, one row a method, candidate origin and measure: what `summary.csv` holds.
 
     Each method is compared, within its ranker, collection, origin and measure, with the best baseline: the
-    highest mean among the *other* methods whose policy is not learned; none is where runs went on from the states
-    of others (`trial_scheduler=pb2`), which are no sample. Rows of ranker "bm25" hold BM25's own
+    highest mean among the *other* methods whose policy is not learned. Rows of ranker "bm25" hold BM25's own
     order of the same candidates.
 
     Args:
@@ -63,7 +61,7 @@ def summarise(trials: pl.DataFrame, baseline: str | None = None, seed: int = 0) 
     """
     every = measurements(trials)
     keys = [column_of(key) for key in factors(trials)]
-    named, rankers, shared = "", set[str](), states_shared(trials)
+    named, rankers = "", set[str]()
     if baseline is not None:
         named, rankers = named_baseline(every.select("method", *METHOD, *keys).unique(), baseline)
 
@@ -73,10 +71,10 @@ def summarise(trials: pl.DataFrame, baseline: str | None = None, seed: int = 0) 
         here = every.filter(pl.col(name) == value for name, value in place.items())
         for ranker in here["ranker"].unique().sort():
             family = _family(here.filter(pl.col("ranker") == ranker), keys)
-            best = {} if shared else best_baselines(family)
+            best = best_baselines(family)
             tests = compare(family, best)
             fixed = {r.method: o for r in family for o in family if o.method == named and ranker in rankers}
-            fixed_tests = compare(family, {m: o for m, o in fixed.items() if len(o.values) and not shared})
+            fixed_tests = compare(family, {m: o for m, o in fixed.items() if len(o.values)})
             for runs in family:
                 generator = np.random.default_rng([seed, _digest(*place.values(), ranker, runs.method)])
                 row: Row = {**place, **runs.identity, **_spread(runs, generator)}

@@ -10,16 +10,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from cluster.config.changes import changed_after
 from cluster.runs.assemble import assemble
-from cluster.runs.changed import Fresh, begun
 from cluster.runs.measure import measure
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Clock, Progress, between
 from cluster.runs.states import Share, StateStore
 from cluster.telemetry.training_metrics import watched
 from ranking.checkpoint import to_bytes
-from ranking.errors import BadInput
 from ranking.splits import Split
 from ranking.training import RankerTraining
 from sampling.sampler import Sampler
@@ -47,14 +44,6 @@ def stay(keep: Callable[[], None]) -> None:
     """`Leave` of a run that nobody would start elsewhere."""
 
 
-class Waits(Exception):
-    """A run has come as far as it was asked to, and its state is kept."""
-
-
-class _OptionsChange(Exception):
-    """Leaves the training's loop: it goes on under other options."""
-
-
 def run(
     config: dict[str, Any],
     parts: dict[str, Any],
@@ -64,7 +53,6 @@ def run(
     attach: Attach = lambda training, sampler: nullcontext(),
     watch: Mapping[str, str] | None = None,
     on_batch: Callable[[Progress], None] = lambda progress: None,
-    until: int | None = None,
     leave: Leave = stay,
 ) -> Outcome:
     """Train and evaluate one ranker, in this process.
@@ -81,29 +69,22 @@ def run(
             context that it returns ends (`cluster.training.launch`).
         on_batch: told the progress within an epoch, every few seconds.
         watch: tags of its metrics (`cluster.telemetry.training_metrics.run_tags`); None: it tells none.
-        until: epochs after which it waits, unless its training is over by then; None: it goes on to its end.
         leave: ends it, its state kept, where it is to go on elsewhere; what that raises is raised.
-
-    Raises:
-        Waits: where it does.
-        BadInput: where it is to change options or to wait, and is cross-validated.
     """
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
     share = Share.of(config)
     state = share.read(store) if store else None
     outcome = Outcome(**state["outcome"]) if state else Outcome()
     splits: list[Split] = parts["base"].splits
-    if len(splits) > 1 and (config.get("changes") or until is not None):
-        what = "options change in one training, and a collection without a split has one for each fold"
-        raise BadInput(what, "changes", "take a collection with a split, or leave them out")
     for fold in range(len(outcome.losses), len(splits)):
         with ExitStack() as started:
-            fresh = partial(_attached, parts=parts, fold=fold, started=started, attach=attach)
-            staged = begun(config, fresh, state["staged"] if state else None)
+            staged = StagedTraining(partial(_attached, config, parts, fold, started, attach))
+            if state:
+                staged.load_state_dict(state["staged"])
             clock = Clock(state["seconds"] if state else 0.0)
-            rest = (store, share, outcome, save_every, until, leave)
+            rest = (store, share, outcome, save_every, leave)
             fold_run = _FoldRun(config, fold, len(splits), staged, clock, *rest)
-            staged = fold_run.fit(fresh, on_epoch, on_batch, watch)
+            staged = fold_run.fit(on_epoch, on_batch, watch)
             state = None
         outcome.seconds += clock.seconds
         measure(config, parts, fold, staged, outcome)
@@ -114,10 +95,10 @@ def run(
 
 @dataclass
 class _FoldRun:
-    """One fold of a run: keeps its state, tells how far it is, and goes on under other options where they change.
+    """One fold of a run: keeps its state, and tells how far it is.
 
     Args:
-        config, store, save_every, until, leave: of `run`.
+        config, store, save_every, leave: of `run`.
         share: of the state that is kept.
         fold, folds: which one of how many.
         staged: the training.
@@ -134,7 +115,6 @@ class _FoldRun:
     share: Share
     outcome: Outcome
     save_every: float
-    until: int | None
     leave: Leave
 
     def __post_init__(self) -> None:
@@ -142,13 +122,11 @@ class _FoldRun:
 
     def fit(
         self,
-        fresh: Fresh,
         on_epoch: Callable[[Progress], None],
         on_batch: Callable[[Progress], None],
         watch: Mapping[str, str] | None,
     ) -> StagedTraining:
-        """Train to the end, or until it waits."""
-        changes = changed_after(self.config)
+        """Train to the end."""
 
         def after_epoch(training: RankerTraining) -> None:
             last = (training.losses[-1], training.validations[-1])
@@ -157,12 +135,6 @@ class _FoldRun:
             on_epoch(Progress(self.fold, self.folds, epochs, limit, *last))
             self._keep_for_forks(training)
             self._keep_when_due()
-            if not training.done and not training.position:
-                if training.epoch == self.until:
-                    self._keep()
-                    raise Waits
-                if training.epoch in changes:
-                    raise _OptionsChange
 
         def after_step(training: RankerTraining) -> None:
             if self.clock.time_to_tell():
@@ -173,17 +145,10 @@ class _FoldRun:
             if self.config["resources"]["workers"] == 1:
                 self._keep_when_due()
 
-        if self.until is not None and self.staged.training.epoch >= self.until:
-            after_epoch(self.staged.training)  # it waited, and that was not heard
-        while True:
-            with watched(self.staged, watch, self.config["validation"]["measure"]):
-                self.clock.left(self._step, 0)
-                try:
-                    self.staged.fit(after_epoch, after_step)
-                    return self.staged
-                except _OptionsChange:
-                    pass
-            self.staged = begun(self.config, fresh, self.staged.state_dict())
+        with watched(self.staged, watch, self.config["validation"]["measure"]):
+            self.clock.left(self._step, 0)
+            self.staged.fit(after_epoch, after_step)
+        return self.staged
 
     @property
     def _step(self) -> int:

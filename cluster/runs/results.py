@@ -93,7 +93,6 @@ def execute_run(
     on_epoch: Callable[[Progress], None],
     save_every: float | None = None,
     start: Callable[..., Outcome] | None = None,
-    until: int | None = None,
 ) -> Outcome:
     """One run, from its last state to its result in the folder.
 
@@ -106,20 +105,15 @@ def execute_run(
         on_epoch: told the progress.
         save_every: seconds between two states that are kept; None: as configured.
         start: executes the run; None: `cluster.runs.execute.run`, in this process.
-        until: epochs after which it waits.
-
-    Raises:
-        Waits: where it does; its state is kept.
     """
     state = RunState(storage, name, made_of)
     watch = run_tags(storage.place, config)
     pause = config["save_every"] if save_every is None else save_every
-    part: dict[str, Any] = {} if until is None else {"until": until}
     if start is None:
         from cluster.runs.execute import run
 
         start = run
-    outcome = start(config, parts, on_epoch, state, pause, watch=watch, **part)
+    outcome = start(config, parts, on_epoch, state, pause, watch=watch)
     weights, outcome.weights, outcome.made_of = outcome.weights, None, dict(made_of)
     if weights is not None:
         from cluster.runs.trained import described

@@ -25,13 +25,12 @@ def launch(
     note: Callable[[str], None] = lambda line: None,
     watch: Mapping[str, str] | None = None,
     on_batch: Callable[[Progress], None] = lambda progress: None,
-    until: int | None = None,
     leave: Leave = stay,
 ) -> Outcome:
     """Execute a run with all that it asks of a cluster: index actors, and workers with `resources.workers` above 1.
 
     Args:
-        config, parts, on_epoch, store, save_every, watch, on_batch, until: of `cluster.runs.execute.run`.
+        config, parts, on_epoch, store, save_every, watch, on_batch: of `cluster.runs.execute.run`.
         leave: likewise, of a run in this process; workers leave their machines whoever asks.
         name: of the run, for what it starts on the cluster.
         note: told what it starts there, and loses.
@@ -44,4 +43,4 @@ def launch(
     def attach(training: RankerTraining, sampler: Sampler) -> AbstractContextManager[object]:
         return attach_indexes(sampler.functions, training, config, name, note)
 
-    return run(config, parts, on_epoch, store, save_every, attach, watch, on_batch, until, leave)
+    return run(config, parts, on_epoch, store, save_every, attach, watch, on_batch, leave)

@@ -128,10 +128,6 @@ class LiveTable:
         self.finished[name] = best
         self.done += 1
 
-    def wait(self, name: str) -> None:
-        """A run has come to the end of a part, and goes on later."""
-        self.running.pop(name, None)
-
     def stop(self, name: str) -> None:
         """The scheduler of a search has stopped a run."""
         self.running.pop(name, None)

@@ -14,7 +14,7 @@ from cluster.telemetry.metrics import EVERY, record
 from cluster.telemetry.tracking.tracker import Run
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.tune.live_table import LiveTable
-from cluster.tune.progress import AGAIN, FAILED, STEP, UNWRITABLE, WAITS, reached_by
+from cluster.tune.progress import AGAIN, FAILED, STEP, UNWRITABLE, reached_by
 from cluster.tune.search_scheduler import SearchScheduler
 
 _log = logging.getLogger(__name__)
@@ -96,9 +96,6 @@ class RunWatch:
             if UNWRITABLE in last:
                 self.unwritable = Unwritable(*last[UNWRITABLE])
             self.failed(name, last[FAILED])
-            return
-        if WAITS in last:
-            self.table.wait(name)
             return
         stop = self.scheduler.stopped.get(name) if self.scheduler else None
         if stop is not None:

@@ -161,9 +161,7 @@ def run_trials(
 
 
 def _trial_name(trial: Any) -> str:
-    """A run's name, and behind it where a part of it ends."""
-    run = trial.config["run"]
-    return str(run["name"]) + (f"-{run['until']}" if run.get("until") else "")
+    return str(trial.config["run"]["name"])
 
 
 def own_callbacks(nodes: Sequence[Any]) -> list[Callback]:

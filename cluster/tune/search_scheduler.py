@@ -171,7 +171,7 @@ class SearchScheduler:
         said = "CONTINUE" if scheduler is None else scheduler.on_trial_result(_NoOthers(), run, result)
         if said not in ("CONTINUE", "STOP"):
             what = f"{type(scheduler).__name__} says {said} to a run, which can be stopped or go on, no more"
-            raise BadInput(what, "trial_scheduler", "choose asha, median, hyperband or pb2")
+            raise BadInput(what, "trial_scheduler", "choose asha, median or hyperband")
         # With its last epoch a run, or a fold of it, is at its end: all that is left is what it was trained for.
         at_its_end = epoch % run.config["training"]["max_epochs"] == 0
         if (any(ends) or said == "STOP") and not run.over and not at_its_end:
@@ -202,7 +202,7 @@ def schedulers_of(node: dict[str, Any] | None) -> Callable[[], Any] | None:
         raise BadInput("is no scheduler of Ray Tune", node["_target_"], "subclass ray.tune.schedulers.TrialScheduler")
     if issubclass(target, HyperBandScheduler | PopulationBasedTraining):
         what = f"{target.__name__} changes settings or has runs wait in an order of its own: no resume repeats it"
-        raise BadInput(what, "trial_scheduler", "choose asha, median, hyperband or pb2")
+        raise BadInput(what, "trial_scheduler", "choose asha, median or hyperband")
     make()
     return make
 

@@ -13,7 +13,6 @@ from cluster.plan.sweep import Planned
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.outcome import mean_best
 from cluster.runs.results import execute_run
-from cluster.tune.progress import WAITS
 
 if TYPE_CHECKING:
     from cluster.runs.execute import Leave
@@ -39,13 +38,13 @@ def study_run(
     """Train and evaluate one ranker.
 
     Args:
-        run: as `described`; `until`, where it is one of its parts: epochs after which it waits.
+        run: as `described`.
         parts: by name.
         storage: where the result goes.
         report: told what `cluster.tune.progress` says.
         leave: of `cluster.runs.execute.run`; None: it stays.
     """
-    from cluster.runs.execute import Waits, stay
+    from cluster.runs.execute import stay
     from cluster.training.launch import launch
 
     best = 0.0
@@ -60,12 +59,8 @@ def study_run(
         notes.clear()
 
     start = partial(launch, name=run["name"], note=notes.append, leave=leave or stay)
-    config, until = json.loads(run["config"]), run.get("until")
-    try:
-        outcome = execute_run(run["name"], config, run["made_of"], parts, storage, tell, start=start, until=until)
-    except Waits:
-        report({WAITS: until, "best": best, "notes": notes})
-        return
+    config = json.loads(run["config"])
+    outcome = execute_run(run["name"], config, run["made_of"], parts, storage, tell, start=start)
     report({"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes})
 
 

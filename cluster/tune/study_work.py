@@ -16,7 +16,6 @@ from cluster.tune.known_runs import KnownRuns
 from cluster.tune.live_table import LiveTable
 from cluster.tune.local_workers import LocalWorkers
 from cluster.tune.optuna_runs import OptunaRuns
-from cluster.tune.population_runs import PopulationRuns
 from cluster.tune.run_source import RunSource
 from cluster.tune.search_scheduler import SearchScheduler
 from cluster.tune.study_run import described
@@ -45,7 +44,7 @@ class StudyWork:
 
     study: StudyPlan
     waiting: Sequence[Planned]
-    proposals: OptunaRuns | DecidedRuns | PopulationRuns
+    proposals: OptunaRuns | DecidedRuns
     ready: int
     artifacts: Artifacts
     budget: TimeBudget
@@ -83,8 +82,6 @@ class StudyWork:
         measure = self.known[0].config["validation"]["measure"]
         with LiveTable(self.console, others + proposals.total, self.ready, measure) as table:
             proposals.on_total = lambda count: setattr(table, "total", others + count)
-            if isinstance(proposals, PopulationRuns):
-                proposals.on_stopped = table.stop
             for source in sources:
                 errors |= execute(self.budget.limit(source, self.scheduler), table)
         return errors

@@ -29,6 +29,20 @@ def test_an_option_of_a_learning_that_was_removed_says_what_to_do() -> None:
         compose(["on_loss=continue"], "learn")
 
 
+@pytest.mark.parametrize(
+    ("override", "instead"),
+    [("trial_scheduler=pb2", "trial_scheduler=asha"), ("scheduler=pb2", "search=optuna")],
+)
+def test_the_removed_population_search_is_refused_with_what_to_use(override: str, instead: str) -> None:
+    with pytest.raises(BadInput, match=f"any more: runs that continue from each other's weights.*{instead}"):
+        compose([override], "study" if override.startswith("trial") else "config")
+
+
+def test_options_that_change_within_a_run_are_refused() -> None:
+    with pytest.raises(BadInput, match="no option changes any more: options stay the same throughout a run"):
+        compose(["changes=[{after:3,optimizer.lr:0.1}]"])
+
+
 def test_no_new_name_is_an_old_one() -> None:
     assert new_name("on_loss") is None
     assert not set(RENAMED) & set(RENAMED.values())
