@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 OVERRIDES = "overrides.json"
 OUT = "outputs/judging"
-OF_A_START = {"out", "host", "hosts", "url", "port", "open_browser", "serve"}
+OF_A_START = {"out", "host", "hosts", "url", "port", "open_browser"}
 """Options that are not remembered: where the page is opened up to is said each time."""
 
 
@@ -56,13 +56,11 @@ def judge(overrides: Sequence[str], console: Console) -> None:
         BadInput: where an option is wrong, the folder holds other judgements, or the port is taken.
     """
     config, storage, remembered = _configuration(overrides)
-    if config["serve"]:
-        _check_ray_serve()
-    listening = None if config["serve"] else listen(config["host"], config["port"])
+    listening = listen(config["host"], config["port"])
     judging = _open(config, console)
     storage.write(OVERRIDES, json.dumps(remembered).encode())
     private_file(Path(storage.path(OVERRIDES)))
-    port = listening.getsockname()[1] if listening else config["port"]
+    port = listening.getsockname()[1]
     shown = "127.0.0.1" if config["host"] in ("0.0.0.0", "") else config["host"]
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}" if config["url"] is None else config["url"]
     links = [(visitor, f"{address.rstrip('/')}/?token={token}") for visitor, token in judging.links]
@@ -74,11 +72,7 @@ def judge(overrides: Sequence[str], console: Console) -> None:
     if config["open_browser"]:
         webbrowser.open(links[0][1])
     try:
-        if listening is None:
-            judging.store.close()  # the replica opens it
-            _serve(config)
-        else:
-            run(judging.app, listening)
+        run(judging.app, listening)
     except KeyboardInterrupt:
         pass  # the usual way to end it
     finally:
@@ -252,31 +246,3 @@ def _is_loopback(host: str) -> bool:
     with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"
-
-
-def _check_ray_serve() -> None:
-    try:
-        from ray import serve  # noqa: F401
-    except ImportError:
-        raise BadInput("Ray Serve is not installed", "serve=true", "pip install 'ray[serve]'") from None
-
-
-def _serve(config: dict[str, Any]) -> None:
-    """Let Ray Serve run the page: one replica, on this machine, where the folder is."""
-    import ray
-    from ray import serve
-
-    from cluster.session import session
-
-    def app() -> Starlette:
-        return _open(config, Console(quiet=True)).app
-
-    with session(dashboard=False):
-        here = {f"node:{ray.util.get_node_ip_address()}": 0.001}
-        deployment = serve.deployment(num_replicas=1, ray_actor_options={"num_cpus": 0, "resources": here})
-        page = deployment(serve.ingress(app)(type("JudgingPage", (), {})))
-        serve.start(http_options={"host": config["host"], "port": config["port"]})
-        try:
-            serve.run(page.bind(), name="judging", route_prefix="/", blocking=True)
-        finally:
-            serve.delete("judging")

@@ -14,6 +14,8 @@ RENAMED: dict[str, str] = {
 
 
 REMOVED: dict[str, str] = {
+    "serve": "one process serves the page, on the machine with its folder: leave it out, and put a proxy in front "
+    "of it (url=)",
     "refresh.on_loss": "an index that is lost is always waited for: leave it out",
     "refresh.on_lost_index": "an index that is lost is always waited for: leave it out",
     "agent.warm_start": "a regression on one search's returns was not ahead of a fresh search: give more "

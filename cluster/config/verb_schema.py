@@ -63,7 +63,6 @@ class Judging(Shape):
     hosts: list[str]
     port: Annotated[int, Field(ge=0, le=65535)]
     open_browser: bool
-    serve: bool
 
 
 class Mining(Shape):

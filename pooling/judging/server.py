@@ -1,10 +1,10 @@
-"""Builds the web application of the judging page."""
+"""Serves the judging page: its files, its requests and its downloads."""
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from pooling.judging import export, store
+from pooling.judging import export, requests, store
 from pooling.judging.access import COOKIE_SECONDS, AccessControl, Link, Visitor
-from pooling.judging.session import Refused, Session, Stale
+from pooling.judging.requests import Model, PageRequest, Refused, parse
+from pooling.judging.session import Session, Stale
 from pooling.judging.view import View
 
-Asked = dict[str, Any]
+Endpoint = Callable[[Request], Any]
 _PAGE = {
     "/": ("index.html", "text/html"),
     "/judge.css": ("judge.css", "text/css"),
@@ -38,177 +39,210 @@ def application(
     hosts: Iterable[str] = (),
     encrypted: bool = False,
 ) -> Starlette:
-    """The page, its requests, and downloads of what was judged.
+    """Build the web application: the page, its requests, and downloads of the judgements.
 
-    Every request of the page is a POST. Those by which one judges answer with all that the page shows (`View.of`), the
-    next document included; `/judge`, `/correct`, `/skip` and `/undo` bring an id of their own, by which one that comes
-    twice is known. What others judged is for the owner alone: `/overview` and the downloads.
+    Every request of the page is a POST (`pooling.judging.requests`). Those by which one judges return all that the page
+    shows (`View.of`), the next document included; `/judge`, `/correct`, `/skip` and `/undo` carry an id, by which a
+    request that arrives twice is recognised. Others' judgements are for the owner only: `/overview` and the downloads.
 
     Args:
-        session: judges.
-        view: of the session.
-        folder: that the session's store writes to.
-        links: by which one gets in.
-        hosts, encrypted: see `AccessControl`.
+        session: the session that records the judgements.
+        view: the view of the session.
+        folder: the folder of the session's store.
+        links: the links that let visitors in, the owner's first.
+        hosts, encrypted: see `pooling.judging.access.AccessControl`.
     """
     server = hashlib.sha256(links[0].cookie.encode()).hexdigest()[:8]
-    who = f"assessor-{server}"
-
-    def visitor(request: Request) -> Visitor:
-        found: Visitor = request.scope["visitor"]
-        return found
-
-    def assessor(request: Request) -> str:
-        """The name that a link is for; without one, the name by which the visitor signed in."""
-        return visitor(request).assessor or unquote(request.cookies.get(who, ""))
-
-    def state(name: str, owner: bool) -> Asked:
-        return view.of(name, session.next(name), owner)
-
-    def who_are_you(request: Request) -> JSONResponse:
-        own = visitor(request).assessor
-        names = session.assessors if own is None else [own]
-        return JSONResponse({"assessors": names, "owner": visitor(request).owner}, 401)
-
-    def signed_in(request: Request, name: str) -> bool:
-        if visitor(request).assessor is not None:
-            session.sign_in(name)  # who has a link of their own needs no more
-        return session.has_signed_in(name)
-
-    def action(act: Callable[[str, Asked], None]) -> Callable[[Request], Any]:
-        """A request of someone who signed in."""
-
-        async def endpoint(request: Request) -> Response:
-            asked, name = await _asked(request), assessor(request)
-
-            def run() -> Asked:
-                act(name, asked)
-                return state(name, visitor(request).owner)
-
-            if not await run_in_threadpool(signed_in, request, name):
-                return who_are_you(request)
-            try:
-                return await _answer(run)
-            except Stale as stale:
-                answer = await run_in_threadpool(state, name, visitor(request).owner)
-                return JSONResponse({"message": str(stale), "state": answer}, 409)
-
-        return endpoint
-
-    def look(show: Callable[[str, Asked], Asked]) -> Callable[[Request], Any]:
-        """A request of someone who signed in that changes nothing."""
-
-        async def endpoint(request: Request) -> Response:
-            asked, name = await _asked(request), assessor(request)
-            if not await run_in_threadpool(signed_in, request, name):
-                return who_are_you(request)
-            return await _answer(lambda: show(name, asked))
-
-        return endpoint
-
-    async def sign_in(request: Request) -> Response:
-        asked = await _asked(request)
-        name, own = _text(asked, "name"), visitor(request).assessor
-        if own not in (None, name):
-            raise Refused(f"This is the link of {own}.")
-        name = await run_in_threadpool(session.sign_in, name)
-        answer = await _answer(lambda: state(name, visitor(request).owner))
-        answer.set_cookie(
-            who, quote(name), max_age=COOKIE_SECONDS, httponly=True, samesite="strict",
-            secure=request.scope["encrypted"],
-        )  # fmt: skip
-        return answer
-
-    async def leave(request: Request) -> Response:
-        await run_in_threadpool(session.leave, assessor(request))
-        answer = who_are_you(request)
-        answer.delete_cookie(who)
-        return answer
-
-    def judge(name: str, asked: Asked) -> None:
-        place = _text(asked, "topic"), _text(asked, "document")
-        session.judge(name, *place, _grade(asked), _text(asked, "request"), _note(asked))
-
-    def correct(name: str, asked: Asked) -> None:
-        judgement = _number(asked, "judgement")
-        session.correct(name, judgement, _grade(asked), _text(asked, "request"), _note(asked))
-
-    def skip(name: str, asked: Asked) -> None:
-        session.skip(name, _text(asked, "topic"), _text(asked, "document"), _text(asked, "request"))
-
-    def turn(name: str, asked: Asked) -> None:
-        session.turn(name, None if asked.get("topic") is None else _text(asked, "topic"))
-
-    def take(name: str, asked: Asked) -> None:
-        session.take(name, _text(asked, "topic"), _text(asked, "document"))
-
-    def judged(name: str, asked: Asked) -> Asked:
-        topic = None if asked.get("topic") is None else _text(asked, "topic")
-        before = None if asked.get("before") is None else _number(asked, "before")
-        return view.judgements(session.judged_by(name, topic, before))
-
-    def document(name: str, asked: Asked) -> Asked:
-        return view.document_of(name, _number(asked, "judgement"))
-
-    def found(name: str, asked: Asked) -> Asked:
-        return view.found(name, _text(asked, "query"))
-
-    async def resolve(request: Request) -> Response:
-        if not visitor(request).owner:
-            return _owners_alone()
-        asked = await _asked(request)
-
-        def run() -> Asked:
-            topic, document, judge = _text(asked, "topic"), _text(asked, "document"), assessor(request) or "owner"
-            session.resolve(judge, topic, document, _number(asked, "grade"), _text(asked, "request"))
-            return view.overview()
-
-        return await _answer(run)
-
-    async def overview(request: Request) -> Response:
-        if not visitor(request).owner:
-            return _owners_alone()
-        return await _answer(view.overview)
-
-    def download(name: str, content: Callable[[store.Snapshot, export.Rule], str]) -> Callable[[Request], Any]:
-        async def endpoint(request: Request) -> Response:
-            if not visitor(request).owner:
-                return _owners_alone()
-            text = await run_in_threadpool(lambda: content(store.read(folder), session.options.resolve))
-            return PlainTextResponse(text, headers={"Content-Disposition": f'attachment; filename="{name}"'})
-
-        return endpoint
-
+    handlers = _Handlers(session, view, folder, f"assessor-{server}")
     routes = [Route(path, _file(*named)) for path, named in _PAGE.items()]
-    routes += [
-        Route("/sign-in", sign_in, methods=["POST"]),
-        Route("/leave", leave, methods=["POST"]),
-        Route("/next", action(lambda name, asked: None), methods=["POST"]),
-        Route("/judge", action(judge), methods=["POST"]),
-        Route("/correct", action(correct), methods=["POST"]),
-        Route("/judged", look(judged), methods=["POST"]),
-        Route("/document", look(document), methods=["POST"]),
-        Route("/overview", overview, methods=["POST"]),
-        Route("/resolve", resolve, methods=["POST"]),
-        Route("/search", look(found), methods=["POST"]),
-        Route("/take", action(take), methods=["POST"]),
-        Route("/skip", action(skip), methods=["POST"]),
-        Route("/undo", action(lambda name, asked: session.undo(name, _text(asked, "request"))), methods=["POST"]),
-        Route("/turn", action(turn), methods=["POST"]),
-        Route("/qrels.txt", download("qrels.txt", export.qrels)),
-        Route("/disagreements.tsv", download("disagreements.tsv", export.disagreements)),
-        Route("/judgements.csv", download("judgements.csv", lambda snapshot, rule: export.table(snapshot))),
-    ]
+    posts: dict[str, Endpoint] = {"/sign-in": handlers.sign_in, "/leave": handlers.leave}
+    posts |= {path: handlers.act(act, model) for path, (act, model) in _ACTS.items()}
+    posts |= {path: handlers.look(look, model) for path, (look, model) in _LOOKS.items()}
+    posts |= {path: handlers.own(own, model) for path, (own, model) in _OWNERS.items()}
+    routes += [Route(path, endpoint, methods=["POST"]) for path, endpoint in posts.items()]
+    routes += [Route(f"/{name}", handlers.download(name, content)) for name, content in _DOWNLOADS.items()]
     return Starlette(
         routes=routes,
         middleware=[
             Middleware(AccessControl, links=links, cookie=f"pyrite-{server}", hosts=hosts, encrypted=encrypted)
         ],
-        exception_handlers={Refused: _refused, sqlite3.Error: _not_saved},
+        exception_handlers={Refused: _refused, sqlite3.Error: _not_saved, Exception: _failed},
     )
 
 
-def _file(name: str, kind: str) -> Callable[[Request], Any]:
+class _Handlers:
+    """Endpoints around one session. Work is done in threads, so requests do not wait for each other's disk writes.
+
+    Args:
+        session, view, folder: see `application`.
+        cookie: name of the cookie that holds the name of an assessor without a personal link.
+    """
+
+    def __init__(self, session: Session, view: View, folder: Path, cookie: str) -> None:
+        self._session, self._view, self._folder, self._cookie = session, view, folder, cookie
+
+    def act(self, act: Callable[[Session, str, Model], None], model: type[Model]) -> Endpoint:
+        """An endpoint that changes the session and returns the page's new state."""
+
+        async def endpoint(request: Request) -> Response:
+            assessor, owner = self._assessor(request), _visitor(request).owner
+            if not await run_in_threadpool(self._signed_in, request, assessor):
+                return self._ask_for_name(request)
+            content = await _content(request, model)
+
+            def run() -> dict[str, Any]:
+                act(self._session, assessor, content)
+                return self._state(assessor, owner)
+
+            try:
+                return await _answer(run)
+            except Stale as stale:
+                state = await run_in_threadpool(self._state, assessor, owner)
+                return _json({"message": str(stale), "state": state}, 409)
+
+        return endpoint
+
+    def look(self, look: Callable[[Session, View, str, Model], dict[str, Any]], model: type[Model]) -> Endpoint:
+        """An endpoint for assessors that changes nothing."""
+
+        async def endpoint(request: Request) -> Response:
+            assessor = self._assessor(request)
+            if not await run_in_threadpool(self._signed_in, request, assessor):
+                return self._ask_for_name(request)
+            content = await _content(request, model)
+            return await _answer(lambda: look(self._session, self._view, assessor, content))
+
+        return endpoint
+
+    def own(self, act: Callable[[Session, str, Model], None], model: type[Model]) -> Endpoint:
+        """An endpoint for the owner, which returns the overview."""
+
+        async def endpoint(request: Request) -> Response:
+            if not _visitor(request).owner:
+                return _owner_only()
+            content, assessor = await _content(request, model), self._assessor(request) or "owner"
+
+            def run() -> dict[str, Any]:
+                act(self._session, assessor, content)
+                return self._view.overview()
+
+            return await _answer(run)
+
+        return endpoint
+
+    def download(self, name: str, content: Callable[[store.Snapshot, export.Rule], str]) -> Endpoint:
+        """An endpoint for the owner, which returns a file."""
+
+        async def endpoint(request: Request) -> Response:
+            if not _visitor(request).owner:
+                return _owner_only()
+            text = await run_in_threadpool(lambda: content(store.read(self._folder), self._session.options.resolve))
+            return PlainTextResponse(text, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+        return endpoint
+
+    async def sign_in(self, request: Request) -> Response:
+        """Sign in under a name, and remember it in a cookie."""
+        content, linked = await _content(request, requests.SignIn), _visitor(request).assessor
+        if linked not in (None, content.name):
+            raise Refused(f"This is the link of {linked}.")
+        assessor, owner = await run_in_threadpool(self._session.sign_in, content.name), _visitor(request).owner
+        answer = await _answer(lambda: self._state(assessor, owner))
+        answer.set_cookie(
+            self._cookie, quote(assessor), max_age=COOKIE_SECONDS, httponly=True, samesite="strict",
+            secure=request.scope["encrypted"],
+        )  # fmt: skip
+        return answer
+
+    async def leave(self, request: Request) -> Response:
+        """Return the assessor's open documents and forget the name."""
+        await run_in_threadpool(self._session.leave, self._assessor(request))
+        answer = self._ask_for_name(request)
+        answer.delete_cookie(self._cookie)
+        return answer
+
+    def _assessor(self, request: Request) -> str:
+        """The name that the link is for, or else the name by which the visitor signed in."""
+        return _visitor(request).assessor or unquote(request.cookies.get(self._cookie, ""))
+
+    def _state(self, assessor: str, owner: bool) -> dict[str, Any]:
+        return self._view.of(assessor, self._session.next(assessor), owner)
+
+    def _signed_in(self, request: Request, assessor: str) -> bool:
+        if _visitor(request).assessor is not None:
+            self._session.sign_in(assessor)  # a personal link needs no further sign-in
+        return self._session.has_signed_in(assessor)
+
+    def _ask_for_name(self, request: Request) -> JSONResponse:
+        linked = _visitor(request).assessor
+        names = self._session.assessors if linked is None else [linked]
+        return _json({"assessors": names, "owner": _visitor(request).owner}, 401)
+
+
+def _judge(session: Session, assessor: str, content: requests.Judge) -> None:
+    session.judge(assessor, content.topic, content.document, content.given, content.request, content.note)
+
+
+def _correct(session: Session, assessor: str, content: requests.Correct) -> None:
+    session.correct(assessor, content.judgement, content.given, content.request, content.note)
+
+
+def _skip(session: Session, assessor: str, content: requests.Skip) -> None:
+    session.skip(assessor, content.topic, content.document, content.request)
+
+
+def _undo(session: Session, assessor: str, content: requests.Undo) -> None:
+    session.undo(assessor, content.request)
+
+
+def _turn(session: Session, assessor: str, content: requests.Turn) -> None:
+    session.turn(assessor, content.topic)
+
+
+def _take(session: Session, assessor: str, content: requests.Take) -> None:
+    session.take(assessor, content.topic, content.document)
+
+
+def _nothing(session: Session, assessor: str, content: PageRequest) -> None:
+    """Change nothing: the answer is all that is asked for."""
+
+
+def _judged(session: Session, view: View, assessor: str, content: requests.Judged) -> dict[str, Any]:
+    return view.judgements(session.judged_by(assessor, content.topic, content.before))
+
+
+def _document(session: Session, view: View, assessor: str, content: requests.ShowDocument) -> dict[str, Any]:
+    return view.document_of(assessor, content.judgement)
+
+
+def _search(session: Session, view: View, assessor: str, content: requests.Search) -> dict[str, Any]:
+    return view.found(assessor, content.query)
+
+
+def _resolve(session: Session, assessor: str, content: requests.Resolve) -> None:
+    session.resolve(assessor, content.topic, content.document, content.grade, content.request)
+
+
+_ACTS: Mapping[str, tuple[Callable[[Session, str, Any], None], type[PageRequest]]] = {
+    "/next": (_nothing, PageRequest), "/judge": (_judge, requests.Judge), "/correct": (_correct, requests.Correct),
+    "/skip": (_skip, requests.Skip), "/undo": (_undo, requests.Undo), "/turn": (_turn, requests.Turn),
+    "/take": (_take, requests.Take),
+}  # fmt: skip
+_LOOKS: Mapping[str, tuple[Callable[[Session, View, str, Any], dict[str, Any]], type[PageRequest]]] = {
+    "/judged": (_judged, requests.Judged), "/document": (_document, requests.ShowDocument),
+    "/search": (_search, requests.Search),
+}  # fmt: skip
+_OWNERS: Mapping[str, tuple[Callable[[Session, str, Any], None], type[PageRequest]]] = {
+    "/overview": (_nothing, PageRequest), "/resolve": (_resolve, requests.Resolve),
+}  # fmt: skip
+_DOWNLOADS: Mapping[str, Callable[[store.Snapshot, export.Rule], str]] = {
+    "qrels.txt": export.qrels,
+    "disagreements.tsv": export.disagreements,
+    "judgements.csv": lambda snapshot, rule: export.table(snapshot),
+}
+
+
+def _file(name: str, kind: str) -> Endpoint:
     content = (files("pooling.judging") / "page" / name).read_bytes()
 
     async def endpoint(request: Request) -> Response:
@@ -217,55 +251,40 @@ def _file(name: str, kind: str) -> Callable[[Request], Any]:
     return endpoint
 
 
-async def _answer(run: Callable[[], Asked]) -> Response:
-    # In a thread: other assessors' requests go on while this one waits for the disk.
-    return JSONResponse(await run_in_threadpool(run))
+def _visitor(request: Request) -> Visitor:
+    visitor: Visitor = request.scope["visitor"]
+    return visitor
 
 
-async def _asked(request: Request) -> Asked:
+async def _content(request: Request, model: type[Model]) -> Model:
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise Refused("Requests are JSON.")
+    return parse(await request.body(), model)
+
+
+async def _answer(run: Callable[[], dict[str, Any]]) -> Response:
+    return _json(await run_in_threadpool(run))
+
+
+def _json(content: dict[str, Any], status: int = 200) -> JSONResponse:
     try:
-        asked = await request.json()
-    except (ValueError, RecursionError):
-        asked = None
-    if not isinstance(asked, dict):
-        raise Refused("Requests are JSON objects.")
-    return asked
+        return JSONResponse(content, status)
+    except UnicodeEncodeError:  # half a surrogate pair in a document
+        return JSONResponse(requests.well_formed(content), status)
 
 
-def _text(asked: Asked, key: str) -> str:
-    value = asked.get(key)
-    if not isinstance(value, str) or not value or len(value) > 1000:
-        raise Refused(f"The {key} is missing.")
-    return value
-
-
-def _grade(asked: Asked) -> int | None:
-    return None if asked.get("cannot_judge") is True else _number(asked, "grade")
-
-
-def _number(asked: Asked, key: str) -> int:
-    value = asked.get(key)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise Refused(f"The {key} is missing.")
-    return value
-
-
-def _note(asked: Asked) -> str:
-    note = asked.get("note", "")
-    if not isinstance(note, str) or "\x00" in note:
-        raise Refused("The note is not a text.")
-    return note.strip()
-
-
-def _owners_alone() -> Response:
-    return PlainTextResponse("This is for the owner of the judging alone: open the owner's link.", 403)
+def _owner_only() -> Response:
+    return PlainTextResponse("This is for the owner only: open the owner's link.", 403)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    return JSONResponse({"message": str(error)}, 400)
+    return _json({"message": str(error)}, 400)
 
 
 async def _not_saved(request: Request, error: Exception) -> Response:
-    return JSONResponse({"message": f"This could not be saved ({error}). Is the disk full?"}, 503)
+    return _json({"message": f"This could not be saved ({error}). Is the disk full?"}, 503)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """Answer a failure that another attempt will not pass. The server logs its traceback."""
+    return _json({"message": f"The server failed ({type(error).__name__}: {error})."[:500]}, 500)

@@ -13,6 +13,7 @@ import polars as pl
 from pooling.across_topics import AcrossTopics
 from pooling.judging.assigning import Assigning
 from pooling.judging.options import LONGEST_NOTE, Options, assessor_name
+from pooling.judging.requests import Refused
 from pooling.judging.revocable_order import Place, RevocableOrder
 from pooling.judging.state import Judgement, JudgingState
 from pooling.judging.store import Event, Kind, Store
@@ -23,10 +24,6 @@ from ranking.errors import BadInput
 MADE_BEFORE = "This request was made before, with another content."
 PAGE = 50
 """Judgements that are listed at once."""
-
-
-class Refused(Exception):
-    """A request that can't be met; its text is for the assessor."""
 
 
 class Stale(Refused):

@@ -14,9 +14,10 @@ from pooling.judging.expectation import RECENT, expected_yield
 from pooling.judging.marking import Marking
 from pooling.judging.progress import TopicProgress
 from pooling.judging.recall import estimate_recall
+from pooling.judging.requests import Refused
 from pooling.judging.revocable_order import Place
 from pooling.judging.search import CollectionSearch
-from pooling.judging.session import PAGE, Refused, Session
+from pooling.judging.session import PAGE, Session
 from pooling.judging.state import Judgement
 from pooling.judging.topics import TopicText
 from pooling.sentinels import NO_GRADE

@@ -6,7 +6,6 @@ import io
 import json
 import re
 import socket
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -190,10 +189,8 @@ def test_topics_have_owners(start: Start, files: Path) -> None:
             start(f"owners={path}")
 
 
-def test_ray_serve_is_asked_for_where_it_is_missing(start: Start, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray.serve", None)  # as an import finds what is not installed
-    monkeypatch.delattr("ray.serve", raising=False)
-    with pytest.raises(BadInput, match=r"serve=true: Ray Serve is not installed; pip install 'ray\[serve\]'"):
+def test_ray_serve_is_no_longer_an_option(start: Start, files: Path) -> None:
+    with pytest.raises(BadInput, match=r"there is no option serve any more: .*leave it out, and put a proxy"):
         start(*options(files), "serve=true")
     assert not (files / "out").exists()
 

@@ -1,0 +1,172 @@
+"""Defines the requests that the judging page sends, and checks them."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, field_validator
+
+Id = Annotated[str, StringConstraints(min_length=1)]
+RequestId = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+
+
+class Refused(Exception):
+    """A request that can't be met. Its text is shown to the assessor."""
+
+
+class PageRequest(BaseModel):
+    """A request without content. Unknown keys are ignored; values are not converted from other types."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class SignIn(PageRequest):
+    """Sign in under a name."""
+
+    name: Id
+
+
+class Graded(PageRequest):
+    """The part that a judgement and its correction share.
+
+    Args:
+        request: id of the request, the same if the page sends it again.
+        grade: one of the page's grades; required unless `cannot_judge` is true.
+        cannot_judge: whether the assessor can't judge the document.
+        note: the assessor's note.
+    """
+
+    request: RequestId
+    grade: int | None = None
+    cannot_judge: bool = False
+    note: str = ""
+
+    @field_validator("note")
+    @classmethod
+    def _clean(cls, note: str) -> str:
+        if "\x00" in note:
+            raise ValueError("holds a NUL character")
+        return note.strip()
+
+    @property
+    def given(self) -> int | None:
+        """The grade; None if the assessor can't judge.
+
+        Raises:
+            Refused: if there is neither.
+        """
+        if self.cannot_judge:
+            return None
+        if self.grade is None:
+            raise Refused("The grade is missing.")
+        return self.grade
+
+
+class Judge(Graded):
+    """Judge the document on the screen."""
+
+    topic: Id
+    document: Id
+
+
+class Correct(Graded):
+    """Give an earlier judgement another grade or note."""
+
+    judgement: int
+
+
+class Skip(PageRequest):
+    """Lay the document on the screen aside."""
+
+    topic: Id
+    document: Id
+    request: RequestId
+
+
+class Undo(PageRequest):
+    """Withdraw the assessor's last judgement."""
+
+    request: RequestId
+
+
+class Turn(PageRequest):
+    """Turn to a topic; None lets the method choose it."""
+
+    topic: Id | None = None
+
+
+class Take(PageRequest):
+    """Judge a document that a search found."""
+
+    topic: Id
+    document: Id
+
+
+class Judged(PageRequest):
+    """List the assessor's judgements, of one topic if given, made before the judgement `before` if given."""
+
+    topic: Id | None = None
+    before: int | None = None
+
+
+class ShowDocument(PageRequest):
+    """Show the document of an earlier judgement."""
+
+    judgement: int
+
+
+class Search(PageRequest):
+    """Search the collection."""
+
+    query: Id
+
+
+class Resolve(PageRequest):
+    """Decide which grade counts if assessors differ."""
+
+    topic: Id
+    document: Id
+    grade: int
+    request: RequestId
+
+
+Model = TypeVar("Model", bound=PageRequest)
+
+
+def parse(body: bytes, model: type[Model]) -> Model:
+    """Check the body of a request.
+
+    Half a surrogate pair, which JSON may hold and no file can, is replaced by U+FFFD.
+
+    Raises:
+        Refused: if the body is not a JSON object, or a value is missing or of the wrong type.
+    """
+    try:
+        content = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise Refused("Requests are JSON objects.")
+    try:
+        return model.model_validate(well_formed(content))
+    except ValidationError as error:
+        key = ".".join(map(str, error.errors()[0]["loc"]))
+        raise Refused(f"The {key} is missing or is not valid.") from None
+
+
+def well_formed(value: Any) -> Any:
+    """Replace half a surrogate pair by U+FFFD in every text of a JSON value."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value
+    if isinstance(value, dict):
+        return {well_formed(key): well_formed(each) for key, each in value.items()}
+    return [well_formed(each) for each in value] if isinstance(value, list) else value
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
