@@ -21,6 +21,8 @@ REMOVED: dict[str, str] = {
     "agent.warm_start": "a regression on one search's returns was not ahead of a fresh search: give more "
     "episodes, or measure with `pyrite fork` what each action is worth",
     "agent.iterations": "it belonged to agent.warm_start, which was removed: leave it out",
+    "replicas": "each run has one reader, so further actors per shard sped nothing up: leave it out, and choose more "
+    "shards, or on_lost_shard=skip to not wait for a shard that died",
     "on_loss": "whatever a learning loses is repeated from its last state: leave it out",
     "changes": "options stay the same throughout a run: train one run per setting, or choose a scheduler=",
 }

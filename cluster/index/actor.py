@@ -15,30 +15,26 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from cluster.index.build import IndexBuild
-from cluster.index.corpus import Corpus
-from cluster.index.encoder_options import EncoderOptions
-from cluster.index.folder import IndexFolder, Publication, digest_of
-from cluster.index.metrics import IndexMetrics
+from cluster.index.index_folder import IndexFolder, Publication, digest_of
 from cluster.index.sharded_build import ShardedBuild
-from cluster.index.shards import WHOLE, Sharding
-from ranking.embedding import BLOCK
-from ranking.index import IndexOptions
+from cluster.index.spec import IndexSpec
+from cluster.index.version_build import IndexBuild
+from cluster.output.throttle import Throttle
+from cluster.telemetry.metrics import EVERY, ThrottledCounter, record
 from ranking.index_versions import IndexVersion
-from ranking.query_lists import Listed
 from sampling.retrieval.live_index import Answer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Reply:
-    """What a reader hears.
+class IndexReply:
+    """The reply to a search.
 
     Args:
-        answer: None where no version of what was asked for is there yet.
-        known: steps of all the weights that the actor has built from or will build from.
-        lost: shards whose documents the answer lacks, or that were waited for.
+        answer: None if the requested version does not exist yet.
+        known: steps of all weights that the actor has built from or will build from.
+        lost: shards that did not answer their last call.
     """
 
     answer: Answer | None
@@ -47,78 +43,60 @@ class Reply:
 
 
 class NegativeIndexActor:
-    """Versions of an index: one that is served, one that is being built, and those that somebody still reads.
+    """The versions of an index: one that is served, one that is being built, and those that readers still use.
 
-    Readers and publishers run in threads of their own, and the build in another one, whose work is done by encoder
-    actors. A reader takes a reference to a version and keeps it for the whole of an answer; a finished version takes
-    the place of the one before in a single assignment.
+    Readers and publishers run in separate threads, and the build in another one, whose work encoder actors do. A
+    search keeps a reference to its version until it ends; a finished version replaces the one before in a single
+    assignment.
 
-    Ray restarts the actor where it dies, and runs the constructor again: it takes names and options alone, and what
-    had been finished or published is found in the folder.
+    Ray restarts the actor if it dies and calls the constructor again. The constructor takes names and options only;
+    versions and published weights are read from the folder.
 
     Args:
-        corpus: what is encoded.
-        folder: of the versions.
-        options: of the FAISS index.
-        encoders: how many actors encode, and with what.
-        every: build each publication, in order; else the newest alone.
-        tags: of the metrics.
-        block: texts that an encoder takes at once.
-        sharding: actors that the documents are shared out to; with one this actor holds them all.
-        listed: queries that are searched when a version is built.
+        spec: inputs of the index.
+        folder: folder of the versions.
+        every: build each publication, in order, instead of only the newest.
     """
 
-    def __init__(
-        self,
-        corpus: Corpus,
-        folder: str,
-        options: IndexOptions,
-        encoders: EncoderOptions,
-        every: bool,
-        tags: Mapping[str, str],
-        block: int = BLOCK,
-        sharding: Sharding = WHOLE,
-        listed: Listed | None = None,
-    ) -> None:
-        self.corpus, self.every = corpus, every
+    def __init__(self, spec: IndexSpec, folder: str, every: bool) -> None:
+        self.every = every
         self.folder = IndexFolder(Path(folder))
-        made = corpus, options, encoders, block, listed
-        self.build = IndexBuild(*made) if sharding.alone else ShardedBuild(sharding, *made)
-        self.metrics = IndexMetrics(tags)
+        self.build = IndexBuild(spec) if spec.shards == 1 else ShardedBuild(spec)
+        self.metrics = IndexMetrics(spec.tags)
         self._changed = threading.Condition()
         self._versions: dict[int, IndexVersion] = self.build.opened(self.folder)
         self._pending = {publication.step: publication for publication in self.folder.published()}
         self._building: Publication | None = None
-        self._read: dict[str, int] = {}  # the step of the version that each reader has read last
+        self._read: dict[str, int] = {}  # step of the version that each reader read last
         self._failure: Exception | None = None
-        threading.Thread(target=self._build_for_ever, name="build", daemon=True).start()
+        threading.Thread(target=self._build_forever, name="build", daemon=True).start()
 
     @ray.method(concurrency_group="publishing")
     def publish(self, step: int, version: int | None, weights: Sequence[ray.ObjectRef]) -> None:
-        """Take weights to build the next version from. Weights that are known already change nothing.
+        """Store weights to build the next version from. Known weights change nothing.
 
         Args:
-            step: of the trainer.
-            version: its number; None counts on from the last build.
+            step: the trainer's step.
+            version: the version's number; None takes the one after the last build.
             weights: one reference to a safetensors file as uint8, in a list so that it arrives as a reference.
         """
-        self._take(step, version, ray.get(weights[0]))
+        self._publish(step, version, ray.get(weights[0]))
 
-    def _take(self, step: int, version: int | None, content: NDArray[np.uint8]) -> None:
+    def _publish(self, step: int, version: int | None, content: NDArray[np.uint8]) -> None:
         publication = Publication(step, version, digest_of(content))
         with self._changed:
             if self._known(publication) or (not self.every and step < max(self._steps(), default=-1)):
                 return
         self.folder.publish(publication, content)
         with self._changed:
-            for other in [each for each in self._pending.values() if not self.every or each.step == step]:
+            for other in [other for other in self._pending.values() if not self.every or other.step == step]:
                 self._withdraw(other)
             self._pending[step] = publication
             self._changed.notify_all()
 
     @ray.method(concurrency_group="publishing")
     def restore(self, publications: Sequence[tuple[int, int | None, ray.ObjectRef]]) -> None:
-        """Go back to exactly these publications: what else there is was published by a trainer that is no more.
+        """Reset to exactly these publications. All others came from a trainer that no longer exists.
 
         Args:
             publications: step, version and weights of each.
@@ -135,9 +113,9 @@ class NegativeIndexActor:
                     self.build.remove(self.folder, step)
             if self._building is not None and kept.get(self._building.step) != self._building:
                 self.folder.withdraw(self._building)
-                self._building = None  # the build goes on, and what comes out of it is thrown away
+                self._building = None  # the build continues, and its result is discarded
         for step, version, ref in publications:
-            self._take(step, version, ray.get(ref))
+            self._publish(step, version, ray.get(ref))
 
     @ray.method(concurrency_group="reading")
     def search(
@@ -149,35 +127,29 @@ class NegativeIndexActor:
         exactly: int | None = None,
         least: int | None = None,
         vectors: NDArray[np.float32] | None = None,
-        source: str = "dense",
         guarded: int = 0,
-        patience: float = 1.0,
-    ) -> Reply:
-        """The best documents of each query.
+        timeout_s: float = 1.0,
+    ) -> IndexReply:
+        """Return the best documents of each query.
 
         Args:
-            reader: who asks; the version that it is answered from stays until it is answered from another one.
+            reader: id of the reader; its last version is kept until it reads another one.
             queries: ids [q].
-            depth: documents a query.
-            step: the reader's now.
-            exactly: the version of the weights of this step and no other.
-            least: a version of the weights of this step or a later one.
-            vectors: of the queries [q, d]; None: those of the version.
-            source: `dense`, or `bm25` for BM25's lists of the same documents.
-            guarded: documents that the reader's guard has dropped since it asked last.
-            patience: seconds to wait for a version like that.
+            depth: documents per query.
+            step: the reader's step.
+            exactly: answer from the version of this step only.
+            least: answer from the version of this step or a later one.
+            vectors: vectors of the queries [q, d]; None takes those of the version.
+            guarded: documents that the reader's guard has dropped since its last search.
+            timeout_s: seconds to wait for such a version.
         """
-        with self._version(reader, exactly, least, patience) as index:
+        with self._version(reader, exactly, least, timeout_s) as index:
             self.metrics.guarded(guarded)
             if index is None:
-                return Reply(None, self._steps())
-            if source == "bm25":
-                lists = self.corpus.bm25(queries, depth)
-                found = lists.documents, lists.scores
-            else:
-                found = index.search(queries, depth, vectors)
+                return IndexReply(None, self._steps())
+            documents, scores = index.search(queries, depth, vectors)
             self.metrics.answered(len(queries), index.version, step - index.step)
-            return Reply(Answer(*found, index.version, index.step), self._steps(), self.build.lost)
+            return IndexReply(Answer(documents, scores, index.version, index.step), self._steps(), self.build.lost)
 
     @ray.method(concurrency_group="reading")
     def scores(
@@ -187,15 +159,15 @@ class NegativeIndexActor:
         documents: NDArray[np.integer],
         exactly: int,
         vectors: NDArray[np.float32] | None = None,
-        patience: float = 1.0,
+        timeout_s: float = 1.0,
     ) -> NDArray[np.float32] | None:
-        """Inner products [q, m] in the version of step `exactly`; None where that is not there."""
-        with self._version(reader, exactly, None, patience) as index:
+        """Return inner products [q, m] in the version of step `exactly`, or None if it does not exist."""
+        with self._version(reader, exactly, None, timeout_s) as index:
             return None if index is None else index.scores(queries, documents, vectors)
 
     @ray.method(concurrency_group="reading")
     def status(self) -> dict[str, Any]:
-        """Steps of the versions that are there, of what is being built, and of what waits."""
+        """Return the steps of the versions, of the one that is being built, and of those that wait."""
         with self._changed:
             return {
                 "versions": {step: index.version for step, index in sorted(self._versions.items())},
@@ -205,15 +177,15 @@ class NegativeIndexActor:
 
     @ray.method(concurrency_group="publishing")
     def clear(self) -> None:
-        """Delete what shards keep on other machines: the index comes to its end."""
+        """Delete the files that shards keep on other nodes, when the index ends."""
         self.build.clear()
 
     @contextmanager
     def _version(
-        self, reader: str, exactly: int | None, least: int | None, patience: float
+        self, reader: str, exactly: int | None, least: int | None, timeout_s: float
     ) -> Iterator[IndexVersion | None]:
-        """The version that a reader is to read, None where it does not come in time."""
-        given_up = time.monotonic() + patience
+        """Yield the version for a reader, or None if it is not built in time."""
+        deadline = time.monotonic() + timeout_s
         with self._changed:
             while True:
                 if self._failure is not None:
@@ -224,11 +196,11 @@ class NegativeIndexActor:
                     self._read[reader] = index.step
                     break
                 index = None
-                if not self._changed.wait(max(0.0, given_up - time.monotonic())):
+                if not self._changed.wait(max(0.0, deadline - time.monotonic())):
                     break
         yield index
 
-    def _build_for_ever(self) -> None:
+    def _build_forever(self) -> None:
         while True:
             with self._changed:
                 while not self._pending:
@@ -240,25 +212,25 @@ class NegativeIndexActor:
             started = time.perf_counter()
             try:
                 index = self.build(self.folder, publication, version)
-            except Exception as error:  # whatever it is, it is the readers' to hear: nobody else listens to a thread
+            except Exception as error:  # raised to readers, since nothing else waits for this thread
                 with self._changed:
                     if self._building is None:
                         continue
-                    log.exception("the build of step %s failed", publication.step)
+                    logger.exception("the build of step %s failed", publication.step)
                     self._failure = error
                     self._changed.notify_all()
                     return
             self.metrics.built(time.perf_counter() - started)
             with self._changed:
-                if self._building is None:  # nobody wants it any more
+                if self._building is None:  # `restore` discarded it
                     self.build.remove(self.folder, publication.step)
                     continue
                 self._building = None
                 self._versions[publication.step] = index
-                forgotten = self._tidy()
+                obsolete = self._drop_obsolete()
                 self._changed.notify_all()
             self.folder.withdraw(publication)
-            for step in forgotten:  # outside the lock: large files take a while to delete, and readers do not wait
+            for step in obsolete:  # outside the lock: large files take time to delete, and readers should not wait
                 self.build.remove(self.folder, step)
 
     def _known(self, publication: Publication) -> bool:
@@ -271,23 +243,53 @@ class NegativeIndexActor:
         building = [self._building.step] if self._building else []
         return frozenset([*self._versions, *self._pending, *building])
 
-    def _tidy(self) -> list[int]:
-        """Forget what nobody reads or will read: the newest version stays, the one before, and what is being read.
+    def _drop_obsolete(self) -> list[int]:
+        """Drop versions that no reader will use, and return their steps.
 
-        Returns:
-            The steps of what is forgotten.
+        The two newest stay, and those that were read last. If each publication is built, all versions from the one
+        before the oldest reader's on stay as well, for a trainer that resumes from an earlier step.
         """
         steps = sorted(self._versions)
         kept = {*steps[-2:], *self._read.values()}
-        if self.every:  # later ones are still to be read; the one before is for a trainer that goes back a little
+        if self.every:
             oldest = min(self._read.values(), default=-1)
             before = max((step for step in steps if step < oldest), default=oldest)
             kept |= {step for step in steps if step >= before}
-        forgotten = [step for step in steps if step not in kept]
-        for step in forgotten:
+        obsolete = [step for step in steps if step not in kept]
+        for step in obsolete:
             del self._versions[step]
-        return forgotten
+        return obsolete
 
     def _withdraw(self, publication: Publication) -> None:
         del self._pending[publication.step]
         self.folder.withdraw(publication)
+
+
+class IndexMetrics:
+    """Metrics of one index. Each training step searches it, so values are recorded every few seconds only.
+
+    Args:
+        tags: tags of the metrics, `run` and `function`.
+        every: seconds between two records.
+    """
+
+    def __init__(self, tags: Mapping[str, str], every: float = EVERY) -> None:
+        self.tags, self._throttle = tags, Throttle(every)
+        self._queries = ThrottledCounter("pyrite_index_queries_total", tags, every)
+        self._guarded = ThrottledCounter("pyrite_index_guarded_documents_total", tags, every)
+
+    def answered(self, queries: int, version: int, age: int) -> None:
+        """Count answered queries, and record the number and the age in steps of their version."""
+        self._queries.add(queries)
+        if self._throttle.due():
+            record("pyrite_index_version_number", version, self.tags)
+            record("pyrite_index_age_steps", age, self.tags)
+
+    def built(self, seconds: float) -> None:
+        """Record how long a build took."""
+        record("pyrite_index_build_seconds", seconds, self.tags)
+
+    def guarded(self, documents: int) -> None:
+        """Count documents that the guard dropped."""
+        if documents:
+            self._guarded.add(documents)

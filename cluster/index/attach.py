@@ -1,4 +1,4 @@
-"""Attaches index actors to the retrieval functions of a run that ask for one, and reserves their resources."""
+"""Attaches index actors to the retrieval functions of a run, and reserves their resources."""
 
 from __future__ import annotations
 
@@ -24,64 +24,64 @@ if TYPE_CHECKING:
     from sampling.retrieval.dense import Dense
     from sampling.retrieval.function import RetrievalFunction
 
-LIVE = ("async", "lagged")
-"""Modes of `sampling.retrieval.dense.Refresh` whose index is built beside the training."""
+LIVE_MODES = ("async", "lagged")
+"""Modes of `sampling.retrieval.dense.Refresh` whose index is built while the ranker trains."""
 
 
 def live_functions(config: Mapping[str, Any]) -> list[str]:
-    """Names of the functions of a configuration whose index lives on Ray actors."""
+    """Return the names of a configuration's functions whose index is on Ray actors."""
     functions = config["function"].items()
-    return [name for name, node in functions if (node.get("refresh") or {}).get("mode") in LIVE]
+    return [name for name, node in functions if (node.get("refresh") or {}).get("mode") in LIVE_MODES]
 
 
 def served_functions(config: Mapping[str, Any]) -> list[str]:
-    """Names of all functions that actors serve: those of `live_functions`, and BM25 in shards."""
+    """Return the names of all functions that actors serve: `live_functions`, and BM25 in shards."""
     return live_functions(config) + bm25_in_shards(config)
 
 
 def encoder_options(config: Mapping[str, Any]) -> EncoderOptions:
-    """How many encoders each index of a run has, and what they take.
+    """Return number and resources of the encoders of each index of a run.
 
     Raises:
-        BadInput: where that makes no sense.
+        BadInput: if a value is out of range.
     """
     return EncoderOptions(**config["index"], spread=config["resources"]["placement"] == "spread")
 
 
 def demand(config: Mapping[str, Any]) -> dict[str, float]:
-    """CPUs and GPUs of all encoders of a run."""
+    """Return the CPUs and GPUs of all encoders of a run."""
     options, indexes = encoder_options(config), len(live_functions(config))
-    each = {"CPU": float(options.cpu), "GPU": float(options.gpu)}
-    return {name: share * options.encoders * indexes for name, share in each.items()}
+    per_encoder = {"CPU": float(options.cpu), "GPU": float(options.gpu)}
+    return {name: share * options.encoders * indexes for name, share in per_encoder.items()}
 
 
 def reserved(config: Mapping[str, Any]) -> list[dict[str, float]]:
-    """What a trial sets aside for its encoders, a bundle each.
+    """Return the resource bundles that a trial reserves for its encoders, one per encoder.
 
-    The actors that serve take no core of their own: they work while the trainer waits for them. Where a run has
-    several workers, who are reserved for by themselves, its encoders take what is free.
+    Serving actors reserve no core, since they work while the trainer waits for them. The encoders of a run with several
+    workers, which reserve their resources separately, use what is free.
     """
     options = encoder_options(config)
     if config["resources"]["workers"] > 1:
         return []
-    each = {"CPU": float(options.cpu)} | ({"GPU": float(options.gpu)} if options.gpu else {})
-    return [dict(each) for _ in range(options.encoders * len(live_functions(config)))]
+    bundle = {"CPU": float(options.cpu)} | ({"GPU": float(options.gpu)} if options.gpu else {})
+    return [dict(bundle) for _ in range(options.encoders * len(live_functions(config)))]
 
 
-def check_room(config: Mapping[str, Any], there: Mapping[str, float]) -> None:
-    """A local Ray never grows: encoders that it has no room for would never come.
+def check_room(config: Mapping[str, Any], available: Mapping[str, float]) -> None:
+    """Raise if a local Ray, which never grows, has too few resources for the encoders of a run.
 
     Args:
-        config: of a run.
-        there: CPUs and GPUs of the cluster.
+        config: configuration of the run.
+        available: CPUs and GPUs of the cluster.
 
     Raises:
-        BadInput: where there are too few for the run and its encoders at once.
+        BadInput: if the run and its encoders together need more.
     """
-    for name, of_encoders in demand(config).items():
-        asked = config["resources"]
-        wanted, has = asked[name.lower()] * asked["workers"] + of_encoders, there.get(name, 0)
-        if of_encoders and wanted > has:
+    for name, for_encoders in demand(config).items():
+        resources = config["resources"]
+        wanted, has = resources[name.lower()] * resources["workers"] + for_encoders, available.get(name, 0)
+        if for_encoders and wanted > has:
             raise BadInput(
                 f"a run and the encoders of its index ask for {wanted:g} {name}s and this machine has {has:g}",
                 f"index.{name.lower()}",
@@ -93,14 +93,14 @@ class LiveIndexes:
     """The indexes of one run, to be closed when it ends.
 
     Args:
-        indexes: by the function's name.
+        indexes: the indexes by the name of their function.
     """
 
     def __init__(self, indexes: Mapping[str, RemoteIndex | ServedBm25]) -> None:
         self.indexes = indexes
 
     def close(self) -> None:
-        """End their actors and delete their files."""
+        """Stop their actors and delete their files."""
         for index in self.indexes.values():
             index.close()
 
@@ -118,35 +118,50 @@ def attach_indexes(
     training: RankerTraining,
     config: dict[str, Any],
     name: str,
-    note: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
 ) -> LiveIndexes:
-    """Give each function that asks for one the index that follows the ranker, or that serves BM25 in shards.
+    """Attach an index on actors to each function that needs one: dense with a live index, or BM25 in shards.
 
-    Of the former nothing is started before the first weights are published, when the training begins.
+    A dense index starts when the first weights are published, at the start of training.
 
     Args:
-        functions: of the run, by name, made from `config`.
-        training: of the run's ranker.
-        config: of the run, with parts that are in the cache.
-        name: of the run: actors are called `negative-index:NAME:FUNCTION#TOKEN`.
-        note: told what an index takes, and when one is lost and back.
+        functions: the run's functions by name, built from `config`.
+        training: training of the run's ranker.
+        config: configuration of the run, whose parts are in the cache.
+        name: name of the run; actors are called `negative-index:NAME:FUNCTION#TOKEN`.
+        log: called with one line about an index's size, and when an index is lost or back.
 
     Returns:
-        What is to be closed at the end of the run, whatever the end.
+        The indexes. The caller must close them when the run ends or fails.
 
     Raises:
-        BadInput: where the ranker has no vectors, an option makes no sense, or memory or disk are too small.
+        BadInput: if the ranker has no vectors, a value is out of range, or memory or disk are too small.
     """
-    found: dict[str, RemoteIndex | ServedBm25] = {}
-    for each in bm25_in_shards(config):
-        found[each] = _attach_bm25(functions[each], config, _folder(config, name, each), note)
-    live = live_functions(config)
-    if not live:
-        return LiveIndexes(found)
+    indexes: dict[str, RemoteIndex | ServedBm25] = {}
+    for function in bm25_in_shards(config):
+        indexes[function] = _attach_bm25(functions[function], config, _folder(config, name, function), log)
+    for function in live_functions(config):
+        indexes[function] = _attach_dense(function, functions[function], training, config, name, log)
+    return LiveIndexes(indexes)
+
+
+def _folder(config: Mapping[str, Any], name: str, function: str) -> Path:
+    """Return the folder for the files of a function's index."""
+    return machine_folder(config) / "indexes" / re.sub(r"[^\w+.-]", "_", f"{name}-{function}")
+
+
+def _attach_dense(
+    name: str,
+    function: Any,
+    training: RankerTraining,
+    config: dict[str, Any],
+    run: str,
+    log: Callable[[str], None],
+) -> RemoteIndex:
+    """Attach an index that encoder actors build from the ranker's weights."""
     from cluster.index.client import RemoteIndex
     from cluster.index.corpus import PreparedCorpus
-    from cluster.index.service import Service
-    from cluster.index.shards import Sharding
+    from cluster.index.spec import IndexSpec
     from ranking.embedding import BLOCK
     from ranking.ranges import shard_ranges
     from ranking.rankers.dense import DenseRanker
@@ -154,40 +169,35 @@ def attach_indexes(
     if not isinstance(training.ranker, DenseRanker):
         raise BadInput(
             f"{type(training.ranker).__name__} has no vectors that an index could search",
-            f"function={live[0]}",
+            f"function={name}",
             "choose ranker=bi_encoder",
         )
-    for each in live:
-        function: Any = functions[each]
-        folder = _folder(config, name, each)
-        _check_size(training, training.ranker.dimension, function, len(live), folder, note)
-        shards = len(shard_ranges(len(training.encoded.documents), function.shards, BLOCK))
-        if shards < function.shards:
-            note(
-                f"{each}: {shards} of {function.shards} shards: the collection is no more blocks of {BLOCK:,} documents"
-            )
-        service = Service(
-            f"negative-index:{name}:{each}", PreparedCorpus(config), folder, function.index,
-            replace(encoder_options(config), precision=function.precision), {"run": name, "function": each},
-            apart=config["resources"]["workers"] > 1,
-            sharding=Sharding(shards, function.refresh.on_lost_shard, function.replicas),
-            listed=function.listed(training),
-        )  # fmt: skip
-        index = RemoteIndex(service, function.refresh, note, partial(getattr, function, "guarded"))
-        function.attach_index(index)
-        found[each] = index
-    return LiveIndexes(found)
-
-
-def _folder(config: Mapping[str, Any], name: str, function: str) -> Path:
-    """Of what a run's index keeps."""
-    return machine_folder(config) / "indexes" / re.sub(r"[^\w+.-]", "_", f"{name}-{function}")
+    folder = _folder(config, run, name)
+    _check_size(training, training.ranker.dimension, function, len(live_functions(config)), folder, log)
+    shards = len(shard_ranges(len(training.encoded.documents), function.shards, BLOCK))
+    if shards < function.shards:
+        log(f"{name}: {shards} of {function.shards} shards: the collection has no more blocks of {BLOCK:,} documents")
+    spec = IndexSpec(
+        f"negative-index:{run}:{name}",
+        PreparedCorpus(config),
+        folder,
+        function.index,
+        replace(encoder_options(config), precision=function.precision),
+        {"run": run, "function": name},
+        apart=config["resources"]["workers"] > 1,
+        shards=shards,
+        on_lost=function.refresh.on_lost_shard,
+        listed=function.listed(training),
+    )
+    index = RemoteIndex(spec, function.refresh, log, partial(getattr, function, "guarded"))
+    function.attach_index(index)
+    return index
 
 
 def _attach_bm25(
-    function: RetrievalFunction, config: dict[str, Any], folder: Path, note: Callable[[str], None]
+    function: RetrievalFunction, config: dict[str, Any], folder: Path, log: Callable[[str], None]
 ) -> ServedBm25:
-    """Have shard actors serve BM25's lists."""
+    """Attach shard actors that serve BM25's lists."""
     from cluster.index.bm25 import ServedBm25
     from cluster.runs.artifacts import Artifacts
     from cluster.runs.parts import Base
@@ -200,15 +210,15 @@ def _attach_bm25(
     assert isinstance(base, Base)
     index = artifacts.sources(config, base).bm25(function.options, function.shards)
     assert isinstance(index, PiecedBm25)
-    served = ServedBm25(index, function.shards, folder, note, function.on_lost_shard, function.replicas)
+    served = ServedBm25(index, function.shards, folder, log, function.on_lost_shard)
     function.attach_index(served)
     return served
 
 
 def _check_size(
-    training: RankerTraining, dimension: int, function: Dense, indexes: int, folder: Path, note: Callable[[str], None]
+    training: RankerTraining, dimension: int, function: Dense, indexes: int, folder: Path, log: Callable[[str], None]
 ) -> None:
-    """State what an index will take, and refuse what does not fit."""
+    """Log the memory and disk that an index needs, and raise if they are not free."""
     import psutil  # Ray brings it
 
     from ranking.index import describe_footprint, footprint
@@ -216,19 +226,16 @@ def _check_size(
     options, refresh = function.index, function.refresh
     options.check(dimension)
     sizes = footprint(len(training.encoded.documents), dimension, options, len(training.encoded.queries))
-    note(f"the negative index takes {describe_footprint(sizes)}")
+    log(f"the negative index takes {describe_footprint(sizes)}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"the cache can't be written ({error.strerror})", folder, "choose another with cache=") from None
-    # The version that is read, the one before, and those that are built and not yet due; replicas as if all were here.
-    held = 2 + max(1, math.ceil(refresh.delay / refresh.every))
+    # The version that is read, the one before, and those that are built and not due yet.
+    versions = 2 + max(1, math.ceil(refresh.delay / refresh.every))
     room = {
-        "memory": (
-            function.replicas * ((held - 1) * sizes["serving"] + sizes["building"]),
-            psutil.virtual_memory().available,
-        ),
-        "disk": (held * sizes["disk"], shutil.disk_usage(folder).free),
+        "memory": ((versions - 1) * sizes["serving"] + sizes["building"], psutil.virtual_memory().available),
+        "disk": (versions * sizes["disk"], shutil.disk_usage(folder).free),
     }
     for kind, (wanted, free) in room.items():
         if indexes * wanted > free:

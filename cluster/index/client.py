@@ -7,6 +7,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,276 +18,265 @@ from ray.util.placement_group import get_current_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
-from cluster.index.actor import NegativeIndexActor, Reply
-from cluster.index.errors import unwrapped
+from cluster.index.actor import IndexReply, NegativeIndexActor
+from cluster.index.calls import CLOSE_TIMEOUT_S, retries, unwrapped
 from cluster.index.owner import claim, remove_orphans
-from cluster.index.service import Published, Service
+from cluster.index.spec import IndexSpec
 from ranking.checkpoint import to_bytes
 from sampling.retrieval.dense import Refresh
 from sampling.retrieval.live_index import Answer
 
-READERS = 16
-"""Readers that an index serves at once; others wait their turn."""
-PATIENCE = 2.0
-"""Seconds between two looks whether the index has heard of everything that was published."""
-PAUSES = (0.1, 2.0)
-"""Seconds between two calls to an index that is lost: at first, and at most."""
-LAST_WORDS = 50
-"""Tenths of a second in which encoders hear that their index has ended."""
+MAX_READERS = 16
+"""Searches that an index answers at once; others wait."""
+SEARCH_TIMEOUT_S = 2.0
+"""How long a search waits for its version before the client checks that the actor has all publications."""
+DELETE_PAUSE_S = 0.1
+"""Pause between two attempts to delete the folder at the end."""
+
+
+@dataclass(frozen=True)
+class SentWeights:
+    """Weights that were published and may still be needed.
+
+    Args:
+        step: the trainer's step.
+        version: the version's number; None if the actor counts.
+        weights: a safetensors file as uint8, in Ray's object store.
+    """
+
+    step: int
+    version: int | None
+    weights: ray.ObjectRef
 
 
 class RemoteIndex:
-    """A `sampling.retrieval.live_index.NegativeIndex` that is built and served by other processes.
+    """A `sampling.retrieval.live_index.NegativeIndex` that other processes build and serve.
 
-    Where versions are lagged, this end knows which of them a step is to be answered from, and waits for exactly that
-    one; else whatever is newest answers, or at least a version young enough. It keeps the weights of each version that
-    may still be read, so that an index that was lost, folder and all, can be built again.
+    If versions are lagged, the client knows which version must answer each step, and waits for exactly that one.
+    Otherwise the newest version answers, or at least one that is recent enough. The client keeps the weights of each
+    version that may still be read, so an index that was lost together with its folder can be built again.
 
     Args:
-        service: what there is to reach.
+        spec: inputs of the index.
         refresh: when a version is served.
-        note: told, once each time, that the index is lost, and that it is back.
-        guarded: documents that the reader's guard has dropped so far, for the metrics.
-        token: tells this index from others of the same name; drawn when None. Workers that train one ranker together
-            share one.
+        log: called with one line when the index or a shard is lost, and when it is back.
+        guarded: returns how many documents the reader's guard has dropped so far, for the metrics.
+        token: distinguishes this index from others of the same name; None draws one. Workers that train one ranker
+            together share it.
     """
 
     def __init__(
         self,
-        service: Service,
+        spec: IndexSpec,
         refresh: Refresh,
-        note: Callable[[str], None] = lambda line: None,
+        log: Callable[[str], None] = lambda line: None,
         guarded: Callable[[], int] = lambda: 0,
         token: str | None = None,
     ) -> None:
-        self.guarded, self._told = guarded, 0
-        self.service, self.refresh, self.note = service, refresh, note
+        self.guarded, self._reported_guarded = guarded, 0
+        self.spec, self.refresh, self.log = spec, refresh, log
         self.token = token or uuid.uuid4().hex[:8]
         self.lagged = refresh.mode == "lagged"
         self.reader = uuid.uuid4().hex
-        self._published: list[Published] = []
+        self._published: list[SentWeights] = []
         self._count = 0  # publications so far
         self._answered: Answer | None = None
         self._actor: Any = None
-        self._sent: list[ray.ObjectRef] = []
+        self._publishing: list[ray.ObjectRef] = []
         self._lost = False
         self._lost_shards: frozenset[int] = frozenset()
 
     @property
     def name(self) -> str:
-        """Of the actor."""
-        return f"{self.service.name}#{self.token}"
+        """Name of the actor."""
+        return f"{self.spec.name}#{self.token}"
 
     @property
     def folder(self) -> Path:
-        """Where the actor keeps its versions."""
-        return self.service.folder / self.token
+        """Folder of the actor's versions."""
+        return self.spec.folder / self.token
 
     def publish(self, weights: Mapping[str, Tensor], step: int) -> None:
-        """Hand over the weights of now; the index is built behind the trainer's back."""
+        """Send the current weights; the index is built while the trainer continues."""
         content = ray.put(np.frombuffer(to_bytes(dict(weights)), np.uint8))
-        version = self._count if self.lagged else None
-        published = Published(step, version, content)
+        published = SentWeights(step, self._count if self.lagged else None, content)
         self._count += 1
         self._published = [*self._published, published] if self.lagged else [published]
-        self._hear()
+        self._check_publishing()
         self._send(published)
 
     def search(
-        self,
-        queries: NDArray[np.int64],
-        depth: int,
-        step: int,
-        vectors: NDArray[np.float32] | None = None,
-        source: str = "dense",
+        self, queries: NDArray[np.int64], depth: int, step: int, vectors: NDArray[np.float32] | None = None
     ) -> Answer:
-        """The best `depth` documents of each query, from the version that `step` is to be served.
+        """Return the best documents of each query, from the version that `step` must be answered from.
 
         Args:
             queries: ids [q].
-            depth: documents a query.
-            step: the trainer's now.
-            vectors: of the queries [q, d]; None: those of the version.
-            source: `dense`, or `bm25` for BM25's lists of the same documents.
+            depth: documents per query.
+            step: the trainer's step.
+            vectors: vectors of the queries [q, d]; None takes those of the version.
         """
-        self._drop_read(step)
+        self._drop_passed(step)
         exactly, least = self._wanted(step)
         while True:
-            guarded, self._told = max(0, self.guarded() - self._told), self.guarded()
-            asked = (self.reader, queries, depth, step, exactly, least, vectors, source, guarded, PATIENCE)
-            reply: Reply = self._ask("search", *asked)
+            guarded = max(0, self.guarded() - self._reported_guarded)
+            self._reported_guarded = self.guarded()
+            arguments = (self.reader, queries, depth, step, exactly, least, vectors, guarded, SEARCH_TIMEOUT_S)
+            reply: IndexReply = self._call("search", *arguments)
             if reply.answer is not None:
                 break
             self._catch_up(reply.known)
-        self._tell_lost(reply.lost)
+        self._log_lost_shards(reply.lost)
         self._answered = reply.answer
         return reply.answer
 
     def scores(
         self, queries: NDArray[np.int64], documents: NDArray[np.integer], vectors: NDArray[np.float32] | None = None
     ) -> NDArray[np.float32]:
-        """Inner products [q, m] in the version that answered last."""
+        """Return inner products [q, m] in the version that answered the last search."""
         if self._answered is None:
             raise RuntimeError("no version has answered yet")
         while True:
-            scores = self._ask("scores", self.reader, queries, documents, self._answered.step, vectors, PATIENCE)
+            arguments = (self.reader, queries, documents, self._answered.step, vectors, SEARCH_TIMEOUT_S)
+            scores = self._call("scores", *arguments)
             if scores is not None:
-                break
+                return np.asarray(scores)
             self._catch_up(frozenset())
-        return np.asarray(scores)
 
     def state_dict(self) -> dict[str, Any]:
-        """What has been published and may still be read, weights included, and where the versions lie."""
+        """Return what was published and may still be read, with its weights, and the token of the folder."""
         return {
             "token": self.token,
             "count": self._count,
             "version": -1 if self._answered is None else self._answered.version,
             "published": [
-                {"step": each.step, "version": each.version, "weights": np.asarray(ray.get(each.weights))}
-                for each in self._published
+                {"step": sent.step, "version": sent.version, "weights": np.asarray(ray.get(sent.weights))}
+                for sent in self._published
             ],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from `state_dict`: versions that are still on disk are taken up, others built again."""
+        """Continue from `state_dict`. Versions that are still on disk are opened, others are built again."""
         if self._actor is not None and state["token"] != self.token:
             self.close()
         self.token, self._count, self._answered = state["token"], state["count"], None
         self._published = [
-            Published(
-                each["step"],
-                each["version"] if self.lagged else state["version"] + 1,
-                ray.put(np.asarray(each["weights"])),
+            SentWeights(
+                sent["step"],
+                sent["version"] if self.lagged else state["version"] + 1,
+                ray.put(np.asarray(sent["weights"])),
             )
-            for each in state["published"]
+            for sent in state["published"]
         ]
-        known = [(each.step, each.version, each.weights) for each in self._published]
-        self._ask("restore", known)
+        self._call("restore", [(sent.step, sent.version, sent.weights) for sent in self._published])
 
     def status(self) -> dict[str, Any]:
-        """Steps of the versions that are there, of what is being built, and of what waits."""
-        status: dict[str, Any] = self._ask("status")
+        """Return the steps of the versions, of the one that is being built, and of those that wait."""
+        status: dict[str, Any] = self._call("status")
         return status
 
     def close(self) -> None:
-        """End the actors and remove what they kept, and what is left of those of killed processes."""
+        """Stop the actors and delete their files, and those of processes that were killed."""
         if self._actor is not None:
             with contextlib.suppress(ray.exceptions.RayError):
-                if not self.service.sharding.alone:
-                    ray.wait([self._actor.clear.remote()], timeout=LAST_WORDS / 10)
+                if self.spec.shards > 1:
+                    ray.wait([self._actor.clear.remote()], timeout=CLOSE_TIMEOUT_S)
                 ray.kill(self._actor)
             self._actor = None
-        for _ in range(LAST_WORDS):  # an encoder may just be putting a version there
+        deadline = time.monotonic() + CLOSE_TIMEOUT_S
+        while True:
             shutil.rmtree(self.folder, ignore_errors=True)
-            if not self.folder.exists():
+            if not self.folder.exists() or time.monotonic() > deadline:
                 break
-            time.sleep(0.1)
-        remove_orphans(self.service.folder)  # of this run, as it was before it was killed and gone on with
-        with contextlib.suppress(OSError):  # the last one of this name leaves nothing
-            self.service.folder.rmdir()
+            time.sleep(DELETE_PAUSE_S)  # an encoder may still write a version
+        remove_orphans(self.spec.folder)  # folders of this run from before it was killed and resumed
+        with contextlib.suppress(OSError):  # others may still use it
+            self.spec.folder.rmdir()
 
     def _wanted(self, step: int) -> tuple[int | None, int | None]:
-        """The step of the one version that must answer, and the lowest step that may."""
+        """Return the step of the only version that may answer, and the lowest step that may."""
         if self.lagged:
             if not self._published:
                 raise RuntimeError("nothing has been published to search in")
             return self._published[0].step, None
-        # A reader that does not publish itself takes what others have published.
+        # A reader that does not publish reads what others have published.
         newest = self._published[-1].step if self._published else step
         staleness = self.refresh.max_staleness
         return None, None if staleness is None else min(step - staleness, newest)
 
-    def _tell_lost(self, lost: frozenset[int]) -> None:
-        """Say which shards are lost and which are back."""
+    def _log_lost_shards(self, lost: frozenset[int]) -> None:
         for shard in sorted(lost ^ self._lost_shards):
-            said = "is lost; going on without its documents" if shard in lost else "is back"
-            self.note(f"{self.name}: shard {shard} {said}")
+            what = "is lost; continuing without its documents" if shard in lost else "is back"
+            self.log(f"{self.name}: shard {shard} {what}")
         self._lost_shards = lost
 
-    def _drop_read(self, step: int) -> None:
-        """Of lagged publications, forget those that a later one has taken the place of."""
+    def _drop_passed(self, step: int) -> None:
+        """Drop lagged publications that a later one has replaced."""
         if self.lagged:
-            due = [place for place, each in enumerate(self._published) if each.step + self.refresh.delay <= step]
+            due = [n for n, sent in enumerate(self._published) if sent.step + self.refresh.delay <= step]
             self._published = self._published[due[-1] if due else 0 :]
 
-    def _send(self, published: Published) -> None:
-        """Tell the actor, and do not wait until it has heard."""
-        self._reach()
-        with contextlib.suppress(ray.exceptions.RayActorError):  # it is sent again when a reader misses it
-            self._sent.append(self._actor.publish.remote(published.step, published.version, [published.weights]))
+    def _send(self, sent: SentWeights) -> None:
+        """Send weights to the actor without waiting for its reply."""
+        self._connect()
+        with contextlib.suppress(ray.exceptions.RayActorError):  # sent again when a search misses it
+            self._publishing.append(self._actor.publish.remote(sent.step, sent.version, [sent.weights]))
 
-    def _hear(self) -> None:
-        """Hear what became of what was sent.
-
-        Raises:
-            BadInput: where it was refused.
-        """
-        if self._sent:
-            heard, self._sent = ray.wait(self._sent, num_returns=len(self._sent), timeout=0)
-            for sent in heard:
+    def _check_publishing(self) -> None:
+        """Raise the error of a publication that the actor refused."""
+        if self._publishing:
+            done, self._publishing = ray.wait(self._publishing, num_returns=len(self._publishing), timeout=0)
+            for call in done:
                 with unwrapped(), contextlib.suppress(ray.exceptions.RayActorError):
-                    ray.get(sent)
+                    ray.get(call)
 
     def _catch_up(self, known: frozenset[int]) -> None:
-        """Send again what the actor lost on the way down, where nothing is on its way to it."""
-        self._hear()
+        """Send publications again that a restarted actor does not know, unless some are on their way."""
+        self._check_publishing()
         newest = max(known, default=-1)
-        for published in self._published if not self._sent else []:
-            if published.step > newest or (self.lagged and published.step not in known):
-                self._send(published)
+        for sent in self._published if not self._publishing else []:
+            if sent.step > newest or (self.lagged and sent.step not in known):
+                self._send(sent)
 
-    def _reach(self) -> None:
-        """Have an actor: the one of this name, or a new one."""
+    def _connect(self) -> None:
+        """Get the actor of this name, or start it."""
         if self._actor is None:
-            service = self.service
             options: dict[str, Any] = {
                 "num_cpus": 0,  # it works while the trainer waits for it
                 "max_restarts": -1,
                 "max_task_retries": 0,
-                "concurrency_groups": {"reading": READERS, "publishing": 1},
+                "concurrency_groups": {"reading": MAX_READERS, "publishing": 1},
             }
             claim(self.folder)
             actor = ray.remote(**options)(NegativeIndexActor)
             group = get_current_placement_group()
-            placed: Any = "DEFAULT"
-            if group is not None and not service.apart:
-                # Beside the trial, which tidies up after it; its encoders go where the group has their room.
-                placed = PlacementGroupSchedulingStrategy(group, 0, placement_group_capture_child_tasks=True)
-            self._actor = actor.options(name=self.name, get_if_exists=True, scheduling_strategy=placed).remote(
-                service.corpus,
-                str(self.folder),
-                service.options,
-                service.encoders,
-                self.lagged,
-                dict(service.tags),
-                service.block,
-                service.sharding,
-                service.listed,
-            )
+            strategy: Any = "DEFAULT"
+            if group is not None and not self.spec.apart:
+                # In the trial's first bundle, so that it ends with the trial; encoders use the group's other bundles.
+                strategy = PlacementGroupSchedulingStrategy(group, 0, placement_group_capture_child_tasks=True)
+            actor = actor.options(name=self.name, get_if_exists=True, scheduling_strategy=strategy)
+            self._actor = actor.remote(self.spec, str(self.folder), self.lagged)
 
-    def _ask(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the actor, and wait through losses and restarts."""
-        pause, limit = PAUSES
+    def _call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the actor, and call again while it is lost or restarts."""
         died = False
-        while True:
-            self._reach()
+        for _ in retries():
+            self._connect()
             try:
                 with unwrapped():
                     reply = ray.get(getattr(self._actor, method).remote(*arguments))
+                break
             except ray.exceptions.RayActorError as error:
                 if error.actor_init_failed:
                     raise
                 if isinstance(error, ray.exceptions.ActorDiedError):
-                    if died:  # for good, not to be restarted: a new one takes its place and its folder
+                    if died:  # Ray will not restart it: start a new one on the same folder
                         self._actor = None
                     died = True
                 if not self._lost:
                     self._lost = True
-                    self.note(f"{self.name} is lost; waiting")
-                time.sleep(pause)
-                pause = min(2 * pause, limit)
-                continue
-            if self._lost:
-                self._lost = False
-                self.note(f"{self.name} is back")
-            return reply
+                    self.log(f"{self.name} is lost; waiting")
+        if self._lost:
+            self._lost = False
+            self.log(f"{self.name} is back")
+        return reply

@@ -1,4 +1,4 @@
-"""Encodes texts into vectors, a block at a time: the encoder actor."""
+"""Encodes blocks of texts into vectors: the encoder actor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import ray
 import torch
 from numpy.typing import NDArray
 
-from cluster.index.corpus import Corpus, Size
+from cluster.index.corpus import Corpus, CorpusSize
 from ranking.checkpoint import from_bytes
 from ranking.embedding import embed
 from ranking.index import IndexOptions
@@ -19,16 +19,16 @@ from ranking.rankers.dense import DenseRanker
 from ranking.rankers.pretrained import read_in
 
 
-class Encoder:
-    """Encodes blocks of a corpus with whatever weights come with the order.
+class IndexEncoder:
+    """Encodes blocks of a corpus with the weights that each call names.
 
-    Every order names its weights, so that an encoder that was restarted needs to be told nothing.
+    Since every call names its weights, an encoder that Ray restarted needs no other state.
 
     Args:
-        corpus: what it encodes.
-        threads: of torch.
-        gpu: encode on the GPU that Ray has given it, where there is one.
-        precision: in which it reads; None: the ranker's own.
+        corpus: texts to encode, and the ranker.
+        threads: threads of torch.
+        gpu: encode on the GPU that Ray assigned, if there is one.
+        precision: precision of the ranker's weights; None keeps that of the ranker.
     """
 
     def __init__(self, corpus: Corpus, threads: int = 1, gpu: bool = False, precision: str | None = None) -> None:
@@ -39,12 +39,12 @@ class Encoder:
         read_in(self._ranker, precision)
         self._loaded = ""
 
-    def size(self, weights: NDArray[np.uint8], digest: str) -> Size:
-        """How many texts there are, and how long a vector of these weights is."""
-        return Size(len(self.documents), len(self.queries), self._with(weights, digest).dimension)
+    def size(self, weights: NDArray[np.uint8], digest: str) -> CorpusSize:
+        """Return how many texts there are, and the dimension of these weights' vectors."""
+        return CorpusSize(len(self.documents), len(self.queries), self._with(weights, digest).dimension)
 
     def node(self) -> str:
-        """The machine that it runs on."""
+        """Return the id of this actor's node."""
         return str(ray.get_runtime_context().get_node_id())
 
     def encode(
@@ -53,16 +53,16 @@ class Encoder:
         """Encode the texts `start` … `stop` − 1 into a version's file of vectors.
 
         Args:
-            weights: a safetensors file (`ranking.checkpoint`).
-            digest: its name; weights of the same name are loaded once.
-            start, stop: rows, a whole block.
-            queries: rows of the queries, not of the documents.
-            path: the file.
-            row: of the file, for the first of them.
+            weights: content of a safetensors file (`ranking.checkpoint`).
+            digest: digest of the weights; weights of the same digest are loaded once.
+            start, stop: rows of one block.
+            queries: rows of the queries instead of the documents.
+            path: the file of vectors.
+            row: first row of the block in the file.
 
         Returns:
-            Whether they stand in the file; the vectors [rows, dimension] where this machine does not see it. Two
-            objects of Ray's store, so that who hears of the first need not fetch the second.
+            Whether the file was written, and the vectors [rows, dimension] if this node does not see the file. They
+            are two objects in Ray's store, so that a caller that needs only the first does not fetch the second.
         """
         texts = self.queries if queries else self.documents
         vectors = embed(self._with(weights, digest), texts, np.arange(start, stop), queries)
@@ -72,9 +72,9 @@ class Encoder:
         return True, None
 
     def finish(self, building: Path, folder: Path, version: int, step: int, digest: str, options: IndexOptions) -> bool:
-        """`finish_version`; False where this machine does not see what is to be finished."""
+        """Call `finish_version`. Return False if this node does not see the folder."""
         if not building.exists():
-            return folder.exists()  # it was finished by this encoder's predecessor, who died before it could say so
+            return folder.exists()  # an encoder finished it and died before it could return
         finish_version(building, folder, version, step, digest, options)
         return True
 

@@ -1,4 +1,4 @@
-"""Declares how many actors encode texts for an index, and what each takes of the cluster."""
+"""Declares how many actors encode texts for an index, and their resources."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class EncoderOptions:
-    """How many actors encode, and what each of them takes.
+    """Number and resources of the encoder actors.
 
-    The vectors depend on none of it but `cpu`, `gpu` and `precision`.
+    Only `cpu`, `gpu` and `precision` can change the vectors.
 
     Args:
-        encoders: actors.
-        cpu: cores of each, or the share of one; torch has as many threads.
-        gpu: GPUs of each, or the share of one.
-        spread: over machines, where they take what is free and not their share of a trial's placement group.
-        precision: in which they read; None: the ranker's own.
+        encoders: number of actors.
+        cpu: cores per actor, or a share of one; torch uses as many threads.
+        gpu: GPUs per actor, or a share of one.
+        spread: place actors on different nodes, on free resources instead of the trial's placement group.
+        precision: precision of the ranker's weights while it encodes; None keeps that of the ranker.
     """
 
     encoders: int = 1
@@ -27,5 +27,5 @@ class EncoderOptions:
 
     @property
     def threads(self) -> int:
-        """Of torch, in each."""
+        """Threads of torch in each actor."""
         return max(1, int(self.cpu))

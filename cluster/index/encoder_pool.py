@@ -1,10 +1,10 @@
-"""Shares blocks of texts among encoder actors."""
+"""Distributes blocks of texts among encoder actors."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,26 +12,24 @@ from typing import Any
 import ray
 from ray.util.placement_group import get_current_placement_group
 
-from cluster.index.corpus import Corpus, Size
-from cluster.index.encoder import Encoder
+from cluster.index.calls import MAX_RESTARTS
+from cluster.index.corpus import Corpus, CorpusSize
+from cluster.index.encoder import IndexEncoder
 from cluster.index.encoder_options import EncoderOptions
 from cluster.telemetry.actor_names import own_name, unique
 from ranking.index_versions import finish_version, write_block
 
-LOSSES = 3
-"""How often a block is done again whose encoder dies over it; after that the block itself is to blame."""
-
 
 @dataclass(frozen=True)
-class Block:
-    """Texts that one encoder takes at once, and the file that their vectors belong in.
+class TextBlock:
+    """Texts that one encoder call reads, and the file for their vectors.
 
     Args:
-        start, stop: of the texts.
-        queries: whether they are queries.
-        path: the file.
-        row: of the file, for the first of them.
-        shard: whose file it is, None where it is this machine's.
+        start, stop: rows of the texts.
+        queries: whether the rows are queries.
+        path: the file of vectors.
+        row: first row of the block in the file.
+        shard: shard that keeps the file; None for a file of the serving actor.
     """
 
     start: int
@@ -42,76 +40,75 @@ class Block:
     shard: int | None = None
 
 
-class Waiting:
-    """Blocks that nobody has taken, by the machine that their file is on.
+class WaitingBlocks:
+    """Blocks that no encoder has yet, grouped by the node of their file.
 
     Args:
-        blocks: in order.
-        nodes: of each shard.
+        blocks: blocks in order.
+        nodes: node of each shard.
     """
 
-    def __init__(self, blocks: Sequence[Block], nodes: Sequence[str] = ()) -> None:
-        self._of: dict[str, deque[Block]] = {}
+    def __init__(self, blocks: Sequence[TextBlock], nodes: Mapping[int, str]) -> None:
+        self._by_node: dict[str, deque[TextBlock]] = {}
         for block in blocks:
-            self._of.setdefault("" if block.shard is None else nodes[block.shard], deque()).append(block)
+            self._by_node.setdefault("" if block.shard is None else nodes[block.shard], deque()).append(block)
 
     def __bool__(self) -> bool:
-        return bool(self._of)
+        return bool(self._by_node)
 
-    def take(self, node: str) -> Block:
-        """The next one of a machine; of the one that has most left where that has none."""
-        chosen = node if node in self._of else max(self._of, key=lambda each: len(self._of[each]))
-        block = self._of[chosen].popleft()
-        if not self._of[chosen]:
-            del self._of[chosen]
+    def take(self, node: str) -> TextBlock:
+        """Remove and return the next block of a node, or of the node with the most blocks if this one has none."""
+        chosen = node if node in self._by_node else max(self._by_node, key=lambda name: len(self._by_node[name]))
+        block = self._by_node[chosen].popleft()
+        if not self._by_node[chosen]:
+            del self._by_node[chosen]
         return block
 
 
 class EncoderPool:
-    """Encoder actors. Ray restarts one that dies and does its block again.
+    """Encoder actors. Ray restarts one that dies and repeats its block.
 
     Args:
-        corpus: what they encode.
-        options: how many, and with what.
-        size: texts a block.
+        corpus: texts to encode, and the ranker.
+        options: number and resources of the actors.
+        size: texts per block.
     """
 
     def __init__(self, corpus: Corpus, options: EncoderOptions, size: int) -> None:
         self.size = size
         actor = ray.remote(
-            num_cpus=options.cpu, num_gpus=options.gpu, max_restarts=-1, max_task_retries=LOSSES
-        )(Encoder)  # fmt: skip
-        made = (corpus, options.threads, options.gpu > 0, options.precision)
+            num_cpus=options.cpu, num_gpus=options.gpu, max_restarts=-1, max_task_retries=MAX_RESTARTS
+        )(IndexEncoder)  # fmt: skip
+        arguments = (corpus, options.threads, options.gpu > 0, options.precision)
         names = [unique(f"{own_name('index')}:encoder-{number}") for number in range(options.encoders)]
-        # Those in a placement group stay there.
-        apart = {"scheduling_strategy": "SPREAD"} if options.spread and get_current_placement_group() is None else {}
-        self.actors: list[Any] = [actor.options(name=name, **apart).remote(*made) for name in names]
+        # Actors of a placement group stay in it.
+        spread = {"scheduling_strategy": "SPREAD"} if options.spread and get_current_placement_group() is None else {}
+        self.actors: list[Any] = [actor.options(name=name, **spread).remote(*arguments) for name in names]
         self._arriving: dict[ray.ObjectRef, Any] = {}
         self._nodes: dict[Any, str] = {}
 
     def nodes(self) -> list[str]:
-        """The machines that encoders run on: of those that have come so far."""
-        found = {self._node(actor) for actor in self.actors if actor not in self._arriving.values()}
-        return sorted(found)
+        """Return the nodes of the encoders that have started so far."""
+        return sorted({self._node(actor) for actor in self.actors if actor not in self._arriving.values()})
 
     def _node(self, actor: Any) -> str:
         if actor not in self._nodes:
             self._nodes[actor] = ray.get(actor.node.remote())
         return self._nodes[actor]
 
-    def measure(self, weights: ray.ObjectRef, digest: str) -> Size:
-        """What there is to encode, with these weights, by the first encoder to say so."""
+    def measure(self, weights: ray.ObjectRef, digest: str) -> CorpusSize:
+        """Return what must be encoded with these weights, as the first encoder to start reports it."""
         self._arriving = {actor.size.remote(weights, digest): actor for actor in self.actors}
         (first, *_), _ = ray.wait(list(self._arriving))
-        size: Size = ray.get(first)
+        size: CorpusSize = ray.get(first)
         del self._arriving[first]
         return size
 
-    def blocks(self, rows: range, queries: bool, path: Path, shard: int | None = None) -> list[Block]:
-        """The blocks of so many rows, in order; the first of them begins a block."""
+    def blocks(self, rows: range, queries: bool, path: Path, shard: int | None = None) -> list[TextBlock]:
+        """Return the blocks of a range of rows, in order; the range begins with a block."""
         starts = range(rows.start, rows.stop, self.size)
         return [
-            Block(start, min(start + self.size, rows.stop), queries, path, start - rows.start, shard)
+            TextBlock(start, min(start + self.size, rows.stop), queries, path, start - rows.start, shard)
             for start in starts
         ]
 
@@ -119,35 +116,35 @@ class EncoderPool:
         self,
         weights: ray.ObjectRef,
         digest: str,
-        blocks: Sequence[Block],
+        blocks: Sequence[TextBlock],
         shards: Sequence[Any] = (),
-        nodes: Sequence[str] = (),
+        nodes: Mapping[int, str] | None = None,
     ) -> None:
-        """Have every block encoded and written; an encoder that is done with one takes the next.
+        """Encode and write all blocks; an encoder that is finished with one block gets the next.
 
-        One that the cluster has no room for yet takes its first block when it has come, if any is left. Vectors of a
-        shard on another machine go from the encoder to the shard, and not through here.
+        An encoder that the cluster has no room for yet gets its first block when it starts, if any is left. Vectors
+        of a shard on another node travel from the encoder to the shard, and not through this process.
 
         Args:
-            weights, digest: what to encode with.
-            blocks: to be encoded.
-            shards: actors that keep what a block's `shard` says.
-            nodes: the machine of each.
+            weights, digest: the weights to encode with.
+            blocks: the blocks to encode.
+            shards: shard actors, by `TextBlock.shard`.
+            nodes: node of each shard.
 
         Raises:
-            ray.exceptions.ActorDiedError: where encoders die over the same block again and again.
+            ray.exceptions.ActorDiedError: if encoders die repeatedly on the same block.
         """
-        waiting = Waiting(blocks, nodes)
+        waiting = WaitingBlocks(blocks, nodes or {})
         arriving = dict(self._arriving)
         free = [actor for actor in self.actors if actor not in arriving.values()]
-        running: dict[ray.ObjectRef, tuple[Any, Block, ray.ObjectRef]] = {}
+        running: dict[ray.ObjectRef, tuple[Any, TextBlock, ray.ObjectRef]] = {}
         sent: list[ray.ObjectRef] = []
         while waiting or running:
             while free and waiting:
                 actor = free.pop()
                 block = waiting.take(self._node(actor) if nodes else "")
-                asked = (weights, digest, block.start, block.stop, block.queries, str(block.path), block.row)
-                written, vectors = actor.encode.options(num_returns=2).remote(*asked)
+                arguments = (weights, digest, block.start, block.stop, block.queries, str(block.path), block.row)
+                written, vectors = actor.encode.options(num_returns=2).remote(*arguments)
                 running[written] = actor, block, vectors
             (done, *_), _ = ray.wait([*running, *(arriving if waiting else ())])
             if done in running:
@@ -158,39 +155,38 @@ class EncoderPool:
                     else:
                         sent.append(shards[block.shard].write.remote(block.path.parent, block.row, vectors))
                         del vectors
-                        if len(sent) > 2 * len(self.actors):  # no more than that in the object store
+                        if len(sent) > 2 * len(self.actors):  # bounds what waits in the object store
                             ready, sent = ray.wait(sent, num_returns=len(sent) // 2)
-                            hear(ready)
+                            wait_for_shards(ready)
             else:
                 actor = arriving.pop(done)
                 self._arriving.pop(done, None)
                 ray.get(done)
             free.append(actor)
-        hear(sent)
+        wait_for_shards(sent)
 
     def finish(self, building: Path, *arguments: Any) -> None:
-        """Have `finish_version` done by an encoder: what builds FAISS's index must not hold up readers."""
+        """Call `finish_version` in an encoder, so that building FAISS's index does not delay readers."""
         if not ray.get(self.actors[0].finish.remote(building, *arguments)):
             finish_version(building, *arguments)
 
-    def finish_shards(self, orders: Sequence[tuple[int, Sequence[Any]]], shards: Sequence[Any]) -> None:
-        """The same for shards, by all encoders; by the shard itself where an encoder does not see its files.
+    def finish_shards(self, arguments: Mapping[int, Sequence[Any]], shards: Sequence[Any]) -> None:
+        """Call `finish_version` for several shards in all encoders, or in a shard whose files no encoder sees.
 
         Args:
-            orders: shard and arguments of each `finish_version`.
-            shards: the actors.
+            arguments: arguments of each shard's `finish_version`.
+            shards: the shard actors.
         """
         sent = [
-            self.actors[place % len(self.actors)].finish.remote(*arguments)
-            for place, (_, arguments) in enumerate(orders)
+            self.actors[order % len(self.actors)].finish.remote(*each) for order, each in enumerate(arguments.values())
         ]
-        for (shard, (building, _, *rest)), order in zip(orders, sent, strict=True):
-            if not ray.get(order):
-                hear([shards[shard].finish.remote(building, *rest)])
+        for (shard, (building, _, *rest)), finished in zip(arguments.items(), sent, strict=True):
+            if not ray.get(finished):
+                wait_for_shards([shards[shard].finish.remote(building, *rest)])
 
 
-def hear(sent: Sequence[ray.ObjectRef]) -> None:
-    """Wait for what shards were told, and raise what they refused; that one was lost is found out otherwise."""
-    for order in sent:
+def wait_for_shards(calls: Sequence[ray.ObjectRef]) -> None:
+    """Wait for calls to shards and raise their errors. A lost shard is no error here; the next search finds it."""
+    for call in calls:
         with contextlib.suppress(ray.exceptions.RayActorError):
-            ray.get(order)
+            ray.get(call)

@@ -15,14 +15,14 @@ OWNER = "owner.json"
 
 
 def claim(folder: Path) -> None:
-    """Say that this process is the one whose index lies there."""
-    with contextlib.suppress(OSError):  # a full disk will be told by what matters more
+    """Record this process as the owner of an index folder."""
+    with contextlib.suppress(OSError):  # a full disk is reported by the first write that matters
         folder.mkdir(parents=True, exist_ok=True)
         (folder / OWNER).write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}))
 
 
 def remove_orphans(parent: Path) -> None:
-    """Remove the folders in there whose owner was killed; those of other machines' processes stay."""
+    """Remove subfolders whose owner was killed. Folders of processes on other hosts stay."""
     for file in parent.glob(f"*/{OWNER}"):
         with contextlib.suppress(OSError, ValueError, KeyError):
             owner = json.loads(file.read_text())

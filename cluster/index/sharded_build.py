@@ -1,69 +1,53 @@
-"""Builds versions of an index whose documents are shared out among shards, and mends shards that lost theirs."""
+"""Builds, searches and repairs versions of an index whose documents are divided among shards."""
 
 from __future__ import annotations
 
 import json
 import logging
 import threading
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from cluster.index.build import IndexBuild
-from cluster.index.corpus import Corpus, Size
-from cluster.index.encoder_options import EncoderOptions
-from cluster.index.encoder_pool import LOSSES, hear
-from cluster.index.errors import unwrapped
-from cluster.index.folder import WEIGHTS, IndexFolder, Publication
-from cluster.index.sharded_version import ShardedVersion
-from cluster.index.shards import ShardActors, Sharding
-from ranking.index import IndexOptions
+from cluster.index.calls import CLOSE_TIMEOUT_S, MAX_RESTARTS, unwrapped
+from cluster.index.corpus import CorpusSize
+from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
+from cluster.index.shard_actors import ShardActors
+from cluster.index.spec import IndexSpec
+from cluster.index.version_build import IndexBuild
 from ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion, finish_version, start_version
-from ranking.query_lists import Listed
-from ranking.ranges import shard_ranges
+from ranking.ranges import merge, shard_ranges, within
 from ranking.shards import Searched
 
 SHARDS = "shards.json"
-"""Where each shard of a version begins and ends."""
-log = logging.getLogger(__name__)
+"""First and last document of each shard of a version."""
+logger = logging.getLogger(__name__)
 
 
 class ShardedBuild(IndexBuild):
-    """Builds a version on all shards: it counts when the last of them has it.
+    """Builds a version on all shards; the version is complete when the last shard has it.
 
-    One replica of each shard is made, and those of the others that are there copy it.
-
-    Beside the actor that serves lie the vectors of queries and the weights alone; a shard is made again from these
-    weights where it comes back on another machine, or its files are broken.
+    The serving actor keeps only the vectors of queries and the weights. A shard that restarts on another node, or whose
+    files are broken, is built again from these weights.
 
     Args:
-        sharding: how many, and what to do where one is lost.
-        corpus, options, encoders, block, listed: of `IndexBuild`.
+        spec: inputs of the index.
     """
 
-    def __init__(
-        self,
-        sharding: Sharding,
-        corpus: Corpus,
-        options: IndexOptions,
-        encoders: EncoderOptions,
-        block: int,
-        listed: Listed | None = None,
-    ) -> None:
-        super().__init__(corpus, options, encoders, block, listed)
-        self.sharding, self.block = sharding, block
+    def __init__(self, spec: IndexSpec) -> None:
+        super().__init__(spec)
         self.actors: ShardActors | None = None
-        self._nodes: list[str] = []
-        self._encoding = threading.Lock()  # a build and a repair ask the same encoders
-        self._mended: set[int] = set()  # shards that are being mended behind readers' backs
+        self._encoding = threading.Lock()  # builds and repairs use the same encoders
+        self._repairing: set[int] = set()
 
     @property
     def lost(self) -> frozenset[int]:
-        return self.actors.turns.lost if self.actors else frozenset()
+        return frozenset(self.actors.lost) if self.actors else frozenset()
 
     def make(
         self,
@@ -72,129 +56,160 @@ class ShardedBuild(IndexBuild):
         version: int,
         content: NDArray[np.uint8],
         weights: ray.ObjectRef,
-        size: Size,
+        size: CorpusSize,
     ) -> IndexVersion:
-        ranges = shard_ranges(size.documents, self.sharding.shards, self.block)
+        ranges = shard_ranges(size.documents, self.spec.shards, self.spec.block)
         self._start(folder, ranges)
-        place, pool, digest = folder.place(publication.step), self.pool, publication.digest
-        building = start_version(place, 0, size.queries, size.dimension, self.options)
+        path, pool, digest = folder.version_path(publication.step), self.pool, publication.digest
+        building = start_version(path, 0, size.queries, size.dimension, self.spec.options)
         with self._encoding:
             pool.encode(weights, digest, pool.blocks(range(size.queries), True, building / QUERIES))
             self._fill(publication, version, weights, size.dimension)
-        (building / SHARDS).write_text(json.dumps([[held.start, held.stop] for held in ranges]))
-        return self._searched(folder, self.finish(building, place, publication, version, content, finish_version))
+        (building / SHARDS).write_text(json.dumps([[documents.start, documents.stop] for documents in ranges]))
+        return self._searched(folder, self.finish(building, path, publication, version, content, finish_version))
 
     def complete(self, version: IndexVersion) -> Searched:
         assert isinstance(version.index, ShardedVersion)
-        return version.index.waiting()
+        return replace(version.index, skip=False)
 
     def opened(self, folder: IndexFolder) -> dict[int, IndexVersion]:
-        found = {}
+        versions = {}
         for step, version in folder.versions().items():
             try:
-                ranges = [range(*held) for held in json.loads((folder.place(step) / SHARDS).read_text())]
+                ranges = [range(*bounds) for bounds in json.loads((folder.version_path(step) / SHARDS).read_text())]
             except (OSError, ValueError):
                 folder.remove(step)
                 continue
             self._start(folder, ranges)
-            found[step] = self._searched(folder, version)
-        return found
+            versions[step] = self._searched(folder, version)
+        return versions
 
     def remove(self, folder: IndexFolder, step: int) -> None:
         if self.actors:
-            self.actors.tell("remove", step)
+            self.actors.send_all("remove", step)
         super().remove(folder, step)
 
     def clear(self) -> None:
         if self.actors:
-            ray.wait(told := self.actors.tell("clear"), num_returns=len(told), timeout=5)
+            calls = self.actors.send_all("clear")
+            ray.wait(calls, num_returns=len(calls), timeout=CLOSE_TIMEOUT_S)
 
     def _start(self, folder: IndexFolder, ranges: Sequence[range]) -> None:
         if self.actors is None:
-            self.actors = ShardActors(folder.place(0).parents[1], ranges, self.pool.nodes(), self.sharding.replicas)
+            self.actors = ShardActors(folder.path, ranges, self.pool.nodes())
 
     def _fill(self, publication: Publication, version: int, weights: ray.ObjectRef, dimension: int) -> None:
-        """Have every shard make the version that has not got it, and its replicas take it over.
+        """Build the version on every shard that does not have it.
 
         Raises:
-            RuntimeError: where a shard is lost again and again while it does.
+            RuntimeError: if shards are lost repeatedly during the build.
         """
-        actors, pool = self.actors, self.pool
+        actors, pool, options = self.actors, self.pool, self.spec.options
         assert actors is not None
         step, digest = publication.step, publication.digest
-        for _ in range(1 + LOSSES):
-            has = actors.living("has", step, digest)
-            homes = {}  # the actor of each shard that makes it
-            for number in range(len(actors.ranges)):
-                there = [place for place in actors.turns.places(number) if place in has]
-                if not there:
-                    has[number] = actors.call(number, "has", step, digest)
-                if not any(has.get(place) for place in actors.turns.places(number)):
-                    homes[number] = there[0] if there else number
-            if not homes:
-                self._copy(step, digest, has)
+        for _ in range(1 + MAX_RESTARTS):
+            has = actors.ask("has", [(step, digest)] * len(actors.ranges))
+            missing = [
+                shard
+                for shard, present in enumerate(has)
+                if not (actors.call(shard, "has", step, digest) if present is None else present)
+            ]
+            if not missing:
                 return
-            nodes = [""] * len(actors.actors)
-            for home in homes.values():
-                nodes[home] = actors.call(home, "node")
+            nodes = {shard: actors.call(shard, "node") for shard in missing}
             building: dict[int, Path] = {
-                home: actors.call(home, "start", step, len(actors.ranges[number]), dimension, self.options)
-                for number, home in homes.items()
+                shard: actors.call(shard, "start", step, len(actors.ranges[shard]), dimension, options)
+                for shard in missing
             }
             blocks = [
                 block
-                for number, home in homes.items()
-                for block in pool.blocks(actors.ranges[number], False, building[home] / DOCUMENTS, home)
+                for shard in missing
+                for block in pool.blocks(actors.ranges[shard], False, building[shard] / DOCUMENTS, shard)
             ]
             pool.encode(weights, digest, blocks, actors.actors, nodes)
-            orders = [
-                (n, (place, place.with_name(place.name.split(".")[0]), version, step, digest, self.options))
-                for n, place in building.items()
-            ]
-            pool.finish_shards(orders, actors.actors)
-        raise RuntimeError(f"shards {list(homes)} of the index were lost {1 + LOSSES} times while they were built")
-
-    def _copy(self, step: int, digest: str, has: dict[int, bool]) -> None:
-        """Have replicas that have not got a version copy it from one that has.
-
-        Args:
-            step, digest: of the version.
-            has: by place, whether an actor that is there has it.
-        """
-        actors = self.actors
-        assert actors is not None
-        orders = []
-        for place in (place for place, there in has.items() if not there):
-            source = next(each for each in actors.turns.places(place % len(actors.ranges)) if has.get(each))
-            orders.append(actors.actors[place].copy.remote(step, digest, actors.actors[source]))
-        with unwrapped():
-            hear(orders)
+            arguments = {
+                shard: (path, path.with_name(path.name.split(".")[0]), version, step, digest, options)
+                for shard, path in building.items()
+            }
+            pool.finish_shards(arguments, actors.actors)
+        raise RuntimeError(f"shards {missing} of the index were lost {1 + MAX_RESTARTS} times while they were built")
 
     def _searched(self, folder: IndexFolder, version: IndexVersion) -> IndexVersion:
-        """The version with its shards in the place of vectors."""
+        """Return the version with its shards as the index."""
         assert self.actors is not None
 
-        def repair(number: int) -> None:
-            content = np.fromfile(folder.place(version.step) / WEIGHTS, np.uint8)
+        def repair(shard: int) -> None:
+            content = np.fromfile(folder.version_path(version.step) / WEIGHTS, np.uint8)
             publication = Publication(version.step, version.version, version.digest)
-            log.warning("shard %s has lost version %s and builds it again", number, version.version)
+            logger.warning("shard %s has lost version %s and builds it again", shard, version.version)
             with self._encoding, unwrapped():
                 self._fill(publication, version.version, ray.put(content), version.queries.shape[1])
 
-        def behind(number: int) -> None:
-            if number in self._mended:
+        def repair_in_background(shard: int) -> None:
+            if shard in self._repairing:
                 return
-            self._mended.add(number)
+            self._repairing.add(shard)
 
-            def mend() -> None:
+            def work() -> None:
                 try:
-                    repair(number)
+                    repair(shard)
                 except FileNotFoundError:
-                    log.warning("version %s was deleted before shard %s had it again", version.version, number)
+                    logger.warning("version %s was deleted before shard %s had it again", version.version, shard)
                 finally:
-                    self._mended.discard(number)
+                    self._repairing.discard(shard)
 
-            threading.Thread(target=mend, name="mend", daemon=True).start()
+            threading.Thread(target=work, name="repair", daemon=True).start()
 
-        skip = self.sharding.on_lost == "skip"
-        return replace(version, index=ShardedVersion(self.actors, version.step, version.digest, repair, behind, skip))
+        skip = self.spec.on_lost == "skip"
+        index = ShardedVersion(self.actors, version.step, version.digest, repair, repair_in_background, skip)
+        return replace(version, index=index)
+
+
+@dataclass(frozen=True)
+class ShardedVersion:
+    """The vectors of one version on all shards: a `ranking.shards.Searched`.
+
+    Args:
+        actors: the shards.
+        step, digest: step and weights of the version.
+        repair: builds the version on a shard that has lost its disk, and returns when it is built.
+        repair_in_background: starts the same, and returns at once.
+        skip: answer without shards that are lost, and repair them in the background.
+    """
+
+    actors: ShardActors
+    step: int
+    digest: str
+    repair: Callable[[int], None]
+    repair_in_background: Callable[[int], None]
+    skip: bool = False
+
+    def search(self, queries: NDArray[np.float32], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `ranking.shards.Searched`."""
+        replies = self._ask("topk", [(ray.put(queries), depth)] * len(self.actors.ranges))
+        ranges = [self.actors.ranges[shard] for shard in replies]
+        if not ranges:
+            return np.full((len(queries), depth), -1, np.int32), np.full((len(queries), depth), -np.inf, np.float32)
+        documents, products = merge(list(replies.values()), ranges, depth)
+        return documents, products.astype(np.float32)
+
+    def scores(self, queries: NDArray[np.float32], documents: NDArray[np.integer]) -> NDArray[np.float32]:
+        """See `ranking.shards.Searched`."""
+        vectors = ray.put(queries)
+        replies = self._ask("scores", [(vectors, within(documents, rows)) for rows in self.actors.ranges])
+        return np.max([np.full(documents.shape, -np.inf, np.float32), *replies.values()], axis=0)
+
+    def _ask(self, method: str, arguments: Sequence[Sequence[Any]]) -> dict[int, Any]:
+        """Return the replies by shard, without those of skipped shards."""
+        calls = [(self.step, self.digest, *each) for each in arguments]
+        replies = {}
+        for shard, reply in enumerate(self.actors.ask(method, calls)):
+            while reply is None and not self.skip:
+                if not self.actors.call(shard, "has", self.step, self.digest):
+                    self.repair(shard)
+                reply = self.actors.call(shard, method, *calls[shard])
+            if reply is not None:
+                replies[shard] = reply
+            elif shard not in self.actors.lost:  # it is back, without the version
+                self.repair_in_background(shard)
+        return replies

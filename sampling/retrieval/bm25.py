@@ -32,7 +32,6 @@ class Bm25Function(Ranked):
             found does not depend on it.
         on_lost_shard: `wait` until a shard that died is back, or `skip`: go on without its documents meanwhile, which
             no run that is to be repeated may do.
-        replicas: actors a shard, asked by turns: one that dies is not waited for.
 
     Raises:
         BadInput: where an option makes no sense.
@@ -49,7 +48,6 @@ class Bm25Function(Ranked):
         stop_words: bool = True,
         shards: int = 1,
         on_lost_shard: Literal["wait", "skip"] = "wait",
-        replicas: int = 1,
     ) -> None:
         super().__init__(depth)
         if shards < 1:
@@ -58,12 +56,7 @@ class Bm25Function(Ranked):
             what = f"on_lost_shard is {on_lost_shard!r}"
             raise BadInput(what, "function.bm25.on_lost_shard", "choose wait or skip")
         self.options, self.shards = Bm25Options(k1, b, stemming, stop_words), shards
-        if replicas < 1:
-            raise BadInput(f"replicas is {replicas}", "function.bm25.replicas", "choose a whole number from 1 up")
-        if replicas > shards == 1:
-            what = f"replicas is {replicas}, and with shards=1 no actor is asked for lists"
-            raise BadInput(what, "function.bm25.replicas", "leave it 1, or choose more shards")
-        self.on_lost_shard, self.replicas = on_lost_shard, replicas
+        self.on_lost_shard = on_lost_shard
         self._served: Bm25Index | None = None
         self._pairs: RelevantPairs | None = None
 

@@ -107,8 +107,6 @@ class Dense(RetrievalFunction):
             Ray. What an exact index finds does not depend on it; FAISS's others find more with more shards.
         searched: when queries are searched: at each `step` those of its batch, or all training queries once a
             `version`, in batches, so that a step reads lists.
-        replicas: actors a shard, where the index lives on Ray: readers are spread over them, and one that dies is not
-            waited for. No list depends on it.
         precision: in which the texts of the index are read: `float32`, `bfloat16` or `float16`; None: the ranker's own.
             What is kept of them is `index.precision`.
 
@@ -124,10 +122,9 @@ class Dense(RetrievalFunction):
         index: IndexOptions | None = None,
         shards: int = 1,
         searched: Literal["step", "version"] = "step",
-        replicas: int = 1,
         precision: Literal["float32", "bfloat16", "float16"] | None = None,
     ) -> None:
-        for name, value in (("depth", depth), ("shards", shards), ("replicas", replicas)):
+        for name, value in (("depth", depth), ("shards", shards)):
             if value < 1:
                 raise BadInput(f"{name} is {value}", f"function.dense.{name}", "choose a whole number from 1 up")
         if searched not in ("step", "version"):
@@ -142,7 +139,7 @@ class Dense(RetrievalFunction):
             raise BadInput(f"precision is {precision!r}", "function.dense.precision", remedy)
         self.depth, self.queries, self.precision = depth, queries, precision
         self.refresh, self.index = refresh or Refresh(), index or IndexOptions()
-        self.shards, self.searched, self.replicas = shards, searched, replicas
+        self.shards, self.searched = shards, searched
         self.guard = Guard()
         self.guarded = 0
         self._dropped: dict[int, GuardedDocuments] = {}  # by query, when it was last asked

@@ -14,7 +14,7 @@ import pytest
 
 from cluster.index.client import RemoteIndex
 from cluster.index.encoder_options import EncoderOptions
-from cluster.index.service import Service
+from cluster.index.spec import IndexSpec
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.index import IndexOptions
 from sampling.retrieval.dense import Refresh
@@ -41,7 +41,7 @@ def right(answer: Answer, depth: int = 5, dimension: int = 8) -> bool:
 
 def start(folder: Path, refresh: Refresh, encoders: int) -> RemoteIndex:
     """An index of the toy corpus; `folder` is where the gate of its encoders may stand."""
-    service = Service(
+    spec = IndexSpec(
         f"negative-index:test:{refresh.mode}",
         ToyCorpus(folder=str(folder)),
         folder / "index",
@@ -50,7 +50,7 @@ def start(folder: Path, refresh: Refresh, encoders: int) -> RemoteIndex:
         {"run": "test", "function": refresh.mode},
         block=7,
     )
-    return RemoteIndex(service, refresh)
+    return RemoteIndex(spec, refresh)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def emptied(index: RemoteIndex) -> RemoteIndex:
 
 def client_of(index: RemoteIndex, refresh: Refresh, note: Callable[[str], None]) -> RemoteIndex:
     """Another trainer's end of the same actors."""
-    return RemoteIndex(index.service, refresh, note, token=index.token)
+    return RemoteIndex(index.spec, refresh, note, token=index.token)
 
 
 def kill(index: RemoteIndex) -> None:
@@ -265,13 +265,6 @@ def test_scores_are_those_of_the_version_that_answered_last(asynchronous: Remote
     answer = asynchronous.search(QUERIES, 5, 30, given)
     assert (answer.documents == answer.documents[0]).all()
     assert answer.step == 30
-
-
-def test_bm25_of_the_same_documents_is_served_too(asynchronous: RemoteIndex) -> None:
-    asynchronous.publish(weights_of(0), 0)
-    answer = asynchronous.search(QUERIES[:2], 3, 0, source="bm25")
-    assert answer.documents.tolist() == [[0, 1, 2], [1, 2, 3]]
-    assert (answer.version, answer.step) == (0, 0)
 
 
 def test_it_comes_back_when_it_is_killed_in_the_middle_of_a_build_and_of_a_query(

@@ -6,7 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from cluster.config.compose import compose
@@ -99,9 +98,5 @@ def test_actors_read_what_a_run_reads(base: list[str]) -> None:
     documents, queries = corpus.texts()
     assert (documents.tokens == encoded.documents.tokens).all()
     assert (queries.offsets == encoded.queries.offsets).all()
-    found = corpus.bm25(np.array([3, 5]), 4)
-    lists = Artifacts().part(config | {"sampling": {"guard": {"_target_": "sampling.guard.Guard"}}}, "origin:bm25")
-    assert found.documents.shape == (2, 4)
-    assert lists is not None
     with pytest.raises(TypeError, match="FeedForward has no vectors to search"):
         corpus.ranker()

@@ -14,7 +14,7 @@ import pytest
 from cluster.config.compose import compose
 from cluster.index.attach import attach_indexes, live_functions, served_functions
 from cluster.index.bm25 import ServedBm25
-from cluster.index.shards import ShardActors
+from cluster.index.shard_actors import ShardActors
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
 from cluster.runs.parts import Lists
@@ -77,40 +77,31 @@ def test_shard_actors_find_the_same_and_after_a_loss(
             assert of_pairs.tobytes() == of_pairs_too.tobytes()
             if number == 0:
                 ray.kill(served.actors.actors[1], no_restart=False)
-        assert served.place.exists()
-    assert not served.place.exists()
+        assert served.folder.exists()
+    assert not served.folder.exists()
     assert not said or said == ["shard 1 of BM25 is lost; waiting", "shard 1 of BM25 is back"]
 
 
-def test_a_replica_that_dies_is_not_waited_for_and_readers_may_go_on_without_a_shard(
-    ray_session: None, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("kills")
+def test_readers_may_continue_without_a_shard(ray_session: None, tmp_path: Path) -> None:
     import ray
 
-    index, said = PiecedBm25(collection(), OPTIONS, shards=2, cut=tmp_path / "cut"), list[str]()
-    served = ServedBm25(index, 2, tmp_path / "served", said.append, "skip", replicas=2)
-    expected, first = index.search(EVERY, 15)[0], index.ranges[0].stop
-    for place in (1, 2):  # of the first replica, and of the second
-        ray.kill(served.actors.actors[place])  # for good: Ray does not start it again
-        for _ in range(2):
-            found = served.search(EVERY, 15)[0]
-            assert found.documents.tobytes() == expected.documents.tobytes()
-            assert found.scores.tobytes() == expected.scores.tobytes()
-    assert not said
-    ray.kill(served.actors.actors[3])  # of shard 1 there is none left
+    index, lines = PiecedBm25(collection(), OPTIONS, shards=2, cut=tmp_path / "cut"), list[str]()
+    served = ServedBm25(index, 2, tmp_path / "served", lines.append, "skip")
+    every, first = index.search(EVERY, 200)[0], index.ranges[0].stop
+    ray.kill(served.actors.actors[1])  # for good: Ray does not start it again
     less, of_pairs = served.search(EVERY, 200, np.tile(np.arange(200), (30, 1)))
     assert set(np.unique(less.documents)) <= {-1, *range(first)}
-    every = index.search(EVERY, 200)[0]
-    for found_now, wanted in zip(less.documents, every.documents, strict=True):
-        assert (found_now[found_now >= 0] == wanted[(wanted >= 0) & (wanted < first)]).all()
+    for row, wanted in zip(less.documents, every.documents, strict=True):
+        assert (row[row >= 0] == wanted[(wanted >= 0) & (wanted < first)]).all()
     assert (of_pairs[:, first:] == -np.inf).all()
-    assert said == ["shard 1 of BM25 is lost; going on without its documents"]
-    served.actors.actors[1] = ShardActors(served.place, served.rows[:1], []).actors[0]
+    assert lines == ["shard 1 of BM25 is lost; continuing without its documents"]
+    served.actors.actors[1] = ShardActors(served.folder, served.rows[:1], []).actors[0]
     back = served.search(EVERY, 200)[0]
     assert back.documents.tobytes() == every.documents.tobytes()
-    assert said[1:] == ["shard 1 of BM25 is back"]
-    for place in (0, 1):
-        ray.kill(served.actors.actors[place])
+    assert lines[1:] == ["shard 1 of BM25 is back"]
+    for actor in served.actors.actors:
+        ray.kill(actor)
     nothing, of_pairs = served.search(EVERY, 3, np.zeros((30, 1), np.int32))
     assert (nothing.documents == -1).all()
     assert (of_pairs == -np.inf).all()
@@ -163,9 +154,9 @@ def test_what_shards_do_not_go_with_is_refused(base: list[str]) -> None:
         Bm25Function(shards=0)
     with pytest.raises(BadInput, match=r"function.bm25.on_lost_shard"):
         Bm25Function(on_lost_shard="hope")  # type: ignore[arg-type]
-    for wrong in ({"replicas": 0}, {"replicas": 2}):
-        with pytest.raises(BadInput, match=r"function.bm25.replicas"):
-            Bm25Function(**wrong)
+    for function in ("bm25", "dense"):
+        with pytest.raises(BadInput, match=rf"no option function.{function}.replicas any more: .*one reader.* shards"):
+            compose([*base, f"function={function}", f"function.{function}.replicas=2"])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from cluster.index.encoder import Encoder
+from cluster.index.encoder import IndexEncoder
 from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
 from ranking.rankers.bi_encoder import BiEncoder
@@ -27,7 +27,7 @@ def test_vectors_are_read_in_the_precision_that_is_asked_for(tmp_path: Path) -> 
     corpus: Any = SimpleNamespace(texts=lambda: (texts, texts), ranker=lambda: Dense()._copy(ranker))
     weights, read = np.frombuffer(to_bytes(ranker.state_dict()), np.uint8), {}
     for precision in (None, "float32", "bfloat16"):
-        made, vectors = Encoder(corpus, precision=precision).encode(weights, "digest", 0, 3, False, "nowhere", 0)
+        made, vectors = IndexEncoder(corpus, precision=precision).encode(weights, "digest", 0, 3, False, "nowhere", 0)
         assert not made
         assert vectors is not None
         read[precision] = vectors
@@ -40,6 +40,6 @@ def test_vectors_are_read_in_the_precision_that_is_asked_for(tmp_path: Path) -> 
 
 def test_a_precision_that_can_not_be_had_is_refused() -> None:
     with pytest.raises(BadInput, match=r"function.dense.precision: WordSums has no transformer"):
-        Encoder(ToyCorpus(), precision="bfloat16")
+        IndexEncoder(ToyCorpus(), precision="bfloat16")
     with pytest.raises(BadInput, match=r"function.dense.precision: precision is 'half'"):
         Dense(precision="half")  # type: ignore[arg-type]

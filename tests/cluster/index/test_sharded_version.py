@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cluster.index.sharded_version import ShardedVersion
+from cluster.index.sharded_build import ShardedVersion
 from ranking.index import IndexOptions, VectorIndex
 
 VECTORS = np.random.default_rng(0).standard_normal((10, 4)).astype(np.float32)
@@ -20,11 +21,11 @@ class Played:
 
     Args:
         without: shards that do not have the version.
-        behind: shards of which another replica has not got it.
+        lost: shards that do not answer.
     """
 
-    def __init__(self, without: set[int], behind: set[int]) -> None:
-        self.ranges, self.without, self.behind = [range(5), range(5, 10)], without, behind
+    def __init__(self, without: set[int], lost: set[int]) -> None:
+        self.ranges, self.without, self.lost = [range(5), range(5, 10)], without, lost
 
     def call(self, number: int, method: str, step: int, digest: str, *arguments: Any) -> Any:
         if method == "has":
@@ -33,14 +34,15 @@ class Played:
         index = VectorIndex.build(VECTORS[held.start : held.stop], IndexOptions())
         return None if number in self.without else getattr(index, method)(*arguments)
 
-    def ask(self, method: str, arguments: Sequence[Sequence[Any]]) -> tuple[list[Any], set[int]]:
-        replies = [self.call(number, method, *each) for number, each in enumerate(arguments)]
-        return replies, self.without | self.behind
+    def ask(self, method: str, arguments: Sequence[Sequence[Any]]) -> list[Any]:
+        return [
+            None if number in self.lost else self.call(number, method, *each) for number, each in enumerate(arguments)
+        ]
 
 
 @pytest.fixture(autouse=True)
 def _no_object_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.index.sharded_version.ray.put", lambda each: each)
+    monkeypatch.setattr("cluster.index.sharded_build.ray.put", lambda each: each)
 
 
 def made(actors: Any, skip: bool) -> tuple[ShardedVersion, list[tuple[str, int]]]:
@@ -51,7 +53,7 @@ def made(actors: Any, skip: bool) -> tuple[ShardedVersion, list[tuple[str, int]]
         done.append(("repair", number))
         actors.without.discard(number)
 
-    return ShardedVersion(actors, 3, "digest", repair, lambda number: done.append(("mend", number)), skip), done
+    return ShardedVersion(actors, 3, "digest", repair, lambda number: done.append(("background", number)), skip), done
 
 
 def test_a_shard_without_the_version_is_repaired_before_an_answer() -> None:
@@ -68,13 +70,16 @@ def test_readers_that_skip_go_on_and_it_is_mended_meanwhile() -> None:
     assert set(np.unique(version.search(QUERIES, 10)[0])) == {-1, *range(5)}
     scores = version.scores(QUERIES, np.tile(np.arange(-1, 10), (4, 1)))
     assert np.isfinite(scores).sum(axis=1).tolist() == [5] * 4
-    assert done == [("mend", 1)] * 2
+    assert done == [("background", 1)] * 2
     version.actors.without.add(0)  # type: ignore[attr-defined]
     assert (version.search(QUERIES, 3)[0] == -1).all()
-    assert set(np.unique(version.waiting().search(QUERIES, 10)[0])) == set(range(10))
+    assert set(np.unique(replace(version, skip=False).search(QUERIES, 10)[0])) == set(range(10))
 
 
-def test_a_replica_that_has_not_got_it_is_mended_behind_readers_backs() -> None:
-    version, done = made(Played(set(), {0}), skip=False)
-    assert set(np.unique(version.search(QUERIES, 10)[0])) == set(range(10))
-    assert done == [("mend", 0)]
+def test_a_lost_shard_is_not_repaired_before_it_is_back() -> None:
+    version, done = made(Played({1}, {1}), skip=True)
+    assert set(np.unique(version.search(QUERIES, 10)[0])) == {-1, *range(5)}
+    assert done == []
+    version.actors.lost.clear()
+    version.search(QUERIES, 10)
+    assert done == [("background", 1)]

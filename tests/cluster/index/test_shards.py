@@ -13,10 +13,8 @@ import pytest
 
 from cluster.index.client import RemoteIndex
 from cluster.index.encoder_options import EncoderOptions
-from cluster.index.encoder_pool import Block, Waiting
-from cluster.index.service import Service
-from cluster.index.shard import IndexShard
-from cluster.index.shards import Sharding
+from cluster.index.encoder_pool import TextBlock, WaitingBlocks
+from cluster.index.spec import IndexSpec
 from ranking.index import IndexOptions
 from ranking.query_lists import Listed
 from sampling.retrieval.dense import Refresh
@@ -27,20 +25,21 @@ from tests.cluster.index.toy_corpus import ToyCorpus, WordSums, weights_of
 LISTED = Listed(np.arange(0, 12, 2), 9)
 
 
-def start(folder: Path, refresh: Refresh, shards: int, listed: Listed | None = None, replicas: int = 1) -> RemoteIndex:
-    service = Service(
-        f"negative-index:shards:{refresh.mode}:{shards}:{replicas}",
+def start(folder: Path, refresh: Refresh, shards: int, listed: Listed | None = None) -> RemoteIndex:
+    spec = IndexSpec(
+        f"negative-index:shards:{refresh.mode}:{shards}",
         ToyCorpus(),
         folder / "index",
         IndexOptions(),
         EncoderOptions(1, cpu=0.1),
         {"run": "test", "function": "shards"},
         block=7,
-        sharding=Sharding(shards, refresh.on_lost_shard, replicas),
+        shards=shards,
+        on_lost=refresh.on_lost_shard,
         listed=listed,
     )
     said: list[str] = []
-    index = RemoteIndex(service, refresh, said.append)
+    index = RemoteIndex(spec, refresh, said.append)
     index.said = said  # type: ignore[attr-defined]
     return index
 
@@ -151,69 +150,12 @@ def test_readers_may_go_on_without_a_shard(tmp_path: Path) -> None:
     assert (first.documents[:, :28] == whole.documents[whole.documents < 28].reshape(12, 28)).all()
     until(lambda: same([index.search(QUERIES, 60, 0)], [whole]))
     said = [line.removeprefix(index.name) for line in index.said]  # type: ignore[attr-defined]
-    assert said == [": shard 1 is lost; going on without its documents", ": shard 1 is back"]
+    assert said == [": shard 1 is lost; continuing without its documents", ": shard 1 is back"]
     index.close()
-
-
-def test_replicas_find_the_same_and_one_that_dies_is_not_waited_for(ray_session: None, tmp_path: Path) -> None:
-    import ray
-
-    index, alone = start(tmp_path, Refresh("lagged", every=10), 2, replicas=2), local(1, 10)
-    for each in (index, alone):
-        each.publish(weights_of(0), 0)
-    expected = alone.search(QUERIES, 20, 0)
-    everything = np.tile(np.arange(-1, 60), (12, 1))
-    for _ in range(2):  # by either replica
-        assert same([index.search(QUERIES, 20, 0)], [expected])
-        assert (index.scores(QUERIES, everything) == alone.scores(QUERIES, everything)).all()
-    first, second = (index.folder / "shards" / name / "000000000" / "documents.npy" for name in ("1", "1.1"))
-    assert first.samefile(second)  # encoded once
-    ray.kill(shard_of(index, 1))  # for good: Ray does not start it again
-    kill(index, "0.1")
-    shutil.rmtree(index.folder / "shards" / "0.1")  # it comes back with nothing
-    for _ in range(4):
-        assert same([index.search(QUERIES, 20, 0)], [expected])
-    assert index.said == []  # type: ignore[attr-defined]
-    for each in (index, alone):
-        each.publish(weights_of(10), 10)
-    assert same([index.search(QUERIES, 20, 25)], [alone.search(QUERIES, 20, 25)])
-    made = index.folder / "shards" / "0.1" / "000000010"
-    until(lambda: (index.search(QUERIES, 5, 25), made.is_dir())[1])
-    index.close()
-    assert not index.folder.exists()
-
-
-def test_a_replica_on_another_machine_takes_the_bytes(
-    ray_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import ray
-
-    there = IndexShard(str(tmp_path / "there" / "shards" / "0"))
-    building = there.start(3, 5, 4, IndexOptions())
-    vectors = np.arange(20, dtype=np.float32).reshape(5, 4)
-    assert there.write(building, 0, vectors)
-    there.finish(building, 0, 3, "digest", IndexOptions())
-    source = SimpleNamespace(
-        files=SimpleNamespace(remote=lambda *asked: ray.put(there.files(*asked))),
-        read=SimpleNamespace(remote=lambda *asked: ray.put(there.read(*asked))),
-    )
-    monkeypatch.setattr("cluster.index.shard.os.link", lambda *paths: (_ for _ in ()).throw(OSError("elsewhere")))
-    monkeypatch.setattr("cluster.index.shard.CHUNK", 100)
-    here = IndexShard(str(tmp_path / "here" / "shards" / "0.1"))
-    assert not here.copy(3, "of other weights", source)
-    assert here.copy(3, "digest", source)
-    queries = np.eye(4, dtype=np.float32)
-    found, expected = here.topk(3, "digest", queries, 2), there.topk(3, "digest", queries, 2)
-    assert found is not None
-    assert expected is not None
-    assert (found[0] == expected[0]).all()
-    assert (found[1] == expected[1]).all()
-    assert not here.copy(4, "digest", source)  # which nobody has
-    assert [file.name for file in here.folder.iterdir()] == ["000000003"]
 
 
 def test_encoders_take_blocks_of_their_own_machine_first() -> None:
-    blocks = [Block(start, start + 1, False, Path("file"), 0, shard) for start, shard in enumerate([0, 1, 1, 0, 1])]
-    waiting = Waiting(blocks, ["here", "there"])
+    blocks = [TextBlock(start, start + 1, False, Path("file"), 0, shard) for start, shard in enumerate([0, 1, 1, 0, 1])]
+    waiting = WaitingBlocks(blocks, {0: "here", 1: "there"})
     assert [waiting.take(node).start for node in ("here", "there", "here", "here", "elsewhere")] == [0, 1, 3, 2, 4]
     assert not waiting

@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
 from ranking.texts import Texts
 
@@ -80,10 +79,6 @@ class ToyCorpus:
 
     def ranker(self) -> WordSums:
         return WordSums(8, *((str(Path(self.folder) / name) for name in ("gate", "poison")) if self.folder else ()))
-
-    def bm25(self, queries: NDArray[np.integer], depth: int) -> RankedLists:
-        documents = (np.asarray(queries)[:, None] + np.arange(depth)) % self.documents
-        return RankedLists(documents.astype(np.int32), -np.arange(depth, dtype=np.float32) * np.ones((len(queries), 1)))
 
 
 def weights_of(seed: int, dimension: int = 8) -> dict[str, Tensor]:

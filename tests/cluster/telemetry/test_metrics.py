@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from cluster.config.compose import compose
-from cluster.index.metrics import IndexMetrics
+from cluster.index.actor import IndexMetrics
 from cluster.output.storage import Storage
 from cluster.output.throttle import Throttle, poll
 from cluster.rollouts.host_metrics import HostMetrics
@@ -260,7 +260,7 @@ def test_actors_are_named_so_that_a_person_knows_them(ray_session: None, tmp_pat
 
     from cluster.index.client import RemoteIndex
     from cluster.index.encoder_options import EncoderOptions
-    from cluster.index.service import Service
+    from cluster.index.spec import IndexSpec
     from ranking.index import IndexOptions
     from sampling.retrieval.dense import Refresh
     from tests.cluster.index.toy_corpus import ToyCorpus, weights_of
@@ -269,8 +269,8 @@ def test_actors_are_named_so_that_a_person_knows_them(ray_session: None, tmp_pat
     assert unique("a") != unique("a")
     tags = {"run": "named", "function": "dense"}
     encoders = EncoderOptions(2, cpu=0.1)
-    service = Service("negative-index:named:dense", ToyCorpus(), tmp_path, IndexOptions(), encoders, tags)
-    index = RemoteIndex(service, Refresh("async", every=10))
+    spec = IndexSpec("negative-index:named:dense", ToyCorpus(), tmp_path, IndexOptions(), encoders, tags)
+    index = RemoteIndex(spec, Refresh("async", every=10))
     index.publish(weights_of(0), 0)
     index.search(np.arange(3), 5, 0)
     own = {name for name in ray.util.list_named_actors() if name.startswith(index.name)}

@@ -1,4 +1,4 @@
-"""Keeps the versions of a negative index on disk, and the weights of those that are yet to be built."""
+"""Keeps the versions of a negative index on disk, and the weights of those that are not built yet."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ranking.errors import BadInput
 from ranking.index_versions import IndexVersion, open_version, weights_digest
 
 WEIGHTS = "weights.safetensors"
-COUNTED = "next"
-"""Stands in a file's name for the number of a version that is yet to be counted."""
+UNNUMBERED = "next"
+"""Replaces the version's number in the name of a file whose version gets its number when it is built."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Publication:
     """Weights to build a version from.
 
     Args:
-        step: of the trainer.
-        version: its number; None: the one after the last build.
-        digest: `weights_digest`.
+        step: the trainer's step.
+        version: the version's number; None takes the one after the last build.
+        digest: `weights_digest` of the weights.
     """
 
     step: int
@@ -35,63 +35,67 @@ class Publication:
 
     @property
     def file(self) -> str:
-        """Name of the file that holds them until the version is built."""
-        return f"{self.step:09d}-{COUNTED if self.version is None else self.version}-{self.digest}.safetensors"
+        """Name of the file that holds the weights until the version is built."""
+        return f"{self.step:09d}-{UNNUMBERED if self.version is None else self.version}-{self.digest}.safetensors"
 
     @classmethod
     def named(cls, file: str) -> Publication:
-        """Of the file's name."""
+        """Parse a file's name."""
         step, version, digest = file.removesuffix(".safetensors").split("-")
-        return cls(int(step), None if version == COUNTED else int(version), digest)
+        return cls(int(step), None if version == UNNUMBERED else int(version), digest)
 
 
 def digest_of(content: NDArray[np.uint8]) -> str:
-    """`weights_digest` of a safetensors file."""
+    """Return the `weights_digest` of a safetensors file's content."""
     return weights_digest(from_bytes(content.tobytes(), "published weights"))
 
 
 class IndexFolder:
-    """`published/` and `versions/`, each file and folder in them whole or not there.
+    """The folders `published/` and `versions/`; every file and folder in them is complete or absent.
 
     Args:
-        place: the folder; made where there is none.
+        path: the folder; it is created if it does not exist.
     """
 
-    def __init__(self, place: Path) -> None:
-        self._published, self._versions = place / "published", place / "versions"
+    def __init__(self, path: Path) -> None:
+        self.path, self._published, self._versions = path, path / "published", path / "versions"
         for folder in (self._published, self._versions):
             folder.mkdir(parents=True, exist_ok=True)
-            for leftover in folder.glob("*.part"):  # of an actor that was killed over it
+            for leftover in folder.glob("*.part"):  # of an actor that was killed while it wrote
                 shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
 
-    def place(self, step: int) -> Path:
-        """Where the version of a step stands."""
+    def version_path(self, step: int) -> Path:
+        """Return the folder of a step's version."""
         return self._versions / f"{step:09d}"
 
     def versions(self) -> dict[int, IndexVersion]:
-        """The good versions by step; a broken one, or one that is not of the weights beside it, is removed."""
-        found = {}
+        """Open the intact versions, by step. A broken one, or one whose weights do not match, is removed."""
+        versions = {}
         for folder in sorted(self._versions.iterdir()):
             version = open_version(folder)
             if version is not None and _digest_in(folder / WEIGHTS) == version.digest:
-                found[version.step] = version
+                versions[version.step] = version
             else:
                 shutil.rmtree(folder)
-        return found
+        return versions
 
     def published(self) -> list[Publication]:
-        """What was published and is not built, by step; what is built or broken is removed."""
-        found = []
+        """Return what was published and is not built, by step. Files that are built or broken are removed."""
+        waiting = []
         for file in sorted(self._published.iterdir()):
             publication = Publication.named(file.name)
-            if self.place(publication.step).exists() or _digest_in(file) != publication.digest:
+            if self.version_path(publication.step).exists() or _digest_in(file) != publication.digest:
                 file.unlink()
             else:
-                found.append(publication)
-        return found
+                waiting.append(publication)
+        return waiting
 
     def publish(self, publication: Publication, content: NDArray[np.uint8]) -> None:
-        """Keep weights until their version is built."""
+        """Keep weights until their version is built.
+
+        Raises:
+            BadInput: if the file can't be written.
+        """
         file = self._published / publication.file
         temporary = file.with_name(f"{uuid.uuid4().hex}.part")
         try:
@@ -101,20 +105,20 @@ class IndexFolder:
             raise BadInput(f"can't be written ({error.strerror})", file, "is there room on the disk?") from None
 
     def weights(self, publication: Publication) -> NDArray[np.uint8]:
-        """The weights that were published."""
+        """Read the weights of a publication."""
         return np.fromfile(self._published / publication.file, np.uint8)
 
     def withdraw(self, publication: Publication) -> None:
-        """Forget weights that are built, or that nobody waits for."""
+        """Delete weights that are built, or no longer needed."""
         (self._published / publication.file).unlink(missing_ok=True)
 
     def remove(self, step: int) -> None:
-        """Delete a version. Whoever has it open keeps it until the end of an answer."""
-        shutil.rmtree(self.place(step), ignore_errors=True)
+        """Delete a version. A reader that has it open keeps it until the end of its search."""
+        shutil.rmtree(self.version_path(step), ignore_errors=True)
 
 
 def _digest_in(file: Path) -> str | None:
-    """The digest of the weights in a file; None where they are not whole."""
+    """Return the digest of the weights in a file, or None if the file is broken or absent."""
     try:
         return digest_of(np.fromfile(file, np.uint8))
     except (OSError, BadInput):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cluster.index.build import IndexBuild
 from cluster.index.encoder_options import EncoderOptions
-from cluster.index.folder import IndexFolder, Publication, digest_of
+from cluster.index.index_folder import IndexFolder, Publication, digest_of
+from cluster.index.spec import IndexSpec
+from cluster.index.version_build import IndexBuild
 from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
 from ranking.index import IndexOptions
@@ -20,6 +22,11 @@ from tests.cluster.index.toy_corpus import ToyCorpus, exact, weights_of
 CORPUS = ToyCorpus()
 ALL = np.arange(12)
 TWO = EncoderOptions(2, cpu=0.1)
+
+
+def build_of(corpus: ToyCorpus) -> IndexBuild:
+    """A build with two encoders, which read seven texts per call."""
+    return IndexBuild(IndexSpec("index", corpus, Path(), IndexOptions(), TWO, {}, block=7))
 
 
 def version_of(build: IndexBuild, place: Path, step: int) -> IndexVersion:
@@ -41,7 +48,7 @@ def build(ray_session: None, folder: Path) -> Iterator[IndexBuild]:
     """Two encoders, who take seven texts at once."""
     import ray
 
-    build = IndexBuild(ToyCorpus(folder=str(folder)), IndexOptions(), TWO, 7)
+    build = build_of(ToyCorpus(folder=str(folder)))
     yield build
     for actor in build.pool.actors:
         ray.kill(actor)
@@ -77,12 +84,12 @@ def test_an_encoder_that_does_not_see_the_folder_hands_its_vectors_back(build: I
 
 
 def test_an_encoder_builds_the_index_of_faiss(build: IndexBuild, tmp_path: Path) -> None:
-    build.options = IndexOptions("HNSW16", probes=64)
+    build.spec = replace(build.spec, options=IndexOptions("HNSW16", probes=64))
     version = version_of(build, tmp_path, 2)
-    assert (IndexFolder(tmp_path).place(2) / "faiss.index").is_file()
+    assert (IndexFolder(tmp_path).version_path(2) / "faiss.index").is_file()
     documents, _ = exact(CORPUS, weights_of(2), 3)
     assert (version.search(ALL, 3)[0] == documents).mean() > 0.9
-    build.options = IndexOptions("IVF5000,Flat")
+    build.spec = replace(build.spec, options=IndexOptions("IVF5000,Flat"))
     with pytest.raises(BadInput, match=r"^index.factory: 'IVF5000,Flat' can't be built from 60 vectors"):
         version_of(build, tmp_path, 3)
 
@@ -91,7 +98,7 @@ def test_an_encoder_builds_the_index_of_faiss(build: IndexBuild, tmp_path: Path)
 def test_there_may_be_more_encoders_than_blocks_and_no_documents_at_all(ray_session: None, tmp_path: Path) -> None:
     import ray
 
-    build = IndexBuild(ToyCorpus(documents=0, queries=3), IndexOptions(), TWO, 7)
+    build = build_of(ToyCorpus(documents=0, queries=3))
     version = version_of(build, tmp_path, 0)
     documents, scores = version.search(np.arange(3), 4)
     assert (documents == -1).all()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from cluster.index.folder import WEIGHTS, IndexFolder, Publication, digest_of
+from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication, digest_of
 from ranking.checkpoint import to_bytes
 from ranking.index import IndexOptions
 from ranking.index_versions import DOCUMENTS, QUERIES, finish_version, start_version, weights_digest, write_block
@@ -22,7 +22,7 @@ def content_of(number: float) -> np.ndarray:
 
 def build(folder: IndexFolder, publication: Publication, content: np.ndarray) -> None:
     """A version of two documents and a query."""
-    place = folder.place(publication.step)
+    place = folder.version_path(publication.step)
     building = start_version(place, 2, 1, 3, OPTIONS)
     write_block(building / DOCUMENTS, 0, np.eye(2, 3, dtype=np.float32))
     write_block(building / QUERIES, 0, np.ones((1, 3), np.float32))
@@ -68,7 +68,7 @@ def test_a_good_version_is_found_again_and_its_weights_wait_no_more(tmp_path: Pa
 def test_a_broken_version_is_removed(tmp_path: Path, broken: str) -> None:
     folder, publication = IndexFolder(tmp_path), Publication(40, None, digest_of(content_of(1)))
     build(folder, publication, content_of(1))
-    place = folder.place(40)
+    place = folder.version_path(40)
     if broken == "weights":
         (place / WEIGHTS).write_bytes(bytes(content_of(1))[:-2])
     elif broken == "other weights":
@@ -87,7 +87,7 @@ def test_half_files_of_a_killed_actor_are_cleared_away(tmp_path: Path) -> None:
     good, cut = (Publication(step, None, digest_of(content_of(step))) for step in (1, 2))
     folder.publish(good, content_of(1))
     folder.publish(cut, content_of(2)[:-2])
-    start_version(folder.place(7), 2, 1, 3, OPTIONS)
+    start_version(folder.version_path(7), 2, 1, 3, OPTIONS)
     (tmp_path / "published" / "abc.part").write_bytes(b"half")
     again = IndexFolder(tmp_path)
     assert again.published() == [good]

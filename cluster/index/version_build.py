@@ -1,0 +1,118 @@
+"""Builds one version of an index with encoder actors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import ray
+from numpy.typing import NDArray
+
+from cluster.index.calls import unwrapped
+from cluster.index.corpus import CorpusSize
+from cluster.index.encoder_pool import EncoderPool
+from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
+from cluster.index.spec import IndexSpec
+from ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion, open_version, start_version
+from ranking.query_lists import QueryLists
+from ranking.shards import Searched
+
+
+class IndexBuild:
+    """Builds versions, one at a time.
+
+    Args:
+        spec: inputs of the index.
+    """
+
+    def __init__(self, spec: IndexSpec) -> None:
+        self.spec, self.pool = spec, EncoderPool(spec.corpus, spec.encoders, spec.block)
+
+    @property
+    def lost(self) -> frozenset[int]:
+        """Shards that did not answer their last call."""
+        return frozenset()
+
+    def __call__(self, folder: IndexFolder, publication: Publication, version: int) -> IndexVersion:
+        """Build, finish and open the version of published weights.
+
+        Args:
+            folder: folder with the weights, which also gets the version.
+            publication: the weights.
+            version: the version's number.
+
+        Raises:
+            BadInput: if the disk is full, or FAISS can't build the index.
+        """
+        content = folder.weights(publication)
+        weights = ray.put(content)
+        with unwrapped():
+            size = self.pool.measure(weights, publication.digest)
+            finished = self.make(folder, publication, version, content, weights, size)
+        if self.spec.listed is None:
+            return finished
+        lists = QueryLists.search(self.complete(finished), finished.queries, self.spec.listed)
+        lists.save(folder.version_path(publication.step))
+        return replace(finished, lists=lists)
+
+    def make(
+        self,
+        folder: IndexFolder,
+        publication: Publication,
+        version: int,
+        content: NDArray[np.uint8],
+        weights: ray.ObjectRef,
+        size: CorpusSize,
+    ) -> IndexVersion:
+        """Build the version without lists.
+
+        Args:
+            folder, publication, version: see `__call__`.
+            content, weights: the weights, in this process and in the object store.
+            size: size of the corpus.
+        """
+        path, pool, digest = folder.version_path(publication.step), self.pool, publication.digest
+        building = start_version(path, size.documents, size.queries, size.dimension, self.spec.options)
+        queries = pool.blocks(range(size.queries), True, building / QUERIES)
+        pool.encode(weights, digest, [*pool.blocks(range(size.documents), False, building / DOCUMENTS), *queries])
+        return self.finish(building, path, publication, version, content, pool.finish)
+
+    def finish(
+        self,
+        building: Path,
+        path: Path,
+        publication: Publication,
+        version: int,
+        content: NDArray[np.uint8],
+        finish: Callable[..., object],
+    ) -> IndexVersion:
+        """Write the weights next to the vectors, finish the version and open it.
+
+        Args:
+            building, path: the folder now, and when it is finished.
+            publication, version, content: see `make`.
+            finish: `finish_version`, or a function that calls it in another process.
+        """
+        content.tofile(building / WEIGHTS)
+        finish(building, path, version, publication.step, publication.digest, self.spec.options)
+        finished = open_version(path)
+        if finished is None:
+            raise RuntimeError(f"{path} was finished and can't be opened")
+        return finished
+
+    def complete(self, version: IndexVersion) -> Searched:
+        """Return an index that searches all documents of a version, however long that takes."""
+        return version.index
+
+    def opened(self, folder: IndexFolder) -> dict[int, IndexVersion]:
+        """Return the versions that exist already, by step."""
+        return folder.versions()
+
+    def remove(self, folder: IndexFolder, step: int) -> None:
+        """Delete a version."""
+        folder.remove(step)
+
+    def clear(self) -> None:
+        """Delete the files of the index on other nodes."""
