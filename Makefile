@@ -4,7 +4,7 @@
 #   make nightly runs the tests that take long as well, and all of them on examples that they have not seen
 #   make faults  kills processes and machines under every command, twenty times each: half an hour and more
 #   make gpu     runs the tests that want a GPU with CUDA, on a machine that has one, and says what share of its peak is reached
-#   make docs    builds pages of the Python API from docstrings, in build/docs
+#   make docs    builds the documentation site with search, in build/docs
 # On a machine with a GPU:  make install FAISS=gpu CONSTRAINTS=
 
 PYTHON ?= python3
@@ -52,7 +52,7 @@ study: $(STUDY)
 	$(BIN)/pyrite study $(ARGS)
 
 docs: install
-	$(BIN)/python docs/api.py build/docs
+	$(BIN)/mkdocs build --quiet
 
 lint: install
 	$(BIN)/ruff check .
