@@ -113,8 +113,8 @@ def parts_page() -> str:
     lines = [
         "# Parts",
         "",
-        "Every part that can be named on the command line (`selector=simans`), by kind. `pyrite options selector=simans` prints a",
-        "part's own options.",
+        "Every part that can be named on the command line (`selector=simans`), by kind. `pyrite options selector=simans` prints",
+        "the options of a part.",
     ]
     options = group_options()
     for group, title in KINDS.items():
