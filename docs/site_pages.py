@@ -113,7 +113,7 @@ def parts_page() -> str:
     lines = [
         "# Parts",
         "",
-        "Every part that can be named on the command line (`selector=simans`), by kind. `pyrite options selector=simans` prints",
+        "Every part that can be named on the command line, by kind. `pyrite options selector=simans` prints",
         "the options of a part.",
     ]
     options = group_options()
