@@ -1,1 +1,3 @@
-"""Orders the judging of document pools: who is judged, when, and what it tells. Knows nothing of Ray."""
+"""Pools runs and judges the pools: which documents to judge, in which order, and what the judgements show. Ray is not
+used.
+"""

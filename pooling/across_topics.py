@@ -1,4 +1,4 @@
-"""Spends one budget of judgements over all topics, where a bandit over them expects most."""
+"""Spends one budget of judgements over all topics, on those in which a bandit expects the most relevant documents."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from pooling.sentinels import NO_DOCUMENT
 from ranking.errors import BadInput
 
 NAME = "all topics"
-"""In place of a topic's id, where the generator of the choice among topics is made."""
+"""Instead of a topic's id, names the generator of the choice among topics."""
 
 
 class AcrossTopics:
-    """A bandit whose arms are the topics chooses whose next document is judged; an adjudicator chooses the document.
+    """A bandit with the topics as arms chooses whose next document is judged; an adjudicator chooses the document.
 
-    The paper leaves it to later work (Losada et al. 2016, section 6) and warns that it may favour some topics:
-    `least` is the guard against that. A play of a topic takes its next document, whichever the adjudicator says that
-    is; so the topics form a pool of their own, in which topic t "ranks" as many documents as it has.
+    The paper leaves this to later work (Losada et al. 2016, section 6) and warns that it may favour some topics:
+    `least` guards against that. A play of a topic takes its next document, whichever the adjudicator chooses; so the
+    topics form a pool in which topic t "ranks" as many documents as it has.
 
     Args:
         adjudicator: chooses a topic's document.
         topics: chooses the topic.
-        least: judgements that each topic has before the bandit begins, by turns; all of a smaller topic.
+        least: judgements that each topic gets, round-robin, before the bandit begins; all of a smaller topic.
 
     Raises:
-        BadInput: where least is negative, or the bandit over topics is to group or replay them.
+        BadInput: if least is negative, or the bandit over topics groups or replays them.
     """
 
     def __init__(self, adjudicator: Adjudicator, topics: Bandit, least: int = 20) -> None:
@@ -39,17 +39,17 @@ class AcrossTopics:
         self.adjudicator, self.topics, self.least = adjudicator, topics, least
 
     def guard(self, sizes: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The topics of the first judgements, before the bandit begins: each in turn, until each has its least."""
+        """Return the topics of the first judgements, before the bandit begins, round-robin."""
         _, topics = np.nonzero(np.arange(self.least)[:, None] < sizes[None, :])
         return topics.astype(np.int32)
 
     def turns(self, sizes: NDArray[np.int64], rewards: list[NDArray[np.float64]], seed: int) -> NDArray[np.int32]:
-        """The topic of each judgement: int32 [documents of all topics].
+        """Return the topic of each judgement: int32 [documents of all topics].
 
         Args:
             sizes: documents of each topic.
             rewards: for each topic float64 [its documents], in the order in which they are judged.
-            seed: of the choices.
+            seed: seed of the choices.
         """
         pool, first = pool_of_topics(sizes), first_slots(sizes)
         rng = topic_rng(seed, NAME)
@@ -69,17 +69,17 @@ class AcrossTopics:
 
 
 def first_slots(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where the documents of each topic begin, one topic after another."""
+    """Return the first slot of each topic when the documents of the topics follow each other."""
     return np.cumsum(sizes) - sizes
 
 
 def pool_of_topics(sizes: NDArray[np.int64]) -> TopicPool:
-    """A pool in which the runs are topics and hold their documents, one topic after another."""
+    """Build a pool in which the runs are topics and hold their documents, one topic after another."""
     places = np.arange(sizes.max(initial=0))
     ranking = np.where(places < sizes[:, None], first_slots(sizes)[:, None] + places, NO_DOCUMENT)
     return topic_pool(ranking.astype(np.int32), int(sizes.sum()))
 
 
 def sizes_of(pool: Pool) -> NDArray[np.int64]:
-    """Documents of each topic: int64 [topics]."""
+    """Count the documents of each topic: int64 [topics]."""
     return np.array([topic.pool.size for topic in pool.topics], np.int64)

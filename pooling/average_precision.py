@@ -1,4 +1,4 @@
-"""Computes average precision of many runs while only part of the pool is judged, as it is and as infAP infers it."""
+"""Computes the average precision of many runs while only part of the pool is judged, plain and inferred (infAP)."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from pooling.pool import Pool
 from pooling.sentinels import NO_DOCUMENT, NOT_RELEVANT, RELEVANT, UNJUDGED, UNPOOLED
 
 EPSILON = 1e-5
-"""Smooths infAP's share of relevant documents; trec_eval's."""
+"""Smooths infAP's share of relevant documents, as in trec_eval."""
 
 
 class Values(NamedTuple):
-    """Of every topic and run, with the judgements so far: float64 [topics, runs]; 0 before anything relevant is known.
+    """The values of every topic and run, given the judgements so far: float64 [topics, runs]; 0 before anything
+    relevant is known.
 
     Args:
-        ap: average precision. What is not judged counts as not relevant, and the sum is divided by the number of
-            relevant documents known so far: what trec_eval says of qrels that hold these judgements and no others.
+        ap: average precision. Unjudged documents count as not relevant, and the sum is divided by the number of
+            relevant documents known so far: trec_eval's value for qrels with these judgements and no others.
         inf_ap: inferred average precision (Yilmaz and Aslam 2006, "Estimating average precision with incomplete and
             imperfect judgments", section 3). At the rank k of a document judged relevant the expected precision is
 
                 1/k + (k-1)/k · (pooled / (k-1)) · (relevant + ε) / (relevant + not relevant + 2ε)
 
             where all counts are of the ranks above k: the document itself, and then, among the pooled documents above
-            it, the share that is relevant among the judged ones. What is not in the pool is not relevant.
+            it, the share that is relevant among the judged ones. Documents outside the pool are not relevant.
 
-            That share is right on average where the judged documents are a uniform sample of the pool. Of all orders of
-            judging only the random one takes such a sample; the others judge what is likely relevant first, and the
-            share says too much. How far that goes is a finding (`pooling.ranking_quality` reports it), not a fault to
-            mend here.
+            That share is right on average if the judged documents are a uniform sample of the pool. Of all orders of
+            judging only the random one takes such a sample; the others judge likely relevant documents first, and the
+            share is too high. `pooling.ranking_quality` reports by how much; nothing is corrected here.
     """
 
     ap: NDArray[np.float64]
@@ -42,12 +42,12 @@ class Values(NamedTuple):
 
 
 class Evaluation:
-    """Evaluates the same runs again and again, while ever more of the pool is judged.
+    """Evaluates the same runs repeatedly, while more and more of the pool is judged.
 
     Args:
-        pool: whose documents are judged, and whose grades are the truth.
-        rankings: for each topic int32 [runs, depth], other runs than the pool's, or the same further down: documents
-            by their numbers in the pool, `NO_DOCUMENT` for all others. None takes the pool's runs to the pool's depth.
+        pool: the pool whose documents are judged, with its grades as the truth.
+        rankings: for each topic int32 [runs, depth], other runs than the pool's, or the same further down: documents by
+            their numbers in the pool, `NO_DOCUMENT` for all others. None takes the pool's runs to the pool's depth.
 
     Raises:
         ValueError: the rankings are not of the pool's topics.
@@ -61,7 +61,7 @@ class Evaluation:
         self.pool = pool
         self.offsets = np.cumsum([0, *(topic.pool.size for topic in pool.topics)])
         self._relevant = np.concatenate([pool.is_relevant(topic) for topic in pool.topics]).astype(np.int8)
-        # The last place stands for all documents outside the pool: where a run has NO_DOCUMENT.
+        # The last entry represents all documents outside the pool: those with NO_DOCUMENT in a run.
         outside = self.offsets[-1]
         self._cells = np.stack(
             [
@@ -71,10 +71,11 @@ class Evaluation:
         ).astype(np.int32)
 
     def states(self, order: JudgingOrder, spent: NDArray[np.int64]) -> NDArray[np.int8]:
-        """What is known of each document once the first `spent[topic]` documents of each topic's order are judged.
+        """Return the judgement of each document once the first `spent[topic]` documents of each topic's order are
+        judged.
 
         Returns:
-            int8 [documents of all topics + 1]; topic t's stand from offsets[t]. The last is `UNPOOLED`.
+            int8 [documents of all topics + 1]; topic t's begin at offsets[t]. The last is `UNPOOLED`.
         """
         states = np.full(self.offsets[-1] + 1, UNJUDGED, np.int8)
         states[-1] = UNPOOLED
@@ -84,15 +85,15 @@ class Evaluation:
         return states
 
     def found(self, states: NDArray[np.int8]) -> NDArray[np.int64]:
-        """Relevant documents known: int64 [topics]."""
+        """Count the known relevant documents: int64 [topics]."""
         counted = np.concatenate([[0], np.cumsum(states == RELEVANT)])
         return np.diff(counted[self.offsets])
 
     def __call__(self, states: NDArray[np.int8]) -> Values:
-        """AP and infAP of every topic and run with what is known.
+        """Compute AP and infAP of every topic and run from the judgements.
 
         Args:
-            states: as from `states`; a document may also be `UNPOOLED`.
+            states: see `states`; a document may also be `UNPOOLED`.
         """
         ap, inferred = np.empty(self._cells.shape[:2]), np.empty(self._cells.shape[:2])
         _sums(self._cells, states, ap, inferred)
@@ -100,11 +101,11 @@ class Evaluation:
         return Values(ap / known, inferred / known)
 
     def full(self) -> NDArray[np.float64]:
-        """AP of every topic and run with all judgements: float64 [topics, runs].
+        """Compute AP of every topic and run with all judgements: float64 [topics, runs].
 
-        Divided by all relevant documents that the judgements know of, in the pool or outside it. That is what
-        trec_eval says of these runs with the official qrels. So it is the value to be estimated and, unlike the
-        number of relevant documents in the pool, it does not change with the pool's depth or the runs that made it.
+        The sum is divided by all relevant documents that the judgements know of, in the pool or outside it, as
+        trec_eval does for these runs with the official qrels. So it is the value to estimate and, unlike the number of
+        relevant documents in the pool, it does not change with the pool's depth or its runs.
         """
         ap = np.empty(self._cells.shape[:2])
         _sums(self._cells, np.append(self._relevant, np.int8(UNPOOLED)), ap, np.empty_like(ap))

@@ -15,15 +15,15 @@ from pooling.simulation import Method, adjudicator_of
 
 
 class Campaign:
-    """Says which document to judge next, of a topic or of any, and hears the grades.
+    """Chooses the next document to judge, of a given topic or of any, and learns from the grades.
 
-    With one assessor it gives the order of `pooling.simulation.simulate` from the same seed. With several, documents
-    may be out while others are judged; none is handed out twice.
+    With one assessor it follows the order of `pooling.simulation.simulate` from the same seed. With several, documents
+    may be handed out while others are judged; none is handed out twice.
 
     Args:
-        pool: with or without judgements: they are not looked at.
+        pool: the pool, with or without judgements: they are not used.
         method: decides the order.
-        seed: of what is random.
+        seed: seed of the method's random choices.
     """
 
     def __init__(self, pool: Pool, method: Method, seed: int = 0) -> None:
@@ -48,17 +48,17 @@ class Campaign:
             rng = topic_rng(seed, NAME)
             limits = (pool.relevant_from, pool.highest)
             self._shared = Adjudication(method.topics, over_topics, rng, names, *limits)
-            # Which slot of its topic each document took when it was handed out.
+            # The slot of its topic that each document took when it was handed out.
             self._slots = np.full(int(self._sizes.sum()), NO_SLOT, np.int64)
 
     def next(self, topic: int | None = None) -> tuple[int, int] | None:
-        """A topic and a document that was not handed out yet.
+        """Choose a topic and a document that was not handed out yet.
 
         Args:
-            topic: its number in the pool; None leaves it to the method, or takes the first that has any left.
+            topic: its number in the pool; None leaves it to the method, or takes the first with documents left.
 
         Returns:
-            Numbers of topic and document; None when nothing is left.
+            The numbers of topic and document; None if nothing is left.
         """
         slot = None
         self._inform()
@@ -73,10 +73,10 @@ class Campaign:
         return topic, document
 
     def judge(self, topic: int, document: int, grade: int) -> None:
-        """Hear the grade of a document, handed out or judged elsewhere.
+        """Learn the grade of a document, whether handed out here or judged elsewhere.
 
         Raises:
-            ValueError: where the document is not in the pool, or was judged before.
+            ValueError: if the document is not in the pool, or was judged before.
         """
         unseen = self._topics[topic].is_open(document)
         self._topics[topic].judge(document, grade)
@@ -86,7 +86,7 @@ class Campaign:
             self._shared.judge(int(self._slots[self._first[topic] + document]), grade)
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the next step depends on."""
+        """Return everything that the next step depends on."""
         state: dict[str, Any] = {"topics": [topic.state_dict() for topic in self._topics], "out": self._out.copy()}
         state["informed"] = self._informed
         if self._shared is not None:
@@ -94,10 +94,10 @@ class Campaign:
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where `state_dict` was taken, by the same method over the same pool.
+        """Continue from a state that `state_dict` returned, with the same method and pool.
 
         Raises:
-            ValueError: where the state is of another pool or method.
+            ValueError: if the state is of another pool or method.
         """
         if len(state["topics"]) != len(self._topics) or ("shared" in state) != (self._shared is not None):
             raise ValueError("the state is of another pool or another method")
@@ -110,7 +110,7 @@ class Campaign:
             self._slots = np.array(state["slots"])
 
     def _choose_topic(self) -> tuple[int | None, int | None]:
-        """A topic, and the slot of the bandit over topics that stands for its next document."""
+        """Choose a topic, and the slot of the bandit over topics that represents its next document."""
         if self._shared is None:
             left = np.flatnonzero(self._out < self._sizes)
             if self._lockstep is not None and len(left):
@@ -125,7 +125,7 @@ class Campaign:
         return int(np.searchsorted(self._first, slot, side="right") - 1), slot
 
     def _inform(self) -> None:
-        """Let topics inform each other each time as many judgements are there as a round of all topics has."""
+        """Let topics share what they learned each time the number of judgements reaches a round of all topics."""
         if self._lockstep is None or self._informed == len(self._rounds):
             return
         judged = sum(int(topic.judged.sum()) for topic in self._topics)

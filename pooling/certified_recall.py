@@ -1,4 +1,4 @@
-"""Stops a topic with a certificate: a random sample of what is left says that the target recall is reached."""
+"""Stops a topic with a certificate: a random sample of the rest shows that the target recall is reached."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from ranking.errors import BadInput
 
 
 class CertifiedRecall(StoppingRule):
-    """Leave the order once another rule would stop, judge the rest at random, and stop when a hypergeometric test says
-    that the recall is not below the target (Callaghan and Müller-Hansen 2020, "Statistical stopping criteria for
+    """Leave the order once another rule would stop, judge the rest at random, and stop when a hypergeometric test
+    rejects that the recall is below the target (Callaghan and Müller-Hansen 2020, "Statistical stopping criteria for
     automated screening in systematic reviews").
 
-    The hypothesis to reject: the rest held so many relevant documents that what is found is less than the target.
-    With them, finding as few as this in a sample of this size would have had a probability below 1 - confidence.
+    The hypothesis to reject: the rest held enough relevant documents to put the recall below the target. If it did,
+    finding as few as this in a sample of this size would have had a probability below 1 - confidence.
 
-    The authors test after each document drawn, which rejects too often: whoever looks often enough will see it once.
-    Here the test is made when the sample has `first` documents, twice as many, and so on, the first with half of the
-    error that is allowed, the next with a quarter, …; so the confidence holds over all of them.
+    The authors test after each document drawn, which rejects too often: repeated tests find a significant result sooner
+    or later. Here the test is made when the sample has `first` documents, twice as many, and so on, the first with half
+    of the allowed error, the next with a quarter, …; so the confidence holds over all of them.
 
     Args:
         recall: the target, above 0 and below 1.
-        confidence: above 0 and below 1.
-        first: documents of the sample before the first test.
-        after: the rule that ends the order and begins the sample; None takes `Knee()`.
+        confidence: confidence of the certificate, above 0 and below 1.
+        first: documents of the sample before the first test; the next tests are at twice as many, four times, ….
+        after: the rule that ends the order and begins the sample; None is `pooling.knee.Knee` with its defaults.
 
     Raises:
-        BadInput: where an option is out of range.
+        BadInput: if an option is out of range.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class CertifiedRecall(StoppingRule):
         return JudgingOrder(documents, None), np.array(spent, np.int64)
 
     def sampled(self, relevant: NDArray[np.bool_], left: int) -> int:
-        """After how many judgements the test is passed, all where it never is.
+        """Return the number of judgements after which the test is passed, all of them if it never is.
 
         Args:
-            relevant: bool [documents], first by the order, then at random.
-            left: how many of them are of the order.
+            relevant: bool [documents], first in the order, then at random.
+            left: how many of them are in the order.
         """
         before, rest = int(relevant[:left].sum()), len(relevant) - left
         size, error = self.first, (1 - self.confidence) / 2
@@ -81,15 +81,15 @@ class CertifiedRecall(StoppingRule):
 
 
 def p_value(before: int, found: int, sampled: int, rest: int, recall: float) -> float:
-    """How likely a sample would be to find no more than it did, were the recall below the target.
+    """Compute the probability that a sample finds no more than this one did if the recall is below the target.
 
     Args:
         before: relevant documents found before the sample.
-        found: in the sample.
-        sampled, rest: documents in the sample, and in what it was drawn from.
+        found: relevant documents in the sample.
+        sampled, rest: documents in the sample, and in the rest that it was drawn from.
         recall: the target.
     """
-    # The fewest relevant documents in the rest with which what is known is less than the target.
+    # The fewest relevant documents in the rest that put the recall below the target.
     fewest = int(np.floor((before + found) / recall - before + 1e-9)) + 1
     if fewest > rest:
         return 0.0

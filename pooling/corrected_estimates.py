@@ -15,11 +15,11 @@ from pooling.sentinels import NO_GRADE
 
 
 class Corrected(NamedTuple):
-    """Of one topic.
+    """The estimate for one topic.
 
     Args:
-        relevant, variance: relevant documents in the pool.
-        trust: λ, from 0 (the machine says nothing) to 1 (its count is taken whole, and its errors are added).
+        relevant, variance: relevant documents in the pool, and the variance of the estimate.
+        trust: λ, from 0 (the machine is ignored) to 1 (its count is taken completely, and its errors are added).
         machine: relevant documents by the machine alone.
     """
 
@@ -32,18 +32,19 @@ class Corrected(NamedTuple):
 def corrected(
     pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_], relevant_from: int, trust: float
 ) -> Corrected:
-    """Relevant documents by prediction-powered inference (Angelopoulos et al. 2023, "Prediction-powered inference").
+    """Estimate relevant documents by prediction-powered inference (Angelopoulos et al. 2023, "Prediction-powered
+    inference").
 
-    λ · Σ f over the pool, f the machine's verdict, and the Horvitz–Thompson estimate of Σ (y - λ·f) from what people
-    judged: unbiased whatever the machine says, and the closer the better it is.
+    The estimate is λ · Σ f over the pool, f the machine's verdict, plus the Horvitz–Thompson estimate of Σ (y - λ·f)
+    from what people judged: for a fixed λ unbiased for any machine, and the closer the better the machine is.
 
-    The variance is that of y - λ·f among those judged, as if one more of them had been judged otherwise than the
-    machine has it: a few judgements without an error do not show that it makes none.
+    The variance is that of y - λ·f among those judged, as if one more of them had been judged differently from the
+    machine's verdict: a few judgements without an error do not show that it makes none.
 
     Args:
-        pool: of the topic, with the machine's grades.
-        sample: what people judged.
-        relevant: bool [documents]; that of documents not judged is not looked at.
+        pool: the topic's pool, with the machine's grades.
+        sample: the documents that people judged.
+        relevant: bool [documents]; values of documents not judged are ignored.
         relevant_from: lowest grade that counts as relevant.
         trust: λ (`trust_in`).
     """
@@ -62,14 +63,14 @@ def corrected(
 def trust_in(
     pools: Sequence[TopicPool], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]], relevant_from: int
 ) -> float:
-    """λ with which the estimates over all topics vary least, from 0 to 1.
+    """Return the λ with which the estimates over all topics vary least, from 0 to 1.
 
-    That is the covariance of verdicts and judgements by the variance of verdicts, under the design (Angelopoulos, Duchi
-    and Zrnic 2023, "PPI++: efficient prediction-powered inference"). One λ for all topics: estimated from a topic's few
-    judgements it would follow their chance.
+    That is the covariance of verdicts and judgements divided by the variance of verdicts, under the design
+    (Angelopoulos, Duchi and Zrnic 2023, "PPI++: efficient prediction-powered inference"). One λ for all topics:
+    estimated from a topic's few judgements it would follow their chance.
 
     Args:
-        pools, samples, relevant, relevant_from: as of `corrected`, a topic each.
+        pools, samples, relevant, relevant_from: one per topic, see `corrected`.
     """
     shared = own = 0.0
     for pool, sample, known in zip(pools, samples, relevant, strict=True):
@@ -81,5 +82,7 @@ def trust_in(
 
 
 def verdicts(pool: TopicPool, relevant_from: int) -> NDArray[np.float64]:
-    """What the machine has for relevant: float64 [documents], 1 or 0; 0 where it gave no grade."""
+    """Return the machine's verdict on each document: float64 [documents], 1 if relevant, otherwise or without a grade
+    0.
+    """
     return ((pool.machine != NO_GRADE) & (pool.machine >= relevant_from)).astype(np.float64)

@@ -9,18 +9,19 @@ from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 
 SHARES = (50, 80, 90)
-"""Per cent of the relevant documents whose cost is told."""
+"""Per cent of the relevant documents whose cost is reported."""
 
 
 def effort(pool: Pool, order: JudgingOrder) -> dict[str, float]:
-    """What an order of judging costs, in judgements a topic.
+    """Compute what an order of judging costs, in judgements per topic.
 
     Args:
-        pool, order: as simulated.
+        pool, order: the simulated pool and order.
 
     Returns:
-        area: under the curve of relevant documents found against the budget, as a share of what an order would have
-        that found all at once; to_50, to_80, to_90: the budget (judgements a topic) that finds so many per cent.
+        area: under the curve of relevant documents found against the budget, as a share of the area under the curve of
+            an order that finds all of them at once; to_50, to_80, to_90: the budget (judgements per topic) that finds
+            that per cent.
     """
     total, curve = total_curve(pool, order)
     if not total:
@@ -30,7 +31,7 @@ def effort(pool: Pool, order: JudgingOrder) -> dict[str, float]:
 
 
 def total_curve(pool: Pool, order: JudgingOrder) -> tuple[int, NDArray[np.int64]]:
-    """How many relevant documents all topics have in the pool, and how many are found at each budget 1, 2, …."""
+    """Count the relevant documents of all topics in the pool, and those found at each budget 1, 2, …."""
     relevant = [
         pool.is_relevant(topic)[documents] for topic, documents in zip(pool.topics, order.documents, strict=True)
     ]

@@ -1,4 +1,6 @@
-"""Estimates what all judgements would say from a sample of them: relevant documents, P and AP, with 95% intervals."""
+"""Estimates the values that all judgements would give from a sample of them: relevant documents, P and AP, with 95%
+intervals.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ from pooling.pool import TopicPool
 CONFIDENCE = 0.95
 Z = float(ndtri((1 + CONFIDENCE) / 2))
 CUTOFF = 10
-"""Ranks that P looks at."""
+"""Ranks that P counts."""
 
 
 class TopicEstimates(NamedTuple):
-    """Of one topic: Horvitz–Thompson estimates (1952), in which a judged document stands for 1/π documents like it.
+    """Estimates for one topic: Horvitz–Thompson estimates (1952), in which a judged document represents 1/π documents.
 
     Args:
         relevant, relevant_variance: relevant documents in the pool.
@@ -29,7 +31,7 @@ class TopicEstimates(NamedTuple):
         ap, ap_variance: float64 [runs]. The sum of precisions at relevant documents is estimated as for statAP (Aslam
             and Pavlu 2007, "A practical sampling strategy for efficient retrieval evaluation"), over pairs of judged
             documents by the probability of both, and divided by the estimate of the relevant documents: a ratio, which
-            is unbiased in large samples alone.
+            is unbiased only in large samples.
         precision, precision_variance: float64 [runs], of the first `CUTOFF` ranks.
     """
 
@@ -47,16 +49,16 @@ def estimate(pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_]) -> To
     """Estimate a topic from its judged documents.
 
     Variances and the probabilities of pairs are Hájek's (1964, "Asymptotic theory of rejective sampling") within each
-    stratum, which follow from those of single documents; of a uniform sample without replacement they are the usual
+    stratum, which follow from those of single documents; for a uniform sample without replacement they are the usual
     ones. AP's are by the jackknife (`pooling.jackknife`), and its bias, that of its linear part (Deville 1999,
-    "Variance estimation for complex statistics and estimators"), is taken off to the first order. Where each draw
-    depended on the former ones, variances are of the draws' own estimates, which are uncorrelated (Raj 1956, "Some
+    "Variance estimation for complex statistics and estimators"), is subtracted to the first order. If each draw
+    depended on the former ones, variances are of the draws' estimates, which are uncorrelated (Raj 1956, "Some
     estimators in sampling with varying probabilities without replacement").
 
     Args:
-        pool: of the topic.
-        sample: what is judged of it.
-        relevant: bool [documents]; that of documents not judged is not looked at.
+        pool: the topic's pool.
+        sample: its judged documents.
+        relevant: bool [documents]; values of documents not judged are ignored.
     """
     weights = sample.weights
     judged = weights > 0
@@ -76,7 +78,7 @@ def estimate(pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_]) -> To
 
 
 def design_of(pool: TopicPool, sample: Sample) -> Design:
-    """How a sample was drawn, for `sampling_covariance`."""
+    """Return how a sample was drawn, for `sampling_covariance`."""
     weights, judged = sample.weights, sample.weights > 0
     strata = int(sample.strata.max(initial=CERTAIN)) + 1
     drawn = np.flatnonzero(sample.strata != CERTAIN)
@@ -90,16 +92,16 @@ def design_of(pool: TopicPool, sample: Sample) -> Design:
 def relevant_interval(
     samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]], estimate: float, variance: float
 ) -> tuple[float, float]:
-    """95% interval of the relevant documents of some topics together.
+    """Return the 95% interval of the relevant documents of some topics together.
 
     That of Korn and Graubard (1998, "Confidence intervals for proportions with small expected number of positive
-    counts"): Clopper and Pearson's for as many draws as would have this variance, fewer where strata are many. So it
-    does not vanish where the sample found nothing, and never says less than was found nor more than is left.
+    counts"): Clopper and Pearson's for as many draws as would have this variance, fewer if strata are many. So it does
+    not vanish if the sample found nothing, and is never below what was found nor above what is left.
 
     Args:
-        samples: of the topics.
+        samples: the topics' samples.
         relevant: for each topic bool [documents].
-        estimate, variance: of all of them together.
+        estimate, variance: estimate for all of them together, and its variance.
     """
     found = certain = rest = left = 0.0
     strata = 0
@@ -121,7 +123,9 @@ def relevant_interval(
     kish = every.sum() ** 2 / (every**2).sum() / max(1.0 - len(every) / rest, 1e-9)
     draws = share * (1 - share) * rest**2 / variance if variance > 0 and 0 < share < 1 else kish
     free = max(len(every) - strata, 1)
-    tail = (1 - CONFIDENCE) / 2  # quantiles as of scipy.stats' t and beta, which check and broadcast for far longer
+    tail = (
+        1 - CONFIDENCE
+    ) / 2  # quantiles as in scipy.stats' t and beta, which spend far more time on checks and broadcasting
     draws *= float(stdtrit(max(len(every) - 1, 1), 1 - tail) / stdtrit(free, 1 - tail)) ** 2
     hits = share * draws
     low = float(betaincinv(hits, draws - hits + 1, tail)) if hits > 0 else 0.0
@@ -133,11 +137,13 @@ class Design(NamedTuple):
     """How documents were drawn, for compiled functions.
 
     Args:
-        drawn: int64 [documents drawn]; own: int64, the stratum of each; rest: float64, 1 - π of each.
+        drawn: int64 [documents drawn].
+        own: int64, the stratum of each.
+        rest: float64, 1 - π of each.
         sizes, spread: float64 [strata], documents drawn of each, and the sum of their `rest`.
         weights: float64 [documents].
-        order, chances: of a `Sample`'s draws that depended on former ones.
-        size: documents that these drew from.
+        order, chances: a `Sample`'s draws if they depended on former ones.
+        size: number of documents that these drew from.
     """
 
     drawn: NDArray[np.int64]
@@ -153,7 +159,7 @@ class Design(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def sampling_covariance(design, one, other):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Covariance of the estimates Σ weight · one and Σ weight · other."""
+    """Compute the covariance of the estimates Σ weight · one and Σ weight · other."""
     if len(design.order):
         return _covariance_of_draws(design, one, other)
     strata = len(design.sizes)
@@ -175,8 +181,9 @@ def sampling_covariance(design, one, other):  # type: ignore[no-untyped-def]  # 
 
 @njit(nogil=True, cache=True)
 def _covariance_of_draws(design, one, other):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """What was found before a draw, and what the draw says of the rest, estimate the sum; each draw's estimate differs
-    from it independently of the others'. Their weighted mean is what the weights of LURE come to."""
+    """The documents found before a draw, and the draw's estimate of the rest, together estimate the sum; each draw's
+    estimate differs from it independently of the others'. Their weighted mean is what the weights of LURE amount to.
+    """
     draws, size = len(design.order), design.size
     ends = np.zeros(2)
     for document in design.order:
@@ -199,7 +206,7 @@ def _covariance_of_draws(design, one, other):  # type: ignore[no-untyped-def]  #
 def _runs(  # type: ignore[no-untyped-def]  # pragma: no cover
     ranking, strata, design, relevant, counted, total, cutoff, ap, ap_variance, precision, precision_variance
 ):
-    """AP and P of each run with their variances."""
+    """Estimate AP and P of each run with their variances."""
     left = np.zeros(len(counted))  # 1 - π of the drawn documents
     left[design.drawn] = design.rest
     influence = np.zeros(len(counted))
@@ -218,7 +225,7 @@ def _runs(  # type: ignore[no-untyped-def]  # pragma: no cover
             influence[document] += 1.0 / rank
             for above in range(below):
                 other = held[above]
-                # Both are in a sample of fixed size less often than the product of their probabilities says.
+                # Both are in a sample of fixed size less often than the product of their probabilities.
                 together = 1.0
                 if strata[document] >= 0 and strata[document] == strata[other] and left[document] > 0:
                     together -= left[document] * left[other] / design.spread[strata[document]]
@@ -227,14 +234,14 @@ def _runs(  # type: ignore[no-untyped-def]  # pragma: no cover
                 influence[document] += counted[other] * at
                 influence[other] += counted[document] * at
         ap[run] = added / total if total > 0 else 0.0
-        for document in range(len(counted)):  # a relevant document that the run lacks makes its AP less
+        for document in range(len(counted)):  # a relevant document that the run lacks reduces its AP
             influence[document] = (influence[document] - ap[run]) / total if counted[document] > 0 else 0.0
         if total > 0:
             ap_variance[run] = jackknife_variance(
                 held[:count], places[:count], counted, strata, left, design.spread, design.sizes, design.drawn,
                 relevant, total,
             )  # fmt: skip
-            # What a ratio is off by, to the first order.
+            # The bias of a ratio, to the first order.
             ap[run] += sampling_covariance(design, influence, relevant) / total
         ap[run] = min(max(ap[run], 0.0), 1.0)
         influence[:] = 0.0

@@ -17,21 +17,21 @@ from pooling.pool import Pool, Topic
 
 
 def estimation(adjudicator: Sampled, pool: Pool, seed: int, budgets: Sequence[int]) -> pl.DataFrame:
-    """Estimate from the judgements of each budget, and compare with what all judgements of the pool say.
+    """Estimate from the judgements of each budget, and compare with the values from all judgements of the pool.
 
     Relevant documents outside the pool are beyond any sample of it: the truth here is the pool's.
 
     Args:
-        adjudicator: that samples.
-        pool: with its judgements.
-        seed: of the simulation.
-        budgets: judgements a topic.
+        adjudicator: the sampling order.
+        pool: the pool with its judgements.
+        seed: seed of the simulation.
+        budgets: judgements per topic.
 
     Returns:
-        A row a budget: budget, judged (a topic); relevant, relevant_low, relevant_high, relevant_true (documents a
-        topic); topics_covered (share of the topics whose own interval holds the truth); and for MAP and P@10 over the
-        runs their bias (mean difference to the truth), rmse, covered (share of the runs whose interval holds the
-        truth), width (mean of half the intervals); tau, between the runs by estimated and by true MAP.
+        One row per budget: budget, judged (per topic); relevant, relevant_low, relevant_high, relevant_true (documents
+            per topic); topics_covered (share of the topics whose interval holds the truth); and for MAP and P@10 over
+            the runs their bias (mean difference to the truth), rmse, covered (share of the runs whose interval holds
+            the truth), width (mean of half the intervals); tau, between the runs by estimated and by true MAP.
     """
     truth = [_truth(topic, pool.is_relevant(topic)) for topic in pool.topics]
     by_topic = [topic_samples(adjudicator, pool, topic, seed, budgets) for topic in pool.topics]
@@ -50,7 +50,7 @@ def estimation(adjudicator: Sampled, pool: Pool, seed: int, budgets: Sequence[in
 
 
 def topic_samples(adjudicator: Sampled, pool: Pool, topic: Topic, seed: int, budgets: Sequence[int]) -> list[Sample]:
-    """What is judged of a topic when each budget is spent, as a sample. Budgets ascend."""
+    """Return the judged documents of a topic when each budget is spent, as samples. Budgets ascend."""
     rng = topic_rng(seed, topic.name)
     rewards = adjudicator.reward(topic.grades, pool.relevant_from, pool.highest)
     state, options = adjudicator.start(topic.pool, rng, pool.runs), adjudicator.options()
@@ -69,7 +69,7 @@ def _truth(topic: Topic, relevant: NDArray[np.bool_]) -> TopicEstimates:
 
 
 def _by_machine(pool: Pool, samples: Sequence[Sample]) -> dict[str, float | None]:
-    """What the machine's grades say, corrected by the sample."""
+    """Estimate from the machine's grades, corrected by the sample."""
     from pooling.corrected_estimates import corrected, trust_in
     from pooling.machine_agreement import sampled_kappa
 

@@ -1,4 +1,4 @@
-"""Measures how fairly judgements treat runs and topics: what one team alone found, how deep runs are judged."""
+"""Measures how fairly judgements treat runs and topics: documents that only one team found, judged depth per run."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ CROWDED = 1 / 3
 
 
 def fairness(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.DataFrame:
-    """What Voorhees (2018, "On building fair and reusable test collections using bandit techniques") asks of a
-    collection that a bandit built.
+    """Compute what Voorhees (2018, "On building fair and reusable test collections using bandit techniques") requires
+    of a collection that a bandit built.
 
     Args:
-        pool: with its judgements.
-        order: in which they were made.
-        budgets: judgements a topic.
+        pool: the pool with its judgements.
+        order: the order in which they were made.
+        budgets: judgements per topic.
 
     Returns:
-        A row a budget: budget; unique (share of the relevant documents found that one team's runs alone hold);
-        depth (ranks that are judged without a gap, from the first, mean over runs and topics), depth_least and
-        least_run (mean over topics, of the run with the least); crowded (share of the topics of whose judged documents
-        more than a third are relevant).
+        One row per budget: budget; unique (share of the relevant documents found that only one team's runs hold); depth
+            (ranks that are judged without a gap, from the first, mean over runs and topics), depth_least and least_run
+            (mean over topics, for the run with the least); crowded (share of the topics with more than a third of their
+            judged documents relevant).
     """
     spent = np.array([order.spent(budget) for budget in budgets], np.int64)
     found, unique, crowded = (np.zeros(len(budgets), np.int64) for _ in range(3))
@@ -56,19 +56,20 @@ def fairness(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.Data
 
 
 def _counted(these: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """How many of these are among the first n, from n = 0 on: int64 [documents + 1]."""
+    """Count how many of these are among the first n, from n = 0 on: int64 [documents + 1]."""
     return np.concatenate([[0], np.cumsum(these, dtype=np.int64)])
 
 
 def _of_one_team(topic: Topic) -> NDArray[np.bool_]:
-    """Which documents the runs of one team alone hold."""
+    """Return which documents only the runs of one team hold."""
     teams, starts = topic.pool.teams[topic.pool.holders], topic.pool.offsets[:-1]
     alone: NDArray[np.bool_] = np.minimum.reduceat(teams, starts) == np.maximum.reduceat(teams, starts)
     return alone
 
 
 def _last_judged(topic: Topic, documents: NDArray[np.int32]) -> NDArray[np.int64]:
-    """When the last of each run's first documents is judged: int64 [runs, ranks], in turns of the topic's own.
+    """Return the turn, within the topic, at which the last of each run's first documents is judged: int64 [runs,
+    ranks].
 
     A rank that a run does not have is never judged.
     """

@@ -1,4 +1,4 @@
-"""Estimates which share of the negatives that rankers were shown is relevant, from a judged sample of them."""
+"""Estimates the share of relevant documents among the negatives shown to rankers, from a judged sample."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pooling.estimates import CONFIDENCE
 
 
 class Drawn(NamedTuple):
-    """A sample, the first so many of an order.
+    """A sample, given as a prefix of an order.
 
     Args:
-        order: int64 [all], in which to judge.
-        threshold: float64, what inclusion follows from.
-        inclusion: float64 [all], the probability of each to be among the sample, whether it is or not.
+        order: int64 [all], the order in which to judge.
+        threshold: float64, the value that inclusion follows from.
+        inclusion: float64 [all], the probability of each to be in the sample, whether it is or not.
     """
 
     order: NDArray[np.int64]
@@ -27,17 +27,17 @@ class Drawn(NamedTuple):
 
 
 def draw(sizes: NDArray[np.float64], count: int, rng: np.random.Generator) -> Drawn:
-    """A sample of a given number, likelier the greater the size: priority sampling.
+    """Draw a sample of a given size by priority sampling, with probabilities that increase with the sizes.
 
     Each gets a priority size / u, u uniform; the sample is the `count` with the highest. Given the next priority τ
-    behind them each is in the sample with the probability min(1, size / τ), independently of the others as far as
-    estimates of sums go (Duffield, Lund and Thorup 2007, "Priority sampling for estimation of arbitrary subset sums").
-    So sums are unbiased, and a sample may be enlarged: the order stays.
+    after them, each is in the sample with the probability min(1, size / τ), independently of the others as far as
+    estimates of sums are concerned (Duffield, Lund and Thorup 2007, "Priority sampling for estimation of arbitrary
+    subset sums"). So sums are unbiased, and a sample may be enlarged: the order stays.
 
     Args:
         sizes: float64, above 0.
-        count: of the sample.
-        rng: decides.
+        count: size of the sample.
+        rng: the generator of the draws.
     """
     priorities = sizes / (1.0 - rng.random(len(sizes)))
     order = np.argsort(-priorities, kind="stable")
@@ -48,16 +48,16 @@ def draw(sizes: NDArray[np.float64], count: int, rng: np.random.Generator) -> Dr
 
 
 def sizes_of(exposures: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """How large each negative is to be drawn: its share of what each policy was shown, all policies alike.
+    """Return the size of each negative for drawing: its share of the exposures of each policy, averaged over policies.
 
     Args:
-        exposures: of each policy float64 [negatives], how often it showed each.
+        exposures: for each policy float64 [negatives], how often it showed each.
     """
     return np.sum([shown / shown.sum() for shown in exposures], axis=0) / len(exposures)
 
 
 class Rate(NamedTuple):
-    """A share of relevant ones, with its 95% interval; None where nothing is judged."""
+    """The share of relevant ones, with its 95% interval; None if nothing is judged."""
 
     rate: float | None
     low: float
@@ -66,15 +66,15 @@ class Rate(NamedTuple):
 
 
 def rate(exposures: NDArray[np.float64], inclusion: NDArray[np.float64], relevant: NDArray[np.float64]) -> Rate:
-    """The share of what one policy was shown that is relevant: Horvitz and Thompson's estimate.
+    """Estimate the share of relevant documents among those that one policy was shown, by Horvitz and Thompson.
 
     The interval is Clopper and Pearson's for as many draws as would have the estimate's variance (Korn and Graubard
-    1998); where nothing relevant was found, for as many as the weights are worth (Kish).
+    1998); if nothing relevant was found, for as many as the weights are worth (Kish).
 
     Args:
         exposures: float64 [negatives], how often it showed each.
-        inclusion: float64 [negatives], of each.
-        relevant: float64 [negatives], 1 or 0 of a judged one; NaN of others.
+        inclusion: float64 [negatives], the probability of each to be in the sample.
+        relevant: float64 [negatives], 1 or 0 for a judged one; NaN for others.
     """
     judged = ~np.isnan(relevant) & (exposures > 0)
     total = exposures.sum()

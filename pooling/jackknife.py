@@ -10,25 +10,27 @@ from numba import njit
 def jackknife_variance(  # type: ignore[no-untyped-def]  # pragma: no cover
     held, places, weights, strata, left, spread, sizes, drawn, relevant, total
 ):
-    """Variance of one run's AP: each drawn document is left out in turn, the others of its stratum stand for it.
+    """Compute the variance of one run's AP: each drawn document is left out in turn, the others of its stratum replace
+    it.
 
-    Of a statistic that is no sum the jackknife is too large rather than too small (Efron and Stein 1981, "The jackknife
-    estimate of variance"); a linear approximation leaves out what pairs of documents do together, and is too small.
-    Each term counts by 1 - π, as a document that was sure to be drawn adds nothing. A stratum with one document drawn
-    counts as if without it nothing stood for the stratum.
+    For a statistic that is not a sum the jackknife is too large rather than too small (Efron and Stein 1981, "The
+    jackknife estimate of variance"); a linear approximation leaves out the joint effect of pairs of documents, and is
+    too small. Each term counts by 1 - π, as a document that was certain to be drawn adds nothing. A stratum with one
+    document drawn counts as if without it nothing represented the stratum.
 
     Args:
-        held: int64 [documents], relevant judged ones of the run, best first; places: int64, their ranks from 0.
-        weights: float64 [documents of the pool], of relevant judged ones, 0 of all others.
+        held: int64 [documents], relevant judged ones of the run, best first.
+        places: int64, their ranks from 0.
+        weights: float64 [documents of the pool], those of relevant judged ones, 0 for all others.
         strata: int32 [documents of the pool].
         left: float64 [documents of the pool], 1 - π of those drawn.
-        spread, sizes: float64 [strata], of `estimates.Design`.
+        spread, sizes: float64 [strata], see `pooling.estimates.Design`.
         drawn: int64 [draws], documents.
-        relevant: float64 [documents of the pool], 1 or 0 of judged ones.
+        relevant: float64 [documents of the pool], 1 or 0 for judged ones.
         total: the estimate of the relevant documents, above 0.
     """
     count, groups = len(held), len(sizes)
-    # What each adds to the sum of precisions: alone, with others of its stratum, and with all others.
+    # The contribution of each to the sum of precisions: alone, with others of its stratum, and with all others.
     alone, inside, outside = np.zeros(count), np.zeros(count), np.zeros(count)
     sum_alone, sum_inside, sum_outside = np.zeros(groups), np.zeros(groups), np.zeros(groups)
     everything = 0.0

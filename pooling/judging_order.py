@@ -1,4 +1,4 @@
-"""Holds the order in which a pool was judged: what a simulation yields, and what all figures are computed from."""
+"""Holds the order in which a pool was judged: the result of a simulation, and the input of all figures."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class JudgingOrder:
 
     Args:
         documents: for each topic int32 [its documents], the documents of its pool in the order of judging.
-        turns: int32 [documents of all topics], the topic of each judgement, where topics are not judged one after
-            another; None where they are.
+        turns: int32 [documents of all topics], the topic of each judgement if topics are not judged one after another;
+            otherwise None.
         shared: whether the topics with turns share a budget, or have one each.
     """
 
@@ -26,13 +26,14 @@ class JudgingOrder:
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """Documents of each topic: int64 [topics]."""
+        """Count the documents of each topic: int64 [topics]."""
         return np.array([len(order) for order in self.documents], np.int64)
 
     def spent(self, budget: int) -> NDArray[np.int64]:
-        """Judgements that each topic has had when each may have `budget`, or all together `budget` times as many.
+        """Count the judgements that each topic has had when each may have `budget`, or all together `budget` times as
+        many.
 
-        A pool smaller than the budget is judged whole; a shared budget goes on elsewhere then.
+        A pool smaller than the budget is judged completely; a shared budget is then spent on other topics.
         """
         if self.turns is None or not self.shared:
             return np.minimum(self.sizes, budget)
@@ -40,5 +41,5 @@ class JudgingOrder:
         return np.bincount(self.turns[: budget * topics], minlength=topics).astype(np.int64)
 
     def judged(self, topic: int, budget: int) -> NDArray[np.int32]:
-        """The documents of a topic (by its place in the pool) that are judged when the budget is spent."""
+        """Return the documents of a topic (given by its number) that are judged when the budget is spent."""
         return self.documents[topic][: int(self.spent(budget)[topic])]

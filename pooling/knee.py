@@ -1,4 +1,4 @@
-"""Stops a topic at the knee of its yield: where the curve of relevant documents found turns flat."""
+"""Stops a topic at the knee of its yield, when the curve of relevant documents found turns flat."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ class Knee(TopicRule):
     """The knee method (Cormack and Lynam 2016, "Engineering quality and reliability in technology-assisted review").
 
     The knee is the judgement furthest above the straight line from the first judgement to the last. Judging stops once
-    the slope up to it is so many times the slope behind it (with one relevant document more counted there, so that an
-    empty tail is no infinite ratio). While few are found the ratio must be higher, by one for each document that they
-    are short of `ease`.
+    the slope up to it is `ratio` times the slope after it (with one more relevant document counted there, so that an
+    empty tail does not make the ratio infinite). While few are found the ratio must be higher, by one for each document
+    that they are short of `ease`.
 
     Args:
-        ratio: of the slopes, above 1; 6 is the authors'.
-        ease: relevant documents from which on that ratio suffices; 150 is the authors'.
-        least: judgements before which it does not stop. The authors' 1,000 are of whole collections.
+        ratio: the required ratio of the slopes, above 1; 6 is the authors'.
+        ease: relevant documents from which that ratio suffices; 150 is the authors'.
+        least: judgements before which it does not stop. The authors' 1,000 are for whole collections.
 
     Raises:
-        BadInput: where an option is out of range.
+        BadInput: if an option is out of range.
     """
 
     def __init__(self, ratio: float = 6.0, ease: int = 150, least: int = 100) -> None:

@@ -18,20 +18,20 @@ from pooling.sentinels import NO_GRADE
 def sampled_kappa(
     pools: Sequence[TopicPool], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]], relevant_from: int
 ) -> float | None:
-    """Cohen's κ of relevance by people and by a machine, over the whole pool: a judged document counts for those that
-    it stands for.
+    """Compute Cohen's κ of relevance by people and by a machine, over the whole pool: a judged document counts for all
+    documents that it represents.
 
-    An order that goes for the relevant meets documents that the machine, too, finds relevant: κ of these alone says
-    little. So it is of a sample (`Sampled`), by its weights.
+    An order that looks for relevant documents meets those that the machine, too, finds relevant: κ of these alone means
+    little. So the κ is that of a sample (`pooling.adjudicators.sampled.Sampled`), by its weights.
 
     Args:
-        pools: of the topics, with the machine's grades.
-        samples: what people judged of them.
-        relevant: for each topic bool [documents]; that of documents not judged is not looked at.
+        pools: the topics' pools, with the machine's grades.
+        samples: the documents of each that people judged.
+        relevant: for each topic bool [documents]; values of documents not judged are ignored.
         relevant_from: lowest grade that counts as relevant.
 
     Returns:
-        None without documents that both judged, or where both gave one verdict to all.
+        None if there are no documents that both judged, or if both gave one verdict to all.
     """
     people, machine, weights = [], [], []
     for pool, sample, known in zip(pools, samples, relevant, strict=True):
@@ -45,6 +45,6 @@ def sampled_kappa(
     if len(np.unique(np.concatenate([said, read]))) < 2:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of values that are not defined, which we say ourselves
+        warnings.simplefilter("ignore")  # warnings about undefined values, which the caller reports
         kappa = float(cohen_kappa_score(said, read, sample_weight=weigh))
     return None if math.isnan(kappa) else kappa

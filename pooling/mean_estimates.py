@@ -14,7 +14,7 @@ from pooling.pool import TopicPool
 
 
 class MeanEstimate(NamedTuple):
-    """Of each run: float64 [runs], the estimate and half its interval."""
+    """Estimates for each run: float64 [runs], the mean and half its interval."""
 
     value: NDArray[np.float64]
     half: NDArray[np.float64]
@@ -26,17 +26,17 @@ def mean_precision(
     samples: Sequence[Sample],
     relevant: Sequence[NDArray[np.bool_]],
 ) -> MeanEstimate:
-    """Mean P: a sum, so topics' estimates and variances add up.
+    """Estimate mean P: a sum, so topics' estimates and variances add up.
 
-    Where one stratum is all that an order leaves (a uniform sample beside it), few of its documents stand in a run's
-    first ranks, and a run of which none was found relevant would have no variance at all: then the share relevant
-    among what was drawn from anyone's first ranks says what to expect there.
+    If an order leaves only one stratum (a uniform sample of the rest), few of its documents are in a run's first ranks,
+    and a run none of whose documents was found relevant would have no variance at all: then the share of relevant
+    documents among those drawn from any run's first ranks estimates what to expect there.
 
     Args:
-        estimates: of the topics.
-        pools: of the topics.
-        samples: of the topics.
-        relevant: for each topic bool [documents]; that of documents not judged is not looked at.
+        estimates: the topics' estimates.
+        pools: the topics' pools.
+        samples: the topics' samples.
+        relevant: for each topic bool [documents]; values of documents not judged are ignored.
     """
     variance = np.sum([each.precision_variance for each in estimates], axis=0) + _unseen_in_front(
         pools, samples, relevant
@@ -47,7 +47,7 @@ def mean_precision(
 def _unseen_in_front(
     pools: Sequence[TopicPool], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]]
 ) -> NDArray[np.float64]:
-    """The variance of the sum over topics of P that documents hide which nobody drew: float64 [runs]."""
+    """Compute the variance of the sum over topics of P from documents that were not drawn: float64 [runs]."""
     hidden = np.zeros((len(pools), len(pools[0].ranking)))
     drawn = found = 0
     for topic, (pool, sample, known) in enumerate(zip(pools, samples, relevant, strict=True)):
@@ -70,20 +70,20 @@ def _unseen_in_front(
 def mean_average_precision(
     estimates: Sequence[TopicEstimates], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]]
 ) -> MeanEstimate:
-    """MAP. Three things make its variance, of which a sum of the topics' own would have one:
+    """Estimate MAP. Its variance has three parts, of which the sum of the topics' variances would have one:
 
     - the draws, by the jackknife (`pooling.jackknife`);
-    - relevant documents where a topic's sample found none in a stratum: the topic alone would say that there are none
-      (variance 0), so the other topics say how many to expect there for each relevant document of a topic, plus half a
-      find. One of them, of weight w, would make an AP less by w / (relevant + w) of it;
+    - relevant documents in a stratum in which a topic's sample found none: the topic alone would estimate zero
+      (variance 0), so the other topics estimate how many to expect there for each relevant document of a topic, plus
+      half a find. One of them, of weight w, would reduce an AP by w / (relevant + w) of it;
     - topics in which nothing relevant was found at all: their AP is unknown. It is not 0, nor is it the mean of the
-      others, since nothing is found where runs have nothing relevant in front; so it counts as half that mean, and the
-      interval reaches from 0 to the whole.
+      others, since nothing is found in topics whose runs have nothing relevant at the top; so it counts as half that
+      mean, and the interval reaches from 0 to the whole.
 
     Args:
-        estimates: of the topics.
-        samples: of the topics.
-        relevant: for each topic bool [documents]; that of documents not judged is not looked at.
+        estimates: the topics' estimates.
+        samples: the topics' samples.
+        relevant: for each topic bool [documents]; values of documents not judged are ignored.
     """
     topics, known = len(estimates), [each for each in estimates if each.relevant > 0]
     if not known:
@@ -103,7 +103,9 @@ def mean_average_precision(
 def _unseen(
     estimates: Sequence[TopicEstimates], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]]
 ) -> NDArray[np.float64]:
-    """For each topic the variance, as a share of its squared AP, that strata without a find hide: float64 [topics]."""
+    """Compute for each topic the variance, as a share of its squared AP, due to strata without a find: float64
+    [topics].
+    """
     strata = 1 + max((int(sample.strata.max(initial=-1)) for sample in samples), default=-1)
     drawn, found, stands_for = (np.zeros((len(samples), strata)) for _ in range(3))
     for topic, (sample, known) in enumerate(zip(samples, relevant, strict=True)):

@@ -1,4 +1,4 @@
-"""Pools runs: what they offer for judging, a topic at a time."""
+"""Pools runs: the documents that they offer for judging, per topic."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ranking.errors import BadInput
 UNJUDGED_NOTE = "pooled documents without a judgement (taken as not relevant)"
 """Name of a note."""
 BEYOND = "beyond"
-"""Name of the run that stands for documents of the collection that no system's run has."""
+"""Name of the run that holds documents of the collection that no system's run has."""
 
 
 class Terms(NamedTuple):
-    """tf·idf vectors of a topic's documents, rows of a sparse matrix, and after them the topic's own; or none.
+    """tf·idf vectors of a topic's documents, rows of a sparse matrix, and after them the topic's vector; or none.
 
     Args:
-        starts: int32 [documents + 2]; what follows holds row r's from starts[r] to starts[r + 1].
+        starts: int32 [documents + 2]; row r is in `columns` and `values` from starts[r] to starts[r + 1].
         columns: int32 [cells], terms.
         values: float64 [cells].
     """
@@ -35,9 +35,9 @@ class Terms(NamedTuple):
 
 
 NO_TERMS = Terms(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
-"""Of a topic whose texts nobody read."""
+"""The terms of a topic without texts."""
 NO_GRADES = np.zeros(0, np.int32)
-"""Of a topic without a machine's grades."""
+"""The grades of a topic without a machine's grades."""
 for _array in (*NO_TERMS, NO_GRADES):
     _array.flags.writeable = False
 
@@ -45,18 +45,18 @@ for _array in (*NO_TERMS, NO_GRADES):
 class TopicPool(NamedTuple):
     """One topic's pool as arrays, which compiled loops read. Documents are numbered in the order of their ids.
 
-    The arrays can't be written to, here as in Ray's object store: Numba compiles anew for arrays that can.
+    The arrays are read-only, here as in Ray's object store: Numba compiles again for writable arrays.
 
     Args:
         ranking: int32 [runs, depth], the document at each rank, `NO_DOCUMENT` beyond the end of a run.
         lengths: int32 [runs], documents that each run has.
-        offsets: int32 [documents + 1]; what follows holds document d's from offsets[d] to offsets[d + 1].
+        offsets: int32 [documents + 1]; document d is in `holders` and `ranks` from offsets[d] to offsets[d + 1].
         holders: int32 [cells], the runs that hold the document, ascending.
         ranks: int32 [cells], the document's rank in each of them, from 0.
         teams: int32 [runs], the team of each run, numbered from 0.
-        terms: of its texts (`pooling.terms`).
-        machine: int32 [documents], the grade that a machine gave, `NO_GRADE` where it gave none; empty where there are
-            no machine's grades.
+        terms: the texts' terms (`pooling.terms`).
+        machine: int32 [documents], the grade that a machine gave, `NO_GRADE` if it gave none; empty if there are no
+            machine's grades.
     """
 
     ranking: NDArray[np.int32]
@@ -70,12 +70,12 @@ class TopicPool(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Documents in it."""
+        """Number of documents."""
         return len(self.offsets) - 1
 
 
 def topic_pool(ranking: NDArray[np.int32], size: int, teams: NDArray[np.int32] | None = None) -> TopicPool:
-    """A topic's pool from its rankings.
+    """Build a topic's pool from its rankings.
 
     Args:
         ranking: int32 [runs, depth], documents from 0 to size - 1, `NO_DOCUMENT` after the last one of a run; a run
@@ -85,7 +85,7 @@ def topic_pool(ranking: NDArray[np.int32], size: int, teams: NDArray[np.int32] |
     """
     run, rank = np.nonzero(ranking != NO_DOCUMENT)
     document = ranking[run, rank]
-    by_document = np.argsort(document, kind="stable")  # within a document by run: nonzero gives rows in order
+    by_document = np.argsort(document, kind="stable")  # within a document by run: nonzero returns rows in order
     offsets = np.concatenate([[0], np.cumsum(np.bincount(document, minlength=size))])
     pool = TopicPool(
         np.array(ranking, np.int32, order="C"),
@@ -102,13 +102,13 @@ def topic_pool(ranking: NDArray[np.int32], size: int, teams: NDArray[np.int32] |
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic's pool with its names and, where they are known, its judgements.
+    """A topic's pool with its names and, if they are known, its judgements.
 
     Args:
         name: id of the topic.
-        pool: as arrays.
-        documents: ids in byte order; a document's number is its place here.
-        grades: int32 [documents]; 0 where it was not judged.
+        pool: the pool as arrays.
+        documents: ids in byte order; a document's number is its position here.
+        grades: int32 [documents]; 0 if it was not judged.
         judged: bool [documents].
         relevant: number of relevant documents that the judgements know of, in the pool or not.
     """
@@ -123,16 +123,16 @@ class Topic:
 
 @dataclass(frozen=True)
 class Pool:
-    """The union of the top `depth` of each run, a topic at a time.
+    """The union of the top `depth` of each run, per topic.
 
     Args:
-        topics: in the order of their ids (numbers by value).
-        runs: names, in byte order; a run's number is its place here.
+        topics: the topics in the order of their ids (numbers by value).
+        runs: names, in byte order; a run's number is its position here.
         teams: name of each run's team.
-        depth: documents taken of each run.
+        depth: documents taken from each run.
         relevant_from: lowest grade that counts as relevant.
         highest: highest grade of the judgements, at least `relevant_from`.
-        notes: what is worth knowing before one trusts it, by name: counts.
+        notes: counts that the user should know of before trusting the pool, by description.
     """
 
     topics: list[Topic]
@@ -145,15 +145,15 @@ class Pool:
 
     @property
     def size(self) -> int:
-        """Documents in it, over all topics."""
+        """Number of documents, over all topics."""
         return sum(topic.pool.size for topic in self.topics)
 
     def is_relevant(self, topic: Topic) -> NDArray[np.bool_]:
-        """Which of a topic's documents are relevant: bool [documents]."""
+        """Return which of a topic's documents are relevant: bool [documents]."""
         return topic.grades >= self.relevant_from
 
     def only(self, topics: Sequence[str]) -> Pool:
-        """The same pool with these topics alone."""
+        """Return the same pool with only these topics."""
         kept = set(topics)
         return Pool(
             [topic for topic in self.topics if topic.name in kept], self.runs, self.teams, self.depth,
@@ -171,20 +171,20 @@ def make_pool(
 ) -> Pool:
     """Pool runs.
 
-    Topics are those that both the runs and the judgements have; without judgements, those of the runs.
+    The topics are those that both the runs and the judgements have; without judgements, those of the runs.
 
     Args:
-        runs: ordered (`pooling.runs.read_runs`).
-        qrels: query, document, grade (`ranking.trec_files.read_qrels`); None where nothing is judged yet. A pooled
+        runs: ordered runs (`pooling.runs.read_runs`).
+        qrels: query, document, grade (`ranking.trec_files.read_qrels`); None if nothing is judged yet. A pooled
             document without a judgement counts as not relevant.
-        depth: documents taken of each run.
+        depth: documents taken from each run.
         relevant_from: lowest grade that counts as relevant.
-        chosen: which of these topics, by place.
-        beyond: topic, document, place: documents of a collection that are to be pooled too, all of them, as the last
-            run, `BEYOND`, a team of its own; those of other topics are left alone.
+        chosen: slice of these topics to keep.
+        beyond: topic, document, place: documents of a collection to pool too, all of them, as the last run, `BEYOND`, a
+            separate team; those of other topics are ignored.
 
     Raises:
-        BadInput: where no topic is in both, or an option is out of range.
+        BadInput: if no topic is in both, or an option is out of range.
     """
     if depth < 1 or relevant_from < 1:
         raise BadInput(f"depth is {depth} and relevant_from {relevant_from}", remedy="give 1 or more")
@@ -230,14 +230,14 @@ def make_pool(
 
 
 def with_machine(pool: Pool, grades: pl.DataFrame) -> Pool:
-    """The same pool, whose topics know what a machine made of their documents.
+    """Return the same pool with a machine's grades of its documents.
 
     Args:
-        pool: of all topics.
-        grades: query, document, grade, from whatever model.
+        pool: the pool.
+        grades: query, document, grade, from any model.
 
     Raises:
-        BadInput: where none is of a pooled document.
+        BadInput: if none is of a pooled document.
     """
     by_topic = grades.unique(["query", "document"], keep="last").partition_by("query", as_dict=True)
     topics, missing = [], 0

@@ -1,5 +1,4 @@
-"""Gives what is believed of each run before anything is judged: a Beta distribution of its chance to supply a
-relevant document."""
+"""Defines priors of the runs: a Beta distribution of the probability that a run supplies a relevant document."""
 
 from __future__ import annotations
 
@@ -24,17 +23,17 @@ class Prior(ABC):
 
     @abstractmethod
     def __call__(self, pool: TopicPool, runs: list[str]) -> Parameters:
-        """α and β of the runs over a topic, both above 0."""
+        """Return α and β of the runs over a topic, both above 0."""
 
 
 class CommonPrior(Prior):
     """One prior for all runs. Beta(1, 1), the uniform distribution, is Losada et al.'s (2016, section 2.1.4).
 
     Args:
-        alpha, beta: above 0.
+        alpha, beta: parameters of the distribution, above 0.
 
     Raises:
-        BadInput: where one is not.
+        BadInput: if one is not above 0.
     """
 
     def __init__(self, alpha: float = 1.0, beta: float = 1.0) -> None:
@@ -47,16 +46,16 @@ class CommonPrior(Prior):
 
 
 class AgreementPrior(Prior):
-    """A run's mean is how many of the others hold its documents, on average: what many runs found may be relevant.
+    """A prior by agreement: a run's mean is the average share of the other runs that hold its documents.
 
     An answer to the paper's section 6, which asks for priors from what is known before judging.
 
     Args:
-        strength: α + β: as much as so many judgements.
-        depth: documents of each run that are looked at.
+        strength: α + β, the number of judgements that the prior is worth.
+        depth: documents of each run that are compared.
 
     Raises:
-        BadInput: where an option is out of range.
+        BadInput: if an option is out of range.
     """
 
     def __init__(self, strength: float = 2.0, depth: int = 20) -> None:
@@ -76,10 +75,10 @@ class PriorFile(Prior):
     """A prior for each run, from a file.
 
     Args:
-        path: lines of three columns, run, α and β, with blanks, tabs or commas between them.
+        path: lines of three columns, run, α and β, separated by blanks, tabs or commas.
 
     Raises:
-        BadInput: where the file is broken.
+        BadInput: if the file is broken.
     """
 
     def __init__(self, path: str) -> None:
@@ -112,10 +111,10 @@ class PriorFile(Prior):
 
 
 def __getattr__(name: str) -> None:
-    """Refuses the names that configurations of an earlier release have.
+    """Refuse the names that configurations of an earlier release have.
 
     Raises:
-        BadInput: says the new name.
+        BadInput: with the new name.
     """
     if name in _RENAMED:
         now = _RENAMED[name]

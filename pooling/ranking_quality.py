@@ -1,4 +1,4 @@
-"""Measures how well partial judgements rank the runs, beside the ranking that all judgements give."""
+"""Measures how well partial judgements rank the runs, compared with the ranking by all judgements."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ RUNS = {"dropped": pl.String, "inf_dropped": pl.String}
 
 
 class RankingQuality:
-    """Measures judging orders of one pool against its full judgements; what does not depend on an order is ready.
+    """Measures judging orders of one pool against its full judgements. Values that do not depend on an order are
+    computed once.
 
     Args:
-        pool: with its judgements.
+        pool: the pool with its judgements.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -34,23 +35,23 @@ class RankingQuality:
         self._relevant = np.array([topic.relevant for topic in pool.topics])
 
     def at(self, order: JudgingOrder, spent: NDArray[np.int64]) -> Row:
-        """How well the first `spent[topic]` judgements of each topic rank the runs.
+        """Measure how well the first `spent[topic]` judgements of each topic rank the runs.
 
-        Means over topics are over all of them. A topic of which nothing relevant is known yet gives each run 0.
+        Means over topics are over all of them. A topic without a known relevant document gives each run 0.
 
         Args:
-            order: of the pool.
+            order: an order of the pool.
             spent: int64 [topics].
 
         Returns:
-            judged, found: judgements, and relevant documents among them, a topic.
+            judged, found: judgements, and relevant documents among them, per topic.
             recall: mean over topics of the share found of all relevant documents known, in the pool or not; topics
-                that have none are left out. NaN where no topic has any.
-            lowest_recall: of the topic with the least.
+                without any are left out. NaN if no topic has any.
+            lowest_recall: the recall of the topic with the least.
             tau, tau_ap: correlation of the runs' MAP with the judgements so far and their MAP with all of them.
-            drop, dropped: most ranks that a run loses between the two, and which run (None where none does).
-            bias: mean over runs of the one MAP less the other.
-            inf_…: the same with mean infAP in place of the MAP with the judgements so far.
+            drop, dropped: most ranks that a run loses between the two, and which run (None if none does).
+            bias: mean over runs of the one MAP minus the other.
+            inf_…: the same with mean infAP instead of the MAP with the judgements so far.
         """
         states = self.evaluation.states(order, spent)
         found = self.evaluation.found(states)
@@ -61,7 +62,8 @@ class RankingQuality:
         return row | self._compared("", values.ap.mean(0)) | self._compared("inf_", values.inf_ap.mean(0))
 
     def table(self, order: JudgingOrder, budgets: Sequence[int]) -> pl.DataFrame:
-        """`at` each budget (`JudgingOrder.spent`), a row each, with the budget first.
+        """Measure at each budget (`pooling.judging_order.JudgingOrder.spent`): one row per budget, with the budget
+        first.
 
         Raises:
             BadInput: a budget below 1.
@@ -72,7 +74,7 @@ class RankingQuality:
         return pl.DataFrame(rows, schema_overrides=RUNS)
 
     def _recalls(self, found: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Recall of each topic that has relevant documents; a NaN where none has."""
+        """Return the recall of each topic that has relevant documents; one NaN if none has."""
         some = self._relevant > 0
         return found[some] / self._relevant[some] if some.any() else np.array([float("nan")])
 
@@ -89,15 +91,16 @@ class RankingQuality:
 
 
 def ranking_quality(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.DataFrame:
-    """How well the judgements of one order rank the runs at each budget; for several orders keep a `RankingQuality`.
+    """Measure how well the judgements of one order rank the runs at each budget; for several orders keep a
+    `RankingQuality`.
 
     Args:
-        pool: with its judgements.
-        order: of the pool.
-        budgets: judgements a topic.
+        pool: the pool with its judgements.
+        order: an order of the pool.
+        budgets: judgements per topic.
 
     Returns:
-        A row a budget: budget, then the columns of `RankingQuality.at`.
+        One row per budget: budget, then the columns of `RankingQuality.at`.
 
     Raises:
         BadInput: a budget below 1.

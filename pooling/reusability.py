@@ -22,10 +22,10 @@ from ranking.errors import BadInput
 
 
 def without_team(pool: Pool, team: str) -> Pool:
-    """The pool as it would be had a team handed in no runs.
+    """Return the pool as it would be if a team had submitted no runs.
 
-    Documents that its runs alone held leave, those that stay keep their order. The judgements stay what they were,
-    so the relevant documents of a topic that its pool now lacks are still counted in `Topic.relevant`.
+    Documents that only its runs held are removed, the others keep their order. The judgements stay the same, so the
+    relevant documents of a topic that its pool now lacks are still counted in `Topic.relevant`.
 
     Raises:
         BadInput: no such team, or no other.
@@ -50,24 +50,24 @@ def leave_out_teams(
     budgets: Sequence[int],
     teams: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """How the runs of each team fare when the pool is made and judged without them.
+    """Measure how the runs of each team fare when the pool is made and judged without them.
 
-    A team's runs are evaluated together with all others, in three ways: with all judgements; with the judgements
-    that the budget buys in the whole pool; and with those that it buys in the pool without the team, where documents
-    that the team's runs alone hold stay unjudged and so not relevant. The difference of the last two is the team's
-    loss by not taking part; that of the first and the last has in it what the small budget costs everyone.
+    A team's runs are evaluated together with all others, in three ways: with all judgements; with the judgements that
+    the budget buys in the whole pool; and with those that it buys in the pool without the team, where documents that
+    only the team's runs hold stay unjudged and so not relevant. The difference of the last two is the team's loss by
+    not taking part; that of the first and the last includes the cost of the small budget for all teams.
 
     Args:
-        pool: with its judgements.
+        pool: the pool with its judgements.
         judge: the adjudicator: judges a pool, by the same rules and seed each time.
-        budgets: judgements a topic.
-        teams: to leave out in turn; None for all.
+        budgets: judgements per topic.
+        teams: teams to leave out in turn; None for all.
 
     Returns:
-        A row a budget and run: budget, team, run; map_full, map_in and map_out, the MAP in each way; rank_full,
-        rank_in and rank_out, the rank among all runs (1 is best, ties share the mean); and what being left out
-        costs: lost (map_in - map_out) and fallen (rank_out - rank_in). lost_full and fallen_full are the same against
-        all judgements; a loss below 0 says that the MAP by few judgements is too high.
+        One row per budget and run: budget, team, run; map_full, map_in and map_out, the MAP in each way; rank_full,
+            rank_in and rank_out, the rank among all runs (1 is best, ties share the mean); and the cost of being left
+            out: lost (map_in - map_out) and fallen (rank_out - rank_in). lost_full and fallen_full are the same against
+            all judgements; a loss below 0 means that the MAP by few judgements is too high.
 
     Raises:
         BadInput: no such team, no other team, or a budget below 1.
@@ -107,7 +107,7 @@ def _scores(evaluation: Evaluation, states: NDArray[np.int8]) -> NDArray[np.floa
 
 
 def _kept(topic: Topic, stay: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Documents of a topic that one of the runs that stay holds: bool [documents]."""
+    """Return which documents of a topic one of the remaining runs holds: bool [documents]."""
     held = topic.pool.ranking[stay]
     kept = np.zeros(topic.pool.size, bool)
     kept[held[held != NO_DOCUMENT]] = True
@@ -115,14 +115,14 @@ def _kept(topic: Topic, stay: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _kept_of_all(pool: Pool, team: str) -> NDArray[np.int64]:
-    """The documents of all topics that stay without a team, by their places in the whole pool, ascending."""
+    """Return the documents of all topics that remain without a team, as positions in the whole pool, ascending."""
     stay = np.array([of_run != team for of_run in pool.teams])
     return np.flatnonzero(np.concatenate([_kept(topic, stay) for topic in pool.topics]))
 
 
 def _reduced(topic: Topic, stay: NDArray[np.bool_], teams: NDArray[np.int32]) -> Topic:
     kept = _kept(topic, stay)
-    # One place more, which NO_DOCUMENT (-1) points at.
+    # One entry more, which NO_DOCUMENT (-1) points at.
     renumbered = np.append(np.cumsum(kept, dtype=np.int32) - 1, np.int32(NO_DOCUMENT)).astype(np.int32)
     pool = topic_pool(renumbered[topic.pool.ranking[stay]], int(kept.sum()), teams)
     machine = topic.pool.machine[kept] if len(topic.pool.machine) else topic.pool.machine

@@ -1,4 +1,4 @@
-"""Turns grades into what an adjudicator hears of a judgement: a reward between 0 and 1."""
+"""Turns grades into the rewards that an adjudicator learns from: numbers between 0 and 1."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from ranking.errors import BadInput
 
 STEP = 2.0**-20
 """Rewards are multiples of it: sums of some thousands of them, and of their squares, are then exact in floats, so that
-what is added and taken away again leaves no rounding behind to break ties."""
+adding and subtracting leaves no rounding error that breaks ties.
+"""
 
 
 class Reward(ABC):
     """Turns grades into rewards."""
 
     def __call__(self, grades: ArrayLike, relevant_from: int, highest: int) -> NDArray[np.float64]:
-        """Rewards of documents: float64 [...], multiples of `STEP`.
+        """Return the rewards of documents: float64 [...], multiples of `STEP`.
 
         Args:
             grades: int [...].
@@ -30,7 +31,9 @@ class Reward(ABC):
 
     @abstractmethod
     def of(self, grades: NDArray[Any], relevant_from: int, highest: int) -> NDArray[np.float64]:
-        """Rewards of documents, before they are rounded: float64 [...], as `__call__`."""
+        """Return the rewards of documents before they are rounded: float64 [...]. The arguments are those of
+        `__call__`.
+        """
 
 
 class Binary(Reward):
@@ -44,7 +47,7 @@ class Graded(Reward):
     """The document's gain as a share of the highest gain (the paper's section 6 leaves it to later work).
 
     Args:
-        exponential: gains are 2^grade - 1 instead of the grades themselves.
+        exponential: whether gains are 2^grade - 1 instead of the grades.
     """
 
     def __init__(self, exponential: bool = False) -> None:

@@ -12,7 +12,7 @@ from pooling.pool import TopicPool
 from ranking.errors import BadInput
 
 DECIMALS = 6
-"""Of log-odds, so that no last bit decides which document is judged."""
+"""Decimals of log-odds, so that no last bit decides which document is judged."""
 LONGEST_STEP, STEPS, CONVERGED = 2.0, 50, 1e-10
 
 
@@ -22,20 +22,20 @@ class RunRegression:
 
     A team's runs are near-copies, and count once. All topics' judgements together give a common b, the maximum of its
     posterior, with normal priors of deviation `spread` around 3 / teams (a document that all hold at the top has e³
-    times the odds of one that none holds); a topic's own b has the common one for a prior, with deviation
-    `topic_spread`.
+    times the odds of one that none holds); a topic's b has the common one as a prior, with deviation `topic_spread`.
 
     Documents are judged because runs rank them high; given the ranks, that does not bias the regression.
 
     Args:
-        weight: of the log-odds beside the logarithm of the fusion's score; 0 leaves them out.
-        until: share of a topic's pool, judged, from which they count for nothing.
-        fade: the weight is `weight` · (1 - share / until)^fade.
-        constant: the higher, the less the rank matters beside being held at all.
-        spread, topic_spread: of b.
+        weight: weight of the log-odds relative to the logarithm of the fusion's score; 0 leaves them out.
+        until: share of judged documents in a topic's pool from which they have no weight.
+        fade: the weight is `weight` · (1 - share / until)^fade; 0 does not fade.
+        constant: added to ranks. The higher, the less the rank matters compared with being held at all.
+        spread: deviation of the weights of teams that are common to the topics.
+        topic_spread: deviation of a topic's weights around the common ones.
 
     Raises:
-        BadInput: where an option is out of range.
+        BadInput: if an option is out of range.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class RunRegression:
         self.constant, self.spread, self.topic_spread = constant, spread, topic_spread
 
     def log_odds(self, pools: Sequence[TopicPool], rewards: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-        """How likely each document is relevant: for each topic float64 [documents], rounded.
+        """Compute how likely each document is relevant: for each topic float64 [documents], rounded.
 
         Args:
-            pools: of the topics, whose runs are the same.
-            rewards: for each topic float64 [documents], from 0 to 1; NaN where it was not judged.
+            pools: the topics' pools, with the same runs.
+            rewards: for each topic float64 [documents], from 0 to 1; NaN if it was not judged.
         """
         teams = int(pools[0].teams.max(initial=-1)) + 1
         judged = [np.flatnonzero(~np.isnan(heard)) for heard in rewards]
@@ -86,12 +86,12 @@ class RunRegression:
         mean: NDArray[np.float64],
         precision: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """The maximum of the posterior, by Newton's method: float64 as `mean`.
+        """Find the maximum of the posterior by Newton's method: float64, shaped like `mean`.
 
         Args:
-            pools, judged, answers: of the topics.
-            mean: float64 [topics, teams + 1], of the prior, or [1, teams + 1] for one fit to all topics.
-            precision: float64 [teams + 1], of the prior.
+            pools, judged, answers: one per topic.
+            mean: float64 [topics, teams + 1], mean of the prior, or [1, teams + 1] for one fit to all topics.
+            precision: float64 [teams + 1], precision of the prior.
         """
         weights, together = mean.copy(), len(mean) == 1
         best, touched = np.zeros(mean.shape[1] - 1), np.empty(mean.shape[1] - 1, np.int64)
@@ -110,10 +110,10 @@ class RunRegression:
 
 
 def check_weight(weight: float, until: float, fade: float) -> None:
-    """Refuse options of what adds to a fusion's score, for a while.
+    """Check the options of a term that is added to a fusion's score for a while.
 
     Raises:
-        BadInput: where one is out of range.
+        BadInput: if one is out of range.
     """
     if weight < 0 or not 0 < until <= 1 or fade < 0:
         raise BadInput(
@@ -124,7 +124,7 @@ def check_weight(weight: float, until: float, fade: float) -> None:
 
 @kernel
 def _touch(pool, document, constant, best, touched):  # type: ignore[no-untyped-def]
-    """Put a document's x into `best`, and the teams that hold it into `touched`; how many these are."""
+    """Put a document's x into `best`, and the teams that hold it into `touched`. Returns their number."""
     count = 0
     for cell in range(pool.offsets[document], pool.offsets[document + 1]):
         team = pool.teams[pool.holders[cell]]

@@ -1,4 +1,4 @@
-"""Reads the runs that a pool is made of."""
+"""Reads the runs that a pool is built from."""
 
 from __future__ import annotations
 

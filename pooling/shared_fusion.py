@@ -1,5 +1,6 @@
-"""Judges topics side by side, so that what each shows of the runs informs the others: posterior fusion with a prior
-across topics, and with what regressions say of each document."""
+"""Judges topics in lockstep, so that each topic informs the others about the runs: posterior fusion with a prior across
+topics and with regressions over runs and texts.
+"""
 
 from __future__ import annotations
 
@@ -19,32 +20,33 @@ from pooling.text_regression import TextRegression
 from ranking.errors import BadInput
 
 STRENGTHS = np.array([0.0, 0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 60, 80, 120, 160])
-"""Judgements that other topics may be worth."""
+"""Numbers of judgements that other topics may be worth."""
 
 
 class SharedFusion:
-    """Posterior fusion in which a run begins each topic with what the other topics have shown of it.
+    """Posterior fusion in which a run begins each topic with its results in the other topics.
 
     Topics are judged in lockstep: each has had as many judgements as the others before it gets the next. Run s has the
     prior Beta(α + κ·m, β + κ·(1 - m)) in a topic, m its share of relevant documents among the judged ones it holds,
-    over all other topics. How far they are to be trusted, κ, is estimated by empirical Bayes: of `STRENGTHS` that with
-    which the topics' own counts are likeliest (beta-binomial, m of the other topics). Where runs do about as well in
-    one topic as in the next, κ is large; where each topic has its own best runs it is small, and the method posterior
-    fusion.
+    over all other topics. How far they are trusted, κ, is estimated by empirical Bayes: the one of `STRENGTHS` that
+    makes the topics' counts most likely (beta-binomial, m of the other topics). If runs do about as well in one topic
+    as in the next, κ is large; if each topic has different best runs it is small, and the method is posterior fusion.
 
     Runs hold the same documents, so their counts are not independent; the likelihood is a composite one.
 
-    Regressions over runs and over texts say of each document how likely it is relevant. They are pooled with the fusion
-    log-linearly (Genest and Zidek 1986, "Combining probability distributions", section 3): its score is multiplied by
-    the odds to the power of the regression's weight, which fades with the share of the topic's pool that was judged.
+    Regressions over runs and over texts estimate how likely each document is relevant. They are combined with the
+    fusion log-linearly (Genest and Zidek 1986, "Combining probability distributions", section 3): its score is
+    multiplied by the odds to the power of the regression's weight, which fades with the share of the topic's pool that
+    was judged.
 
     Args:
         adjudicator: the fusion, with the prior of the first judgement.
-        strength: κ; None estimates it, anew as judging goes on.
-        runs, texts: the regressions; None leaves one out, as does a weight of 0.
+        strength: κ, how many judgements the other topics are worth; None estimates it again as judging proceeds.
+        runs: the regression over runs, in which a team's best rank counts once; None or a weight of 0 leaves it out.
+        texts: the regression over tf·idf, which needs texts; None or a weight of 0 leaves it out.
 
     Raises:
-        BadInput: where strength is below 0.
+        BadInput: if strength is below 0.
     """
 
     def __init__(
@@ -65,12 +67,13 @@ class SharedFusion:
         return any(isinstance(part, TextRegression) for part in self.regressions)
 
     def orders(self, pool: Pool, rewards: Sequence[NDArray[np.float64]], seed: int) -> list[NDArray[np.int32]]:
-        """In which order each topic's documents are judged, as `judging_order` says of one topic.
+        """Return the order in which each topic's documents are judged. `pooling.adjudicators.adjudicator.judging_order`
+        is the same for one topic.
 
         Args:
-            pool: of all topics.
-            rewards: for each topic float64 [documents], what is heard of them.
-            seed: of what is random.
+            pool: the pool of all topics.
+            rewards: for each topic float64 [documents], the rewards that the method receives.
+            seed: seed of the random choices.
         """
         rngs = [topic_rng(seed, topic.name) for topic in pool.topics]
         states = [
@@ -91,11 +94,11 @@ class SharedFusion:
         return orders
 
     def inform(self, pools: Sequence[TopicPool], states: Sequence[FusionState]) -> float:
-        """Give each topic's runs the prior that the other topics' judgements say, and its documents their factors.
+        """Give each topic's runs the prior from the other topics' judgements, and its documents their factors.
 
         Args:
-            pools: of the topics.
-            states: of the topics, which are changed.
+            pools: the topics' pools.
+            states: the topics' states, which are changed.
 
         Returns:
             κ.
@@ -121,12 +124,12 @@ class SharedFusion:
                 for log, weight, odds in zip(logarithms, weights, part.log_odds(pools, rewards), strict=True):
                     log += weight * odds
         for state, log in zip(states, logarithms, strict=True):
-            # Of the open documents the likeliest has 1, so that none is too small for a float.
+            # The most likely of the open documents has 1, so that none is too small for a float.
             waiting = log[state.taken == OPEN]
             state.factors[:] = np.exp(np.minimum(log - waiting.max(initial=-np.inf), 0)) if len(waiting) else 1.0
 
     def prior(self, judged: NDArray[np.float64], relevant: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """κ, and m of each topic and run.
+        """Compute κ, and m of each topic and run.
 
         Args:
             judged, relevant: float64 [topics, runs], documents judged that the run holds, and relevant ones of these.
@@ -146,7 +149,9 @@ class SharedFusion:
 
 
 def rounds(most: int) -> Iterator[int]:
-    """Judgements a topic after which topics inform each other: each of the first twenty, then a tenth more."""
+    """Return the numbers of judgements per topic after which topics inform each other: each of the first twenty, then a
+    tenth more each time.
+    """
     judged = 0
     while judged < most:
         judged = judged + 1 if judged < 20 else judged + judged // 10
@@ -154,7 +159,7 @@ def rounds(most: int) -> Iterator[int]:
 
 
 def side_by_side(sizes: Sequence[int]) -> NDArray[np.int32]:
-    """The topic of each judgement where topics take turns: int32 [documents of all topics]."""
+    """Return the topic of each judgement if topics take turns: int32 [documents of all topics]."""
     _, topics = np.nonzero(np.arange(max(sizes, default=0))[:, None] < np.array(sizes, np.int64)[None, :])
     return topics.astype(np.int32)
 
@@ -162,5 +167,5 @@ def side_by_side(sizes: Sequence[int]) -> NDArray[np.int32]:
 def _likelihood(
     alpha: NDArray[np.float64], beta: NDArray[np.float64], judged: NDArray[np.float64], relevant: NDArray[np.float64]
 ) -> float:
-    """Logarithm of the beta-binomial likelihood, but for what does not depend on α and β."""
+    """Compute the logarithm of the beta-binomial likelihood, without terms that do not depend on α and β."""
     return float((betaln(alpha + relevant, beta + judged - relevant) - betaln(alpha, beta)).sum())

@@ -19,12 +19,12 @@ Method = Adjudicator | AcrossTopics | SharedFusion
 
 
 def adjudicator_of(method: Method) -> Adjudicator:
-    """What chooses the documents of a topic."""
+    """Return the method's adjudicator, which chooses the documents of a topic."""
     return method if isinstance(method, Adjudicator) else method.adjudicator
 
 
 def needs_of(method: Method) -> tuple[str, ...]:
-    """What the pool must have besides runs, as `Adjudicator.needs` says it."""
+    """Return what the pool must have in addition to runs (`Adjudicator.needs`)."""
     reads_texts = isinstance(method, SharedFusion) and method.reads_texts
     return (*adjudicator_of(method).needs, *(["texts"] if reads_texts else []))
 
@@ -38,14 +38,14 @@ def simulate(
 ) -> list[JudgingOrder]:
     """Judge every document of a pool.
 
-    The order depends on the method, the pool and the seed alone: not on the other topics or seeds, nor on the threads.
+    The order depends only on the method, the pool and the seed: not on the other topics or seeds, nor on the threads.
 
     Args:
-        method: an adjudicator for each topic, or one that shares a budget or what it learns over topics.
-        pool: with judgements.
-        seeds: of what is random, one simulation each.
-        threads: that work at once; the compiled loops let go of Python.
-        on_seed: told how many of the seeds are done.
+        method: an adjudicator for each topic, or one that shares a budget or its evidence over topics.
+        pool: the pool with judgements.
+        seeds: seeds of the random choices, one simulation each.
+        threads: number of threads; the compiled loops release Python's lock.
+        on_seed: called with the number of finished seeds.
     """
     adjudicator = adjudicator_of(method)
     limits = (pool.relevant_from, pool.highest)
@@ -80,7 +80,7 @@ def simulate(
 
 
 def found_curves(pool: Pool, order: JudgingOrder) -> list[NDArray[np.int64]]:
-    """How many relevant documents of each topic are found after each judgement: for each topic int64 [documents]."""
+    """Count each topic's relevant documents found after each judgement: for each topic int64 [documents]."""
     return [
         np.cumsum(pool.is_relevant(topic)[documents], dtype=np.int64)
         for topic, documents in zip(pool.topics, order.documents, strict=True)
@@ -88,11 +88,11 @@ def found_curves(pool: Pool, order: JudgingOrder) -> list[NDArray[np.int64]]:
 
 
 def found_at(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> NDArray[np.int64]:
-    """Relevant documents found of each topic when each budget is spent: int64 [budgets, topics].
+    """Count the relevant documents of each topic that are found when each budget is spent: int64 [budgets, topics].
 
     Args:
-        pool, order: as simulated.
-        budgets: judgements a topic (on average, where they are shared).
+        pool, order: the simulated pool and order.
+        budgets: judgements per topic (on average, if they are shared).
     """
     curves = [np.concatenate([[0], curve]) for curve in found_curves(pool, order)]
     return np.array([[curve[n] for curve, n in zip(curves, order.spent(budget), strict=True)] for budget in budgets])

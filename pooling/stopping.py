@@ -1,4 +1,4 @@
-"""Decides when to stop judging, by what an assessor knows then, and measures what that saves and costs."""
+"""Decides when to stop judging from what an assessor knows at that time, and measures the savings and the cost."""
 
 from __future__ import annotations
 
@@ -20,41 +20,42 @@ from pooling.yield_curves import YieldCurve, exponential, exponential_rest, powe
 from ranking.errors import BadInput
 
 CURVES: dict[str, YieldCurve] = {"exponential": exponential, "power": power}
-_AT_ONCE = 64  # judgements at which the target is tried
+_AT_ONCE = 64  # numbers of judgements at which the target is tried
 
 
 class StoppingRule(ABC):
-    """Says when to stop. `str` of a rule names it in tables.
+    """A rule that decides when to stop. `str` of a rule is its name in tables.
 
     Attributes:
-        recall: the target that topics are held against, also of a rule that has none of its own.
+        recall: the target that topics are compared with, also for a rule without a target.
     """
 
     recall: float = 0.9
 
     @abstractmethod
     def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
-        """Judgements that each topic has had when judging stops: int64 [topics], all of its pool where it never does.
+        """Return the judgements that each topic has had when judging stops: int64 [topics], its whole pool if it never
+        does.
 
         A rule sees the grades of the documents judged so far, never those still to come.
         """
 
     def applied(self, pool: Pool, order: JudgingOrder, seed: int) -> tuple[JudgingOrder, NDArray[np.int64]]:
-        """The order that is judged with this rule, and where it `stops`. A rule may change an order that it has left.
+        """Return the order that is judged with this rule, and when it `stops`. A rule may change the rest of the order.
 
         Args:
-            pool, order: as in `stops`.
-            seed: of what is random in the rule.
+            pool, order: see `stops`.
+            seed: seed of the rule's random choices.
         """
         return order, self.stops(pool, order)
 
 
 class TopicRule(StoppingRule):
-    """A rule that stops each topic by itself, wherever in the order its judgements stand."""
+    """A rule that stops each topic separately, wherever its judgements are in the order."""
 
     @abstractmethod
     def holds(self, relevant: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """After which judgements one would stop, each by those up to it alone.
+        """Return after which judgements one would stop, each from those up to it only.
 
         Args:
             relevant: bool [documents of the topic's pool], in the order of judging.
@@ -68,16 +69,18 @@ class TopicRule(StoppingRule):
         return np.array([self.first(pool.is_relevant(topic)[documents]) for topic, documents in topics], np.int64)
 
     def first(self, relevant: NDArray[np.bool_]) -> int:
-        """After how many judgements one would stop, all where one never would; `relevant` is as in `holds`."""
+        """Return the number of judgements after which one would stop, all if one never would; for `relevant` see
+        `holds`.
+        """
         held = self.holds(relevant)
         return int(held.argmax()) + 1 if held.any() else len(relevant)
 
 
 class FoundNothing(TopicRule):
-    """Stop a topic after so many judgements in a row that found nothing relevant.
+    """Stop a topic after a number of judgements in a row that found nothing relevant.
 
     Args:
-        in_a_row: how many.
+        in_a_row: the number of judgements.
     """
 
     def __init__(self, in_a_row: int = 50) -> None:
@@ -95,20 +98,20 @@ class FoundNothing(TopicRule):
 
 
 class TargetRecall(TopicRule):
-    """Stop a topic once the yield so far says that this share of its pool's relevant documents is found.
+    """Stop a topic once the yield so far implies that this share of its pool's relevant documents is found.
 
-    A yield curve (`pooling.yield_curves`, with its sources) says how many relevant documents to expect in the rest, and
-    the rest may hold no more than the target allows, at the confidence. This suits every order of judging: with a
-    random one it goes on to the target's share of the pool, with a good one it stops early.
+    A yield curve (`pooling.yield_curves`, with its sources) estimates how many relevant documents to expect in the
+    rest, and the rest may hold no more than the target allows, at the confidence. This suits every order of judging:
+    with a random one it continues to the target's share of the pool, with a good one it stops early.
 
-    The two curves differ in the tail, which nobody has seen yet. `power` expects a heavy one: it reaches the target and
-    overshoots it by far. `exponential` stops much earlier, and too early on the topics whose tail is heavy. As the rule
+    The two curves differ in the tail, which is not observed yet. `power` expects a heavy one: it reaches the target and
+    overshoots it by far. `exponential` stops much earlier, and too early on the topics with a heavy tail. As the rule
     is tried after each judgement, the confidence is not the share of topics that reach the target.
 
     Args:
         recall: the target, above 0 and below 1.
-        confidence: .5 or more and below 1.
-        curve: how the yield falls.
+        confidence: confidence that the target is reached, .5 or more and below 1.
+        curve: how the yield falls: `exponential` or `power`.
     """
 
     def __init__(
@@ -141,8 +144,9 @@ class TargetRecall(TopicRule):
             expected = exponential_rest(*sums, len(relevant), confidence)
             return at[self.reached(found[at], len(relevant) - judged[at], expected)]
 
-        # What is asked to be sure expects more than the estimate does, which takes a fraction of the time: only where
-        # that says yes can the first judgement be.
+        # A confidence bound expects more than the estimate, which takes a fraction of the time to compute: only where
+        # the
+        # estimate passes can the first judgement be.
         hopeful = reached(np.arange(len(relevant)), None)
         for start in range(0, len(hopeful), _AT_ONCE):
             held = reached(hopeful[start : start + _AT_ONCE], self.confidence)
@@ -153,7 +157,9 @@ class TargetRecall(TopicRule):
     def reached(
         self, found: NDArray[np.int64], rest: NDArray[np.int64], expected: NDArray[np.float64]
     ) -> NDArray[np.bool_]:
-        """Whether the target is reached: by relevant documents found, documents left, relevant ones expected there."""
+        """Return whether the target is reached, given relevant documents found, documents left, and relevant ones
+        expected there.
+        """
         allowed = np.floor(found / self.recall - found + 1e-9)  # 7 / .07 - 7 is below 93 in floats
         surely = pdtr(allowed, expected) >= self.confidence
         return (found > 0) & (surely | (rest <= allowed))
@@ -162,12 +168,13 @@ class TargetRecall(TopicRule):
 class StableRanking(StoppingRule):
     """Stop all topics once the ranking of the runs no longer changes.
 
-    The runs are ranked by MAP with the judgements so far, each time the budget has grown by `every` judgements a topic.
+    The runs are ranked by MAP with the judgements so far, each time the budget has grown by `every` judgements per
+    topic.
 
     Args:
-        tau: Kendall's τ of two rankings in a row that counts as no change.
-        over: changes in a row that must be that small.
-        every: judgements a topic between two rankings.
+        tau: Kendall's τ of two consecutive rankings that counts as no change.
+        over: number of consecutive changes that must be that small.
+        every: judgements per topic between two rankings.
     """
 
     def __init__(self, tau: float = 0.98, over: int = 3, every: int = 25) -> None:
@@ -190,7 +197,7 @@ class StableRanking(StoppingRule):
             if (spent == sizes).all():
                 return sizes
             scores = evaluation(evaluation.states(order, spent)).ap.mean(0)
-            # NaN, while nothing relevant is known and all runs are tied, is no stability.
+            # NaN, while nothing relevant is known and all runs are tied, does not count as stable.
             stable = stable + 1 if before is not None and kendall_tau(before, scores) >= self.tau else 0
             before = scores
         return spent
@@ -199,19 +206,19 @@ class StableRanking(StoppingRule):
 def savings(
     pool: Pool, order: JudgingOrder, rules: Sequence[StoppingRule], seed: int = 0, quality: RankingQuality | None = None
 ) -> pl.DataFrame:
-    """What stopping by each rule saves and costs.
+    """Compute what stopping by each rule saves and costs.
 
     Args:
-        pool: with its judgements.
-        order: in which they were made.
-        rules: to compare.
-        seed: of what is random in a rule.
-        quality: of the pool, where it is at hand: it does not depend on the order.
+        pool: the pool with its judgements.
+        order: the order in which they were made.
+        rules: rules to compare.
+        seed: seed of a rule's random choices.
+        quality: the pool's `RankingQuality`, if it exists: it does not depend on the order.
 
     Returns:
-        A row a rule: rule (its name), saved (share of the pool that is not judged), target (recall of the pool's
-        relevant documents that topics are held against: the rule's, or .9), reached (share of the topics with relevant
-        documents that reach it), then the columns of `RankingQuality.at`.
+        One row per rule: rule (its name), saved (share of the pool that is not judged), target (recall of the pool's
+            relevant documents that topics are compared with: the rule's, or .9), reached (share of the topics with
+            relevant documents that reach it), then the columns of `RankingQuality.at`.
     """
     quality = quality or RankingQuality(pool)
     rows: list[Row] = []
@@ -224,7 +231,7 @@ def savings(
 
 
 def _reached(pool: Pool, order: JudgingOrder, spent: NDArray[np.int64], target: float) -> float:
-    """Share of the topics with relevant documents in their pools of which that much is found; NaN where none has."""
+    """Return the share of the topics with relevant documents in the pool that reach the target; NaN if none has any."""
     held = []
     for topic, documents, count in zip(pool.topics, order.documents, spent, strict=True):
         relevant = pool.is_relevant(topic)

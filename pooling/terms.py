@@ -1,4 +1,4 @@
-"""Turns texts of pooled documents into tf·idf vectors, from which orders of judging learn what relevant ones say."""
+"""Turns texts of pooled documents into tf·idf vectors, from which orders of judging learn about relevance."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _WORD = re.compile(r"\w+")
 
 
 class Texts(NamedTuple):
-    """What is known of a collection's texts.
+    """The texts of a collection.
 
     Args:
-        documents: id, text; more columns and documents than the pool's are left alone.
+        documents: id, text; other columns, and documents outside the pool, are ignored.
         topics: text of each, by id.
-        stemming: language of the Snowball stemmer; None: words as they are.
+        stemming: language of the Snowball stemmer; None keeps words unchanged.
     """
 
     documents: pl.DataFrame
@@ -36,14 +36,14 @@ class Texts(NamedTuple):
 
 
 def with_terms(pool: Pool, texts: Texts) -> Pool:
-    """The same pool, whose topics know their documents' and their own tf·idf vectors.
+    """Return the same pool with the tf·idf vectors of its documents and topics.
 
     Words are stemmed, English stop words left out; (1 + ln tf) · idf, idf over the documents of the whole pool, rows of
     unit length. A document without a text has no terms.
 
     Args:
-        pool: of all topics.
-        texts: of documents and topics.
+        pool: the pool of all topics.
+        texts: texts of documents and topics.
     """
     wanted = pl.concat([topic.documents for topic in pool.topics]).unique(maintain_order=True).rename("id").to_frame()
     found = wanted.join(texts.documents.select("id", "text").unique("id", keep="first"), on="id", how="left",
@@ -59,13 +59,13 @@ def with_terms(pool: Pool, texts: Texts) -> Pool:
 
 
 def matrix_of(terms: Terms) -> csr_array:
-    """A topic's vectors: float64 [documents + 1, terms], the last row the topic's own."""
+    """Return a topic's vectors: float64 [documents + 1, terms], the last row the topic's."""
     width = int(terms.columns.max(initial=0)) + 1
     return csr_array((terms.values, terms.columns, terms.starts), (len(terms.starts) - 1, width))
 
 
 def rows_of(terms: Terms, kept: NDArray[np.bool_]) -> Terms:
-    """The vectors of some of the documents, and the topic's own."""
+    """Return the vectors of some of the documents, and of the topic."""
     return _terms(matrix_of(terms)[np.append(kept, True)]) if len(terms.starts) else terms
 
 
@@ -77,8 +77,10 @@ def _terms(matrix: csr_array) -> Terms:
 
 
 def _matrix(texts: Sequence[str], documents: int, stemming: str | None) -> csr_array:
-    """[texts, terms], idf by the first so many."""
-    from sklearn.feature_extraction.text import TfidfVectorizer  # with pandas, most of a second for every process
+    """Compute [texts, terms], with idf by the first `documents` texts."""
+    from sklearn.feature_extraction.text import (
+        TfidfVectorizer,
+    )  # with pandas this takes most of a second for every process
 
     stopped = set(STOPWORDS_EN_PLUS) if stemming in (None, "english") else set()
     stem = Stemmer.Stemmer(stemming).stemWords if stemming else list

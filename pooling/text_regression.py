@@ -13,19 +13,20 @@ from pooling.run_regression import check_weight
 
 
 class TextRegression:
-    """CAL's score (Cormack and Grossman 2014) in log-odds: logistic regression on tf·idf, of each topic for
-    itself, the topic's own text one more relevant document.
+    """CAL's score (Cormack and Grossman 2014) in log-odds: logistic regression on tf·idf, separate for each topic, with
+    the topic's text as one more relevant document.
 
-    Until a topic has both relevant and other documents, its texts say nothing: cosines are no odds.
+    Until a topic has both relevant and other documents, its texts are not used: cosines are no odds.
 
     Args:
-        weight: of the log-odds beside the logarithm of the fusion's score; 0 leaves them out, and needs no texts.
-        until: share of a topic's pool, judged, from which they count for nothing.
-        fade: the weight is `weight` · (1 - share / until)^fade.
-        regularization: C of scikit-learn's `LogisticRegression`: the higher, the closer it fits.
+        weight: weight of the log-odds relative to the logarithm of the fusion's score; 0 leaves them out, and needs no
+            texts.
+        until: share of judged documents in a topic's pool from which they have no weight.
+        fade: the weight is `weight` · (1 - share / until)^fade; 0 does not fade.
+        regularization: C of scikit-learn's `LogisticRegression`. The higher, the closer the fit.
 
     Raises:
-        BadInput: where an option is out of range.
+        BadInput: if an option is out of range.
     """
 
     def __init__(
@@ -36,14 +37,14 @@ class TextRegression:
         self._learning = ContinuousLearning(regularization=regularization)
 
     def log_odds(self, pools: Sequence[TopicPool], rewards: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-        """How likely each document is relevant: for each topic float64 [documents], rounded.
+        """Compute how likely each document is relevant: for each topic float64 [documents], rounded.
 
         Args:
-            pools: of the topics, with terms.
-            rewards: for each topic float64 [documents]; NaN where it was not judged.
+            pools: the topics' pools, with terms.
+            rewards: for each topic float64 [documents]; NaN if it was not judged.
 
         Raises:
-            BadInput: where a pool has no texts.
+            BadInput: if a pool has no texts.
         """
         found = []
         for pool, heard in zip(pools, rewards, strict=True):

@@ -1,14 +1,14 @@
 """Estimates how many relevant documents the rest of a pool holds, by how fast judging has found them so far.
 
-Relevant documents are taken for events of a Poisson process along the order of judging, whose rate falls by a law with
-one parameter for its speed. The law fitted to the judged part says how many events to expect in the rest. Counting
-processes are a standard way to stop technology-assisted reviews, and need no judgements beside those of the order
-itself (Sneyd and Stevenson 2019, "Modelling stopping criteria for search results using Poisson processes"; Stevenson
-and Bin-Hezam 2023, "Stopping methods for technology assisted reviews based on point processes").
+Relevant documents are modelled as events of a Poisson process along the order of judging, whose rate falls by a law
+with one parameter for its speed. The law fitted to the judged part estimates the number of events in the rest. Counting
+processes are a standard way to stop technology-assisted reviews, and need no judgements in addition to those of the
+order (Sneyd and Stevenson 2019, "Modelling stopping criteria for search results using Poisson processes"; Stevenson and
+Bin-Hezam 2023, "Stopping methods for technology assisted reviews based on point processes").
 
 They fit a curve to counts in windows by least squares. Here the fit is by maximum likelihood, which has a closed form:
-given their number, the events are independent draws from one distribution over the judged part, and a mean of theirs
-says all about its parameter. It also says how sure one is, which matters while few are found.
+given their number, the events are independent draws from one distribution over the judged part, and their mean is
+sufficient for its parameter. It also yields a confidence, which matters while few are found.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from scipy.special import gammaincinv
 
 YieldCurve = Callable[[NDArray[np.bool_], float], NDArray[np.float64]]
 """Takes the judgements, bool [documents of the pool] in the order of judging (relevant or not), and a confidence from
-.5 to 1. Returns float64 [documents]: after each judgement, by those up to it alone, the number of relevant documents to
-expect among the rest, when the rate falls as slowly as the confidence asks (at .5 about as estimated) but does not
-rise; 0 before anything relevant is found."""
+.5 to 1. Returns float64 [documents]: after each judgement, from those up to it only, the number of relevant
+documents to expect among the rest, if the rate falls as slowly as the confidence allows (at .5 about as estimated)
+but does not rise; 0 before anything relevant is found.
+"""
 
 
 def exponential(relevant: NDArray[np.bool_], confidence: float) -> NDArray[np.float64]:
@@ -40,21 +41,21 @@ def exponential_rest(
     size: int,
     confidence: float | None,
 ) -> NDArray[np.float64]:
-    """`exponential` from sums, so that it need not look at all judgements again.
+    """Compute `exponential` from sums, without reading all judgements again.
 
     Args:
         judged, found: judgements so far, and relevant documents among them.
-        places: sum of the relevant documents' places in the order of judging; a judgement's place is its middle, ½ for
-            the first.
+        places: sum of the relevant documents' positions in the order of judging; a judgement's position is its middle,
+            ½ for the first.
         size: documents of the pool.
-        confidence: see `YieldCurve`; None gives the estimate itself, which is never more.
+        confidence: confidence of the bound (see `YieldCurve`); None returns the estimate, which is never more.
     """
     events = np.maximum(found, 1)
-    # Mean place of the relevant documents as a share of the judged part.
+    # Mean position of the relevant documents as a share of the judged part.
     mean = np.where(found > 0, places / events / judged, 0.5)
     decay = _decay(mean)
     if confidence is not None:
-        # The mean of so many draws is nearly gamma distributed; exactly, where nothing is cut off.
+        # The mean of that many draws is nearly gamma distributed; exactly if nothing is cut off.
         shape = events * mean**2 / _variance(decay)
         decay = _decay(mean * shape / gammaincinv(shape, 1 - confidence))
     # The rate's integral over the rest by that over the judged part: e^-z (1 - e^(-z rest/judged)) / (1 - e^-z).
@@ -81,15 +82,15 @@ def power(relevant: NDArray[np.bool_], confidence: float) -> NDArray[np.float64]
 
 _DECAYS = np.geomspace(1e-3, 1e5, 10_001)
 _MEANS = 1 / _DECAYS - 1 / np.expm1(np.minimum(_DECAYS, 700))
-"""Mean of an exponential distribution of each of these rates that is cut off at 1; they are less than .2% apart."""
+"""Mean of an exponential distribution, cut off at 1, for each of these rates; they are less than .2% apart."""
 
 
 def _decay(mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The rate of which such a distribution has the mean; 0 for a mean of a half or more, where nothing falls."""
+    """Return the rate for which such a distribution has the mean; 0 for a mean of a half or more."""
     return np.where(mean >= _MEANS[0], 0.0, np.interp(mean, _MEANS[::-1], _DECAYS[::-1]))
 
 
 def _variance(decay: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Variance of such a distribution; for the rate 0 a uniform one's, 1/12, which is near from .01 down."""
+    """Return the variance of such a distribution; for the rate 0 a uniform one's, 1/12, which is near from .01 down."""
     z = np.maximum(decay, 1e-2)
     return 1 / z**2 - 1 / (4 * np.sinh(np.minimum(z, 700) / 2) ** 2)

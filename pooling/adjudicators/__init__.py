@@ -1,2 +1,3 @@
-"""Orders judging, a class a method. `adjudicator` is the base of all, `bandit` of those that choose a run, `fusion`
-of those that choose a document, `static` of those that ignore the answers."""
+"""Orders judging, one class per method. `adjudicator` holds the base class, `bandit` the methods that choose a run,
+`fusion` those that choose a document, `static` those that ignore the judgements.
+"""

@@ -1,4 +1,4 @@
-"""Samples documents with replacement, more from the runs that prove good: estimates stay unbiased while it learns."""
+"""Samples documents with replacement, more from the runs that prove good. Estimates stay unbiased while it learns."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ from pooling.rewards import Reward
 from pooling.sentinels import NO_DOCUMENT, OPEN
 from ranking.errors import BadInput
 
-_SURE = 1.0 - 1e-12  # the most that a draw may be sure of: its logarithm must be finite
+_SURE = 1.0 - 1e-12  # the most probable that a draw may be: its logarithm must be finite
 
 
 class ActiveOptions(NamedTuple):
-    """Of `ActiveSampling`, for compiled functions."""
+    """The options of `ActiveSampling`, for compiled functions."""
 
     doubt: float
     uniform: float
 
 
 class ActiveState(NamedTuple):
-    """Of one topic.
+    """The state of one topic.
 
     Args:
         rank_weights: float64 [depth], ln((depth + 1) / rank).
-        mass: float64 [runs], the sum of these over the run's documents.
-        merit: float64 [runs], what judging has shown of each run.
-        chance: float64 [documents], probability of each in one draw.
+        mass: float64 [runs], the sum of the rank weights of the run's documents.
+        merit: float64 [runs], the evidence that judgements give for each run.
+        chance: float64 [documents], the probability of each in one draw.
         missed: float64 [documents], logarithm of the probability that no draw so far took it.
-        drawn: int32 [documents], in the order of drawing; out: int64 [1], how many.
-        chance_of: float64 [documents], of the draw that took it from those left.
-        taken, rewards: as every adjudicator has them.
+        drawn: int32 [documents], in the order of drawing.
+        out: int64 [1], the number of documents drawn.
+        chance_of: float64 [documents], the probability of the draw that took it from the documents left.
+        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
     """
 
     rank_weights: NDArray[np.float64]
@@ -54,29 +55,31 @@ class ActiveState(NamedTuple):
 
 
 class ActiveSampling(Sampled):
-    """Draws a run, then one of its documents; runs are drawn by how relevant their documents proved (Li and Kanoulas
-    2017, "Active sampling for large-scale information retrieval evaluation").
+    """Draw a run, then one of its documents. Runs are drawn by how many of their documents proved relevant (Li and
+    Kanoulas 2017, "Active sampling for large-scale information retrieval evaluation").
 
-    A run's document at a rank is drawn with a probability in proportion to ln((depth + 1) / rank), the prior that
-    stands for average precision. A run is drawn in proportion to `doubt` + the Horvitz–Thompson estimate of the share
-    of that distribution which lies on relevant documents. A share of all draws is uniform over the pool, which is ours,
-    so that no judgement weighs too much.
+    A run's document at a rank is drawn with a probability proportional to ln((depth + 1) / rank), the prior that
+    corresponds to average precision. A run is drawn in proportion to `doubt` + the Horvitz–Thompson estimate of the
+    share of that distribution on relevant documents. Different from the paper, a share of all draws is uniform over the
+    pool, so that no judgement gets too much weight.
 
     The authors draw with replacement (a document drawn again costs nothing) and estimate by the probability with which
     any of the draws took a document (`horvitz_thompson`; as judging stops at a number of judgements, not of draws, the
-    probabilities are made to sum to it). But a document that proves relevant makes its own runs' documents likelier,
-    itself among them, and that says too little. So the default weighs a document by the chance of the very draw that
-    took it from what was left, whatever came before (`lure`: Farquhar, Gal and Rainforth 2021, "On statistical bias in
-    active learning", equation 6): unbiased after each judgement, however it learns.
+    probabilities are scaled to sum to it). But a document that proves relevant makes the documents of its runs more
+    likely, itself included, and that biases the estimate downwards. So the default weighs a document by the probability
+    of the draw that took it from the documents left, whatever came before (`lure`: Farquhar, Gal and Rainforth 2021,
+    "On statistical bias in active learning", equation 6): unbiased after each judgement.
 
     Args:
-        doubt: of every run's merit before anything is judged, above 0: the higher, the slower it learns which are good.
+        doubt: each run's merit before the first judgement, above 0. The higher, the more slowly it learns which runs
+            are good.
         uniform: share of the draws that are uniform over the pool, from 0 to below 1.
-        estimator: how judged documents weigh in estimates.
-        reward: what is heard of a judgement.
+        estimator: how judged documents are weighted in estimates: `lure`, by the probability of their draw, or
+            `horvitz_thompson`, as the authors do.
+        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
 
     Raises:
-        BadInput: where an option is out of range.
+        BadInput: if an option is out of range.
     """
 
     def __init__(
@@ -118,7 +121,7 @@ class ActiveSampling(Sampled):
         given = given_in(state)
         order = state.drawn[: state.out[0]]
         judged = judged_in(state)[order]
-        # As a sequence only the draws before the first that is not back yet are known.
+        # As a sequence, only the draws before the first that is not back yet are known.
         known = np.cumprod(judged).astype(bool) if self.estimator == "lure" else judged
         order = order[known]
         weights = np.where(given, 1.0, 0.0)
@@ -133,12 +136,12 @@ class ActiveSampling(Sampled):
             weights[order] = 1.0 / -np.expm1(-_as_many(rates[~given], count) * rates[order])
             return Sample(weights, strata)
         left, chances = size - np.arange(1.0, count + 1), state.chance_of[order]
-        # Equation 6, times documents by draws: the weights of a sum.
+        # Equation 6 times documents times draws: the weights of a sum.
         weights[order] = size / count * (1 + (size - count) / left * (1 / ((left + 1) * chances) - 1))
         return Sample(weights, strata, order.copy(), chances)
 
     def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
-        """The order in plain Python, which tests hold the compiled one to."""
+        """Return the order, computed in plain Python, for tests of the compiled one."""
         depth, size = pool.ranking.shape[1], pool.size
         weights = [float(np.log((depth + 1) / rank)) for rank in range(1, depth + 1)]
         cells = [
@@ -181,7 +184,7 @@ class ActiveSampling(Sampled):
 
 
 def _as_many(rates: NDArray[np.float64], count: int) -> float:
-    """How many times as many draws make the expected number of documents `count`."""
+    """Return the factor on the number of draws with which the expected number of documents is `count`."""
 
     def too_many(logarithm: float) -> float:
         return float(-np.expm1(-np.exp(logarithm) * rates).sum()) - count
@@ -201,7 +204,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
     if not opened:
         return NO_DOCUMENT
     draws = 1.0
-    if left < _SURE:  # draws until one takes a document that is not out yet
+    if left < _SURE:  # draws until one takes a document that is not taken yet
         draws += np.floor(np.log(1.0 - rng.random()) / np.log1p(-left))
     for document in range(size):
         state.missed[document] += draws * np.log1p(-state.chance[document])

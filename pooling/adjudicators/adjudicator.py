@@ -1,4 +1,4 @@
-"""Defines what every order of judging does: say which document to judge next, and hear the answer."""
+"""Defines the interface of every order of judging: choose the next document to judge, learn its grade."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from pooling.sentinels import OPEN, OUTSIDE
 
 
 class Adjudicator(ABC):
-    """An order of judging: its options, and compiled functions that keep to it.
+    """An order of judging: its options and the compiled functions that implement it.
 
     It holds nothing of any topic: `start` makes the state, a named tuple of arrays with at least `taken` (int32
-    [documents], `OPEN`, or who supplied the document), `rewards` (float64 [documents], NaN until judged).
-    The functions are compiled, so that a simulation runs them in one loop and `Adjudication` one at a time:
+    [documents], `OPEN`, or the number of the run that supplied the document) and `rewards` (float64 [documents], NaN
+    until judged). The functions are compiled, so that a simulation runs them in one loop and `Adjudication` one at a
+    time:
 
-    - `choose(pool, state, options, rng)` picks a document that is `OPEN`, takes it and returns it, `NO_DOCUMENT` when
-      there is none left;
+    - `choose(pool, state, options, rng)` picks a document that is `OPEN`, takes it and returns it, or returns
+      `NO_DOCUMENT` if none is left;
     - `take(pool, state, options, document, supplier)` marks a document as handed out;
-    - `learn(pool, state, options, document, reward)` hears the judgement of a document that was taken.
+    - `learn(pool, state, options, document, reward)` receives the judgement of a document that was taken.
 
-    Documents and suppliers are int64 wherever they are passed: Numba compiles anew for each type.
+    Documents and suppliers are int64 wherever they are passed: Numba compiles again for each type.
 
     Args:
-        reward: what it hears of a judgement.
+        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
     """
 
     needs: tuple[str, ...] = ()
@@ -46,21 +47,21 @@ class Adjudicator(ABC):
 
     @abstractmethod
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> Any:
-        """The state before the first judgement of a topic.
+        """Return the state before the first judgement of a topic.
 
         Args:
-            pool: of the topic.
-            rng: of the topic; decides ties.
+            pool: the topic's pool.
+            rng: the topic's generator; breaks ties.
             runs: names of the runs.
         """
 
     @abstractmethod
     def options(self) -> Any:
-        """What the compiled functions need of the options: a named tuple of numbers."""
+        """Return the options that the compiled functions need: a named tuple of numbers."""
 
     @property
     def loop(self) -> Any:
-        """The simulation's loop, compiled for this method."""
+        """Return the simulation's loop, compiled for this method."""
         return _loop(self.choose, self.learn)
 
 
@@ -70,20 +71,20 @@ def _loop(choose: Any, learn: Any) -> Any:
 
 
 def topic_rng(seed: int, topic: str) -> np.random.Generator:
-    """The generator of a topic. It depends on the topic's id, not on which other topics there are."""
+    """Return the generator of a topic. It depends on the topic's id, not on the other topics."""
     return np.random.default_rng([seed, zlib.crc32(topic.encode())])
 
 
 def judging_order(
     adjudicator: Adjudicator, pool: TopicPool, rewards: NDArray[np.float64], rng: np.random.Generator, runs: list[str]
 ) -> NDArray[np.int32]:
-    """In which order a topic's documents are judged: int32 [documents].
+    """Return the order in which a topic's documents are judged: int32 [documents].
 
     Args:
-        adjudicator: decides it.
-        pool: of the topic.
-        rewards: float64 [documents], what it will hear.
-        rng: of the topic (`topic_rng`).
+        adjudicator: the method.
+        pool: the topic's pool.
+        rewards: float64 [documents], the rewards that the method will receive.
+        rng: the topic's generator (`topic_rng`).
         runs: names of the runs.
     """
     order = np.empty(pool.size, np.int32)
@@ -101,22 +102,22 @@ def _judge_all(pool, state, options, rng, rewards, order):  # type: ignore[no-un
 
 @kernel
 def mark(pool, state, options, document, supplier):  # type: ignore[no-untyped-def]
-    """Take a document, where nothing else hangs on it."""
+    """Take a document when nothing else depends on it."""
     state.taken[document] = supplier
 
 
 class Adjudication:
-    """The judging of one topic, a step at a time: for people.
+    """The judging of one topic one step at a time, for people.
 
-    The same order as `judging_order` from the same seed. Several documents may be out at once; none is handed out
-    twice.
+    The order is that of `judging_order` from the same seed. Several documents may be handed out at once; none is handed
+    out twice.
 
     Args:
-        adjudicator: decides the order.
-        pool: of the topic.
-        rng: of the topic (`topic_rng`).
+        adjudicator: the method.
+        pool: the topic's pool.
+        rng: the topic's generator (`topic_rng`).
         runs: names of the runs.
-        relevant_from, highest: the lowest grade that counts as relevant, the highest there is.
+        relevant_from, highest: the lowest grade that counts as relevant, the highest grade of the scale.
     """
 
     def __init__(
@@ -133,15 +134,15 @@ class Adjudication:
         self._state, self._options = adjudicator.start(pool, rng, runs), adjudicator.options()
 
     def next(self) -> int | None:
-        """A document that was not handed out yet, None when there is none left."""
+        """Return a document that was not handed out yet, or None if none is left."""
         document = int(self._adjudicator.choose(self._pool, self._state, self._options, self._rng))
         return None if document < 0 else document
 
     def judge(self, document: int, grade: int) -> None:
-        """Hear the grade of a document, handed out or judged elsewhere.
+        """Learn the grade of a document, whether handed out here or judged elsewhere.
 
         Raises:
-            ValueError: where the document is not in the pool, or was judged before.
+            ValueError: if the document is not in the pool, or was judged before.
         """
         if not 0 <= document < self._pool.size:
             raise ValueError(f"there is no document {document} in this pool")
@@ -153,10 +154,10 @@ class Adjudication:
         self._adjudicator.learn(self._pool, self._state, self._options, np.int64(document), reward)
 
     def supply(self, run: int) -> int:
-        """The best document of a run that was not handed out yet, whatever the method would have chosen.
+        """Return the best document of a run that was not handed out yet, whatever the method would have chosen.
 
         Raises:
-            ValueError: where the run has none left.
+            ValueError: if the run has none left.
         """
         for document in self._pool.ranking[run, : self._pool.lengths[run]]:
             if self._state.taken[document] == OPEN:
@@ -165,29 +166,29 @@ class Adjudication:
         raise ValueError(f"the run {run} has no document left")
 
     def is_open(self, document: int) -> bool:
-        """Whether the document is of this pool and was neither handed out nor judged."""
+        """Return whether the document is of this pool and was neither handed out nor judged."""
         return 0 <= document < self._pool.size and bool(self._state.taken[document] == OPEN)
 
     @property
     def state(self) -> Any:
-        """Of the adjudicator, as it stands."""
+        """The adjudicator's current state."""
         return self._state
 
     @property
     def judged(self) -> NDArray[np.bool_]:
-        """Which documents were judged: bool [documents]."""
+        """Whether each document was judged: bool [documents]."""
         return ~np.isnan(self._state.rewards)
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the next step depends on: arrays by name, and the generator's own state."""
+        """Return everything that the next step depends on: arrays by name, and the generator's state."""
         arrays = {name: array.copy() for name, array in _flat(self._state).items()}
         return {"rng": self._rng.bit_generator.state, "arrays": arrays}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where `state_dict` was taken, by the same adjudicator over the same pool.
+        """Continue from a state that `state_dict` returned, with the same adjudicator and pool.
 
         Raises:
-            ValueError: where the state is of another pool or method.
+            ValueError: if the state is of another pool or method.
         """
         own = _flat(self._state)
         if {name: array.shape for name, array in own.items()} != {

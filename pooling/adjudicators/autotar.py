@@ -1,4 +1,6 @@
-"""Judges what a classifier of texts scores highest, in growing batches, from nothing but the topic's text (AutoTAR)."""
+"""Judges the documents that a text classifier scores highest, in growing batches, starting from the topic's text
+(AutoTAR).
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,17 @@ class AutoTar(TextLearning):
     """AutoTAR (Cormack and Grossman 2015, "Autonomy and reliability of continuous active learning for
     technology-assisted review").
 
-    Each training takes some documents for not relevant that chance draws from those nobody judged, anew each time; the
-    first batch is one document, and each has a tenth more than the one before, rounded up.
+    Each training presumes that some unjudged documents, drawn again each time, are not relevant. The first batch is one
+    document, and each batch is a tenth larger than the one before, rounded up. It needs the texts of the documents.
 
     Args:
-        presumed: documents drawn for a training; never more than half of those that wait, as a topic's pool is no
-            collection of millions, where hardly any document is relevant.
-        regularization, reward: as `TextLearning` has them.
+        presumed: documents drawn for each training; never more than half of the unjudged ones, because a topic's pool
+            is no collection of millions with hardly any relevant document.
+        regularization: C of scikit-learn's `LogisticRegression`. The higher, the closer the fit.
+        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
 
     Raises:
-        BadInput: where an option is out of range.
+        BadInput: if an option is out of range.
     """
 
     def __init__(self, presumed: int = 100, regularization: float = 10.0, reward: Reward | None = None) -> None:

@@ -1,9 +1,9 @@
-"""Compiles loops for one method each, and keeps them on disk.
+"""Compiles loops for one method each, and caches them on disk.
 
-A method is a few lines that a loop calls for every arm or judgement: they must be compiled into the loop to be fast.
-Numba keeps compiled functions on disk by the file and the name of the function, and neither sees what other functions
-it calls nor keeps what closes over another. So a loop is a template whose global names are filled in for a method, and
-its name carries a digest of all the sources that it can depend on.
+A method consists of a few lines that a loop calls for every arm or judgement: they must be compiled into the loop to be
+fast. Numba caches compiled functions by the file and the name of the function; it sees neither which other functions it
+calls nor caches a closure. So a loop is a template whose global names are filled in for a method, and its name carries
+a digest of all the sources that it can depend on.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ HERE = Path(__file__).parent
 
 
 def options_of(function: Any, owner: Any, given: int) -> tuple[float, ...]:
-    """The options that a compiled function names among its arguments, from the object that has them.
+    """Return the options that a compiled function names among its arguments, read from the object that has them.
 
     Args:
         function: compiled, or as it is written.
-        owner: has each as an attribute.
-        given: how many arguments before them are not options.
+        owner: an object with each option as an attribute.
+        given: the number of leading arguments that are not options.
     """
     return tuple(float(getattr(owner, name)) for name in _arguments(getattr(function, "py_func", function))[given:])
 
@@ -44,11 +44,11 @@ def _arguments(function: Callable[..., Any]) -> list[str]:
 
 
 def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:
-    """A template compiled with what it calls.
+    """Compile a template together with the functions that it calls.
 
     Args:
-        template: a plain function that may call what `uses` names as if they were globals.
-        name: of the method; no two in one module may share it.
+        template: a plain function that may call the names in `uses` as if they were globals.
+        name: the method's name; unique within a module.
         uses: compiled functions, by the names under which the template calls them.
     """
     function = FunctionType(template.__code__, {**template.__globals__, **uses}, template.__name__)
@@ -64,7 +64,7 @@ def _source(used: Any) -> str | None:
 
 @cache
 def _digest(sources: frozenset[str]) -> str:
-    """Digests what a loop is compiled from: this folder, pool, sentinels, and the files of the method's functions."""
+    """Digest the sources of a loop: this folder, pool, sentinels, and the files of the method's functions."""
     digest = hashlib.sha256()
     shared = [*HERE.rglob("*.py"), HERE.parent / "pool.py", HERE.parent / "sentinels.py"]
     for file in sorted({*map(str, shared), *sources}):

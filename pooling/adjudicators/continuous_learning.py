@@ -1,4 +1,4 @@
-"""Judges what a classifier of the judged texts scores highest, a fixed number at a time (CAL)."""
+"""Judges the documents that a classifier of the judged texts scores highest, a fixed number at a time (CAL)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ class ContinuousLearning(TextLearning):
     """CAL, continuous active learning (Cormack and Grossman 2014, "Evaluation of machine-learning protocols for
     technology-assisted review in electronic discovery").
 
-    The authors take the thousand best of millions; a topic's pool has some hundreds.
+    The authors take the thousand best of millions; a topic's pool has some hundreds. It needs the texts of the
+    documents.
 
     Args:
         batch: documents judged between two trainings.
-        regularization, reward: as `TextLearning` has them.
+        regularization: C of scikit-learn's `LogisticRegression`. The higher, the closer the fit.
+        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
 
     Raises:
-        BadInput: where an option is out of range.
+        BadInput: if an option is out of range.
     """
 
     def __init__(self, batch: int = 10, regularization: float = 10.0, reward: Reward | None = None) -> None:

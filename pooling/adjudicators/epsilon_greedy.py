@@ -1,4 +1,4 @@
-"""Chooses the best run so far, and now and then any."""
+"""Chooses the best run so far, and sometimes any run."""
 
 from pooling.adjudicators.bandit.index import ArmIndex
 from pooling.adjudicators.compiled import kernel
@@ -13,7 +13,7 @@ def _begin(arms, turn, remembered, rng, c, d):  # type: ignore[no-untyped-def]
 
 @kernel
 def _index(arm, now, rng):  # type: ignore[no-untyped-def]
-    if now == 1.0:  # explore: all are tied, and chance decides
+    if now == 1.0:  # explore: all are tied, and the draw decides
         return 0.0
     return arm.wins / arm.plays if arm.plays > 0 else 0.5
 
@@ -23,11 +23,11 @@ class EpsilonGreedy(ArmIndex):
     the highest mean; a mean is 0.5 before the first play (Auer et al. 2002; Losada et al. 2016, section 2.1.2).
 
     Args:
-        c: above 0.
-        d: above 0, usually the difference between the best run and the second.
+        c: factor on the probability of exploring, above 0.
+        d: usually the difference between the best run and the second, above 0.
 
     Raises:
-        BadInput: where an option is out of range.
+        BadInput: if an option is out of range.
     """
 
     begin = _begin

@@ -20,31 +20,31 @@ HEAPED, JUDGED = 0, 1
 
 
 class FusionOptions(NamedTuple):
-    """Of `Fusion`, for compiled functions."""
+    """The options of `Fusion`, for compiled functions."""
 
     weight_options: tuple[float, ...]
 
 
 class FusionState(NamedTuple):
-    """Of one topic.
+    """The state of one topic.
 
     Args:
-        rank_weights: float64 [depth], what a run adds to a document at each rank.
-        evidence_weights: float64 [depth], how much it counts for the run that a document there is judged.
+        rank_weights: float64 [depth], the weight that a run adds to a document at each rank.
+        evidence_weights: float64 [depth], how much the judgement of a document at a rank counts for the run.
         seen, gained: float64 [runs], sum of the evidence weights of its judged documents, and of these times their
             rewards.
         weights: float64 [runs].
-        priority: int32 [documents], who goes first among those tied: the lowest.
-        taken, rewards: as every adjudicator has them.
-        heap: int32 [documents], those that may be open, as a binary heap whose root has the highest score.
-        scores: float64 [documents], of each in the heap, the weighted sum over its holders as it was last computed.
-        slot: int32 [documents], where each document is in `heap`.
-        rose: bool [runs], whether the last judgement that concerned the run made its weight greater.
-        fresh: int64 [documents], how many judgements its score was last computed after.
+        priority: int32 [documents], the lowest comes first among tied documents.
+        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
+        heap: int32 [documents], documents that may be open, as a binary heap whose root has the highest score.
+        scores: float64 [documents], for each in the heap the weighted sum over its holders when it was last computed.
+        slot: int32 [documents], the position of each document in `heap`.
+        rose: bool [runs], whether the last judgement that concerned the run increased its weight.
+        fresh: int64 [documents], the number of judgements after which its score was last computed.
         counts: int64 [2], documents in the heap, and judgements.
         lent_seen, lent_gained: float64 [runs], what other topics add to `seen` and `gained`.
-        factors: float64 [documents], what a document's sum is multiplied by, 0 or more; it changes only where all are
-            lined up anew (`reweigh`).
+        factors: float64 [documents], factor on a document's sum, 0 or more; it changes only when all documents are
+            lined up again (`reweigh`).
     """
 
     rank_weights: NDArray[np.float64]
@@ -67,21 +67,21 @@ class FusionState(NamedTuple):
 
 
 class Fusion(Adjudicator):
-    """Judges the document with the highest Σ_s weight_s · rank_weight(rank_s(d)), over the runs s that hold it.
+    """Judge the document with the highest Σ_s weight_s · rank_weight(rank_s(d)), over the runs s that hold it.
 
-    A method says what a run adds at a rank (`rank_weight`), how much a judgement at a rank counts for the run
-    that holds the document there (`evidence_weight`), and in a compiled function `weight(seen, gained, …)` what
-    weight follows from Σ evidence_weight and Σ evidence_weight · reward over the run's judged documents.
+    A method defines the weight that a run adds at a rank (`rank_weight`), how much a judgement at a rank counts for the
+    run that holds the document there (`evidence_weight`), and in a compiled function `weight(seen, gained, …)` the
+    run's weight, given Σ evidence_weight and Σ evidence_weight · reward over its judged documents.
 
-    Most judgements only lower weights: nothing relevant was found. A score is computed anew when its document comes up,
-    for until then the old one is an upper bound; only where a weight rises, the run's documents are seen to at once.
-    Rounding keeps this order too, as it is monotonic and the terms are always added in the same one; so the document
-    chosen is exactly the one that computing all scores before each choice would give. That takes rank weights
-    that are not negative.
+    Most judgements only lower weights: nothing relevant was found. A score is computed again when its document comes
+    up, for until then the old one is an upper bound; only if a weight rises are the run's documents updated at once.
+    Rounding keeps this order too, as it is monotonic and the terms are always added in the same order; so the document
+    chosen is exactly the one that computing all scores before each choice would give. That requires rank weights that
+    are not negative.
 
     Args:
-        ties: between documents: `random`, or `first` in the order of their ids.
-        reward: what is heard of a judgement.
+        ties: how ties between documents are broken: `random`, or `first` in the order of their ids.
+        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
     """
 
     weight: Any
@@ -93,10 +93,10 @@ class Fusion(Adjudicator):
 
     @abstractmethod
     def rank_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What a run adds to a document at each rank (1, 2, …)."""
+        """Return the weight that a run adds to a document at each rank (1, 2, …)."""
 
     def evidence_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How much a judgement at each rank (1, 2, …) concerns the run."""
+        """Return how much a judgement at each rank (1, 2, …) counts for the run."""
         return np.ones_like(ranks)
 
     def options(self) -> FusionOptions:
@@ -135,7 +135,7 @@ def _learn_of(weight: Any) -> Any:
 
 @kernel
 def _score(pool, state, document):  # type: ignore[no-untyped-def]
-    # Summed anew each time: what is added and taken away again would leave its rounding behind, and break ties.
+    # Summed from scratch each time: adding and subtracting would leave rounding errors behind, and break ties.
     score = 0.0
     for cell in range(pool.offsets[document], pool.offsets[document + 1]):
         score += state.weights[pool.holders[cell]] * state.rank_weights[pool.ranks[cell]]
@@ -151,7 +151,7 @@ def _fill(pool, state):  # type: ignore[no-untyped-def]
 
 @kernel
 def reweigh(pool, state):  # type: ignore[no-untyped-def]
-    """Line up the open documents anew, after all weights and factors have changed."""
+    """Line up the open documents again, after all weights and factors have changed."""
     state.counts[HEAPED] = 0
     for document in range(len(state.taken)):
         if state.taken[document] == OPEN:
@@ -252,10 +252,10 @@ def _remove_root(state):  # type: ignore[no-untyped-def]
 
 
 def check_between(name: str, value: float, low: float, high: float) -> float:
-    """An option that must lie strictly between two numbers.
+    """Check an option that must lie strictly between two numbers.
 
     Raises:
-        BadInput: where it does not.
+        BadInput: if it does not.
     """
     if not low < value < high:
         raise BadInput(f"{name} is {value}", remedy=f"give a number above {low:g} and below {high:g}")

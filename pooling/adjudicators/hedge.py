@@ -23,21 +23,21 @@ def _weight(seen, gained, log_beta):  # type: ignore[no-untyped-def]
 class Hedge(Fusion):
     """Hedge: the document with the highest Σ_s β^loss_s · ½ ln(Z / rank).
 
-    A document that is judged costs a run ½ ln(Z / rank) if it is not relevant and earns it as much if it is. The source
-    leaves a pool in this; here three things differ from it, since a pool knows the runs' first ranks alone:
+    A judged document costs a run ½ ln(Z / rank) if it is not relevant and earns it that much if it is. Three things
+    differ from the source, which works on whole lists, because a pool knows only the runs' first ranks:
 
-    - Z is the pool's depth, where the source has the length of the whole lists: the pool's last rank weighs nothing.
+    - Z is the pool's depth, not the length of the whole lists: the pool's last rank has no weight.
     - A run has no stake in a document that it does not hold within the depth. In the source each run has one in every
-      document: for those that it did not retrieve, the mean over the ranks behind its list.
-    - Weights are not divided by their sum, which changes no order, and end at 10^300, where floats do.
+      document: for those that it did not retrieve, the mean over the ranks after the end of its list.
+    - Weights are not divided by their sum, which changes no order, and are capped at 10^300, the limit of floats.
 
     Args:
-        beta: what a loss of one leaves of a run's weight, between 0 and 1; 0.1 is the authors'.
-        ties: between documents: `random`, or `first` in the order of their ids.
-        reward: what is heard of a judgement.
+        beta: factor that a loss of one leaves of a run's weight, between 0 and 1; 0.1 is the authors'.
+        ties: how ties between documents are broken: `random`, or `first` in the order of their ids.
+        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
 
     Raises:
-        BadInput: where beta is out of range.
+        BadInput: if beta is out of range.
     """
 
     weight = staticmethod(_weight)

@@ -1,4 +1,6 @@
-"""Judges what a machine's grades and the runs make likeliest, and learns from people how far to trust the machine."""
+"""Judges the documents that are most likely relevant by a machine's grades and the runs, and learns how far to trust
+the machine.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,20 @@ from ranking.errors import BadInput
 
 
 class MachineOptions(NamedTuple):
-    """Of `MachinePrior`, for compiled functions."""
+    """The options of `MachinePrior`, for compiled functions."""
 
     doubt: float
 
 
 class MachineState(NamedTuple):
-    """Of one topic.
+    """The state of one topic.
 
     Args:
-        level: int32 [documents], the place of each one's machine grade among those there are.
-        counts: float64 [levels, 2], documents of each that people judged, and the sum of their rewards.
-        prior: float64 [levels], share of relevant ones expected of each before people judged any.
-        by_runs: float64 [documents], logarithm of the odds that the runs' ranks lend each.
-        taken, rewards: as every adjudicator has them.
+        level: int32 [documents], the position of each one's machine grade among the distinct grades.
+        counts: float64 [levels, 2], documents of each level that people judged, and the sum of their rewards.
+        prior: float64 [levels], the expected share of relevant ones of each level before any was judged.
+        by_runs: float64 [documents], log-odds that the runs' ranks give to each.
+        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
     """
 
     level: NDArray[np.int32]
@@ -42,22 +44,22 @@ class MachineState(NamedTuple):
 
 
 class MachinePrior(Adjudicator):
-    """A machine's grade is a prior: ln odds = ln odds of its grade + `runs` · ln(fused / mean fused).
+    """Use a machine's grade as a prior: ln odds = ln odds of its grade + `runs` · ln(fused / mean fused).
 
     The odds of a grade are those of the topic's documents with that grade that people judged, as if `doubt` more had
-    been, of which the higher the grade the more were relevant (from one to nine in ten). So a machine that is
-    wrong is soon believed no more. Fused is the reciprocal rank fusion of the runs, with the constant 60. (Machine
-    grades as UMBRELA's: Upadhyay et al. 2024, "UMBRELA: UMbrela is the (open-source reproduction of the) Bing RELevance
+    been, of which more were relevant the higher the grade (from one to nine in ten). So a machine that is wrong soon
+    loses its weight. "Fused" is the reciprocal rank fusion of the runs, with the constant 60. (Machine grades as
+    UMBRELA's: Upadhyay et al. 2024, "UMBRELA: UMbrela is the (open-source reproduction of the) Bing RELevance
     Assessor"; that they are no judgements: Faggioli et al. 2023, "Perspectives on large language models for relevance
-    judgment".)
+    judgment".) It needs the machine's grades (`machine=FILE`).
 
     Args:
-        doubt: judgements of each grade that the prior is worth, above 0.
-        runs: how much the runs' ranks weigh, 0 or more.
-        reward: what is heard of a judgement.
+        doubt: number of judgements of each grade that the prior is worth, above 0.
+        runs: weight of the runs' ranks relative to the machine's grade, 0 or more.
+        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
 
     Raises:
-        BadInput: where an option is out of range; on `start`, where the pool has no machine's grades.
+        BadInput: if an option is out of range; in `start`, if the pool has no machine's grades.
     """
 
     needs = ("machine",)
@@ -85,14 +87,14 @@ class MachinePrior(Adjudicator):
             level=level.astype(np.int32),
             counts=np.zeros((len(grades), 2)),
             prior=prior,
-            # Rounded, so that no last bit decides; a little chance breaks ties.
+            # Rounded, so that no last bit decides; a small random number breaks ties.
             by_runs=np.round(self.runs * np.log(fused / fused.mean()), 9) + 1e-10 * rng.permutation(pool.size),
             taken=np.full(pool.size, OPEN, np.int32),
             rewards=np.full(pool.size, np.nan),
         )
 
     def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
-        """The order in plain Python, which tests hold the compiled one to."""
+        """Return the order, computed in plain Python, for tests of the compiled one."""
         state = self.start(pool, rng, runs)
         order: list[int] = []
         while len(order) < pool.size:

@@ -16,21 +16,21 @@ from pooling.sentinels import NO_DOCUMENT, OPEN
 
 
 class MtcOptions(NamedTuple):
-    """None."""
+    """No options."""
 
     nothing: float = 0.0
 
 
 class MtcState(NamedTuple):
-    """Of one topic.
+    """The state of one topic.
 
     Args:
         if_relevant: float64 [cells], what a document adds to the sum of precisions of a run that holds it if it is
-            relevant, with the relevant ones known so far.
-        if_not: float64 [cells], the same if all others that are open turn out relevant: what its not being relevant
-            takes from the most that the run can have.
-        sums: float64 [documents, 4], of each document over the runs: Σ and Σ of squares of either.
-        taken, rewards: as every adjudicator has them.
+            relevant, given the relevant ones known so far.
+        if_not: float64 [cells], the same if all other open documents turn out relevant: what its not being relevant
+            takes from the highest sum that the run can have.
+        sums: float64 [documents, 4], for each document over the runs: Σ and Σ of squares of either.
+        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
         cell_at: int32 [runs, depth], the cell of the document at each rank, -1 beyond the end of a run.
     """
 
@@ -47,13 +47,13 @@ class MinimalTestCollection(Adjudicator):
 
     Written over the relevance x of its documents, a run's sum of precisions is Σ_i x_i/r_i + Σ_i<j x_i·x_j / max(r_i,
     r_j), and so the difference of two runs is a quadratic form. A document's weight for a pair of runs is the larger of
-    two effects: what it adds to the difference if it is relevant, and what it takes from the largest that is possible
-    if it is not. Here the pairs' weights are put together as the root of their mean square, which is the spread of the
-    effects over the runs; a mean of absolute ones would need all pairs at each judgement. Ties go to the lower document
-    id.
+    two effects: what it adds to the difference if it is relevant, and what it takes from the largest possible
+    difference if it is not. Here the weights of the pairs are combined as the root of their mean square, which is the
+    spread of the effects over the runs; a mean of absolute values would need all pairs at each judgement. Ties go to
+    the lower document id.
 
     Args:
-        reward: what is heard of a judgement.
+        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
     """
 
     def __init__(self, reward: Reward | None = None) -> None:
@@ -85,7 +85,7 @@ class MinimalTestCollection(Adjudicator):
         )
 
     def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
-        """The order in plain Python, which tests hold the compiled one to."""
+        """Return the order, computed in plain Python, for tests of the compiled one."""
         ranks = [{int(d): rank for rank, d in enumerate(row, 1) if d >= 0} for row in pool.ranking.tolist()]
         order: list[int] = []
         while len(order) < pool.size:
@@ -117,7 +117,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
         if state.taken[document] == OPEN:
             one = state.sums[document, 1] / runs - (state.sums[document, 0] / runs) ** 2
             other = state.sums[document, 3] / runs - (state.sums[document, 2] / runs) ** 2
-            worth = np.round(max(one, other), 9)  # equal ones stay so whatever was added and taken away
+            worth = np.round(max(one, other), 9)  # equal values stay equal in spite of rounding
             if worth > most:
                 best, most = document, worth
     if best != NO_DOCUMENT:

@@ -34,11 +34,11 @@ class MoffatA(Fusion):
 
     Args:
         p: persistence of the reader, between 0 and 1.
-        ties: between documents: `random`, or `first` in the order of their ids.
-        reward: what is heard of a judgement; A and B do not ask what it is.
+        ties: how ties between documents are broken: `random`, or `first` in the order of their ids.
+        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`. A and B do not use it.
 
     Raises:
-        BadInput: where p is out of range.
+        BadInput: if p is out of range.
     """
 
     weight = staticmethod(_equal)
@@ -58,13 +58,21 @@ class MoffatA(Fusion):
 
 class MoffatB(MoffatA):
     """Method B: w_d = Σ_s c_sd · res_s. A run's residual starts at 1 and falls by c_sd with each of its documents that
-    is judged (Losada et al. 2016, equation 5)."""
+    is judged (Losada et al. 2016, equation 5).
+
+    Args:
+        p, ties, reward: see `pooling.adjudicators.moffat.MoffatA`.
+    """
 
     weight = staticmethod(_residual)
 
 
 class MoffatC(MoffatA):
     """Method C: w_d = Σ_s c_sd · res_s · (base_s + res_s / 2)³. A run's base is the sum of c_sd over its relevant
-    documents found so far (Losada et al. 2016, equation 6)."""
+    documents found so far (Losada et al. 2016, equation 6).
+
+    Args:
+        p, ties, reward: see `pooling.adjudicators.moffat.MoffatA`.
+    """
 
     weight = staticmethod(_predicted)

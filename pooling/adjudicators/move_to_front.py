@@ -10,9 +10,9 @@ def _index(arm, now, rng):  # type: ignore[no-untyped-def]
 
 
 class MoveToFront(ArmIndex):
-    """MTF: a run is read on until it supplies a document that is not relevant. That lowers its priority by one, and
-    another run of the highest priority is read; all begin alike (Cormack, Palmer and Clarke 1998; Losada et al. 2016,
-    section 3.1).
+    """MTF: a run is read until it supplies a document that is not relevant. That lowers its priority by one, and
+    another run of the highest priority is read; all start with the same priority (Cormack, Palmer and Clarke 1998;
+    Losada et al. 2016, section 3.1).
     """
 
     index = _index

@@ -1,4 +1,4 @@
-"""Chooses the document on which the runs that proved good agree most: our own method."""
+"""Chooses the document on which the runs that proved good agree most. This method is new here."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ def _weight(seen, gained, alpha, beta, power):  # type: ignore[no-untyped-def]
 
 
 class PosteriorFusion(Fusion):
-    """Reciprocal rank fusion (Cormack, Clarke and Büttcher 2009) weighted by what judging has shown of each run:
-    Σ_s mean_s^power / (constant + rank), mean_s that of the run's posterior Beta(α + jrel_s, β + jret_s - jrel_s)
-    (Losada et al. 2016, equations 7 and 8), with the evidence of every judged document that the run holds.
+    """Reciprocal rank fusion (Cormack, Clarke and Büttcher 2009) weighted by what judging has shown of each run: Σ_s
+    mean_s^power / (constant + rank), where mean_s is the mean of the run's posterior Beta(α + jrel_s, β + jret_s -
+    jrel_s) (Losada et al. 2016, equations 7 and 8), with the evidence of every judged document that the run holds.
 
-    The defaults were chosen on every second topic of TREC-8; docs/experiments/pooling.md shows how it
-    does on the others.
+    The defaults were chosen on every second topic of TREC-8; docs/pooling.md has the details and the results on the
+    other topics.
 
     Args:
-        power: 0 is plain fusion; the higher, the more the best runs decide alone.
-        constant: the higher, the less the rank matters beside being held at all.
-        alpha, beta: of the prior, above 0.
-        ties: between documents: `random`, or `first` in the order of their ids.
-        reward: what is heard of a judgement.
+        power: exponent of the posterior mean; 0 is plain fusion. The higher, the more the best runs decide alone.
+        constant: added to ranks. The higher, the less the rank matters compared with being held at all.
+        alpha, beta: parameters of the prior, above 0.
+        ties: how ties between documents are broken: `random`, or `first` in the order of their ids.
+        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
 
     Raises:
-        BadInput: where an option is out of range.
+        BadInput: if an option is out of range.
     """
 
     weight = staticmethod(_weight)

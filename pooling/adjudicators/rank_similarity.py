@@ -1,4 +1,4 @@
-"""Judges first what many runs rank high: CombSUM, CombMNZ and Borda's count, whatever the judgements say."""
+"""Judges first the documents that many runs rank high, whatever the judgements: CombSUM, CombMNZ and Borda's count."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ranking.errors import BadInput
 
 
 class Comb(Static):
-    """The document with the highest holders^power · Σ_s similarity_s: CombSUM at power 0, CombMNZ at 1 (Fox and Shaw
-    1994, "Combination of multiple searches").
+    """The document with the highest holders^power · Σ_s similarity_s: CombSUM with power 0, CombMNZ with 1 (Fox and
+    Shaw 1994, "Combination of multiple searches").
 
     A pool knows ranks and no scores, so a run's similarity is Lee's by rank: 1 - (rank - 1) / documents of the run
     (1997, "Analyses of multiple evidence combination"). Ties go to the lower document id.
 
     Args:
-        power: how much it counts to be held by many runs.
+        power: exponent of the number of runs that hold the document.
 
     Raises:
-        BadInput: where power is below 0.
+        BadInput: if power is below 0.
     """
 
     def __init__(self, power: float = 1.0) -> None:
@@ -39,18 +39,19 @@ class Comb(Static):
 
 class Borda(Static):
     """Borda's count: each run gives its first document as many points as the pool has documents, the next one point
-    less, and shares what is left among those that it does not hold (Aslam and Montague 2001, "Models for metasearch").
+    less, and shares the points that are left among the documents that it does not hold (Aslam and Montague 2001,
+    "Models for metasearch").
 
     Ties go to the lower document id.
     """
 
     def order(self, pool: TopicPool) -> NDArray[Any]:
-        # What a run gives to a document that it does not hold, the mean of its points left, goes to all first.
+        # The points of a run for a document that it does not hold, the mean of those left, go to all documents first.
         others = (pool.size - pool.lengths + 1) / 2.0
         points = pool.size - pool.ranks - others[pool.holders]
         return _descending(np.add.reduceat(points, pool.offsets[:-1]))
 
 
 def _descending(scores: NDArray[np.float64]) -> NDArray[Any]:
-    # Rounded, so that what is equal stays so on every processor.
+    # Rounded, so that equal values stay equal on every processor.
     return np.argsort(-np.round(scores, 9), kind="stable")

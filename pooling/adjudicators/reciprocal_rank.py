@@ -1,4 +1,4 @@
-"""Judges first what many runs rank high: reciprocal rank fusion, whatever the judgements say."""
+"""Judges first the documents that many runs rank high, whatever the judgements: reciprocal rank fusion."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ def _weight(seen, gained):  # type: ignore[no-untyped-def]
 class ReciprocalRank(Fusion):
     """RRF: the document with the highest Σ_s 1 / (constant + rank) (Cormack, Clarke and Büttcher 2009).
 
-    A baseline from metasearch: it needs no judgement, so it shows what hearing them adds.
+    A baseline from metasearch: it uses no judgement, so it shows what learning from judgements adds.
 
     Args:
-        constant: the higher, the less the rank matters beside being held at all; 60 is the authors'.
-        ties: between documents: `random`, or `first` in the order of their ids.
-        reward: what is heard of a judgement; RRF does not ask what it is.
+        constant: added to ranks. The higher, the less the rank matters compared with being held at all; 60 is the
+            authors'.
+        ties: how ties between documents are broken: `random`, or `first` in the order of their ids.
+        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`. RRF does not use it.
 
     Raises:
-        BadInput: where constant is below 0.
+        BadInput: if constant is below 0.
     """
 
     weight = staticmethod(_weight)

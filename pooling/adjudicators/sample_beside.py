@@ -1,4 +1,6 @@
-"""Gives a share of each budget to a random sample of the pool, beside an order that goes for the relevant."""
+"""Spends a share of each budget on a random sample of the pool, and the rest on an order that looks for relevant
+documents.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +23,22 @@ HANDED_OUT, SAMPLED, PLACE = 0, 1, 2
 
 
 class BesideOptions(NamedTuple):
-    """Of `SampleBeside`, for compiled functions."""
+    """The options of `SampleBeside`, for compiled functions."""
 
     share: float
     inner: Any
 
 
 class BesideState(NamedTuple):
-    """Of one topic.
+    """The state of one topic.
 
     Args:
-        inner: state of the order beside which is sampled.
-        lined_up: int32 [documents], all in a random order: the sample is the first so many of them.
-        chosen: bool [documents], whether the order, too, has come to the document.
-        counts: int64 [3], documents handed out, those of them that the sample asked for, and how far the sample got
+        inner: state of the order.
+        lined_up: int32 [documents], all in a random order: the sample is a prefix of it.
+        chosen: bool [documents], whether the order, too, has chosen the document.
+        counts: int64 [3], documents handed out, those of them that the sample requested, and the position of the sample
             in `lined_up`.
-        taken, rewards: as every adjudicator has them.
+        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
     """
 
     inner: Any
@@ -48,19 +50,20 @@ class BesideState(NamedTuple):
 
 
 class SampleBeside(Sampled):
-    """Every so many judgements, the next document of a random order of the pool; all others as another order says.
+    """At regular intervals judge the next document of a random order of the pool, otherwise the choice of another
+    order.
 
-    What the order has come to is a stratum that is judged whole; of all the rest the sample is a uniform one, which
-    says what the order has not found yet. For that the order hears of a sampled document only when it comes to it
-    itself, and then at no cost.
+    The documents that the order has chosen are a stratum that is judged completely; of the rest the sample is a uniform
+    one, which shows what the order has not found yet. For that, the order learns the grade of a sampled document only
+    when it chooses that document itself, and then at no cost.
 
     Args:
         adjudicator: the order.
-        share: of the judgements that go to the sample, above 0 and below 1.
-        reward: what is heard of a judgement; None: what the order hears.
+        share: share of the judgements that go to the sample, above 0 and below 1.
+        reward: how a grade becomes a reward; None is the order's.
 
     Raises:
-        BadInput: where share is out of range.
+        BadInput: if share is out of range.
     """
 
     def __init__(self, adjudicator: Adjudicator, share: float = 0.2, reward: Reward | None = None) -> None:
@@ -92,9 +95,9 @@ class SampleBeside(Sampled):
         return Sample(weights, np.where(drawn & (weights > 1), 0, CERTAIN).astype(np.int32))
 
     def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
-        """The order in plain Python, which tests hold the compiled one to."""
+        """Return the order, computed in plain Python, for tests of the compiled one."""
         lined_up = rng.permutation(pool.size).tolist()
-        # The order hears its own documents alone, in its own order: what it would do by itself.
+        # The order learns the grades of only its documents, in its order, as if it were alone.
         heard = np.array(rewards, np.float64)
         greedy = judging_order(self.adjudicator, pool, heard, rng, runs).tolist()
         order: list[int] = []

@@ -1,4 +1,4 @@
-"""Defines orders of judging that are samples: they know with which probability each document was judged."""
+"""Defines orders of judging that are samples: they know the probability with which each document was judged."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pooling.pool import TopicPool
 from pooling.sentinels import OUTSIDE
 
 CERTAIN = -1
-"""In place of a stratum: the document was judged whatever the draws were."""
+"""Instead of a stratum: the document was judged whatever the draws were."""
 
 
 class Sample(NamedTuple):
-    """What is judged of a topic, as a sample of its pool.
+    """The judged documents of a topic, as a sample of its pool.
 
     Args:
-        weights: float64 [documents], how many documents of the pool a judged one stands for, in expectation over all
-            samples: 1/π where it is drawn with the probability π; 0 for those not judged.
-        strata: int32 [documents], the stratum that a judged document was drawn from; `CERTAIN` where its weight is 1 by
+        weights: float64 [documents], the number of documents of the pool that a judged one represents, in expectation
+            over all samples: 1/π if it is drawn with the probability π; 0 for those not judged.
+        strata: int32 [documents], the stratum that a judged document was drawn from; `CERTAIN` if its weight is 1 by
             design, and for those not judged.
-        drawn: int32 [draws], the documents in the order of drawing where each draw depended on what the former ones
-            found; empty where it did not.
+        drawn: int32 [draws], the documents in the order of drawing if each draw depended on the results of the former
+            ones, otherwise empty.
         chances: float64 [draws], the probability of each draw.
     """
 
@@ -40,15 +40,16 @@ class Sampled(Adjudicator):
 
     @abstractmethod
     def sample(self, pool: TopicPool, state: Any) -> Sample:
-        """The sample that is judged in a state of this order. Documents that were judged without having been handed
-        out count as certain."""
+        """Return the sample that is judged in a state of this order. Documents that were judged without having been
+        handed out count as certain.
+        """
 
 
 def judged_in(state: Any) -> NDArray[np.bool_]:
-    """Which documents of a state are judged: bool [documents]."""
+    """Return which documents of a state are judged: bool [documents]."""
     return ~np.isnan(state.rewards)
 
 
 def given_in(state: Any) -> NDArray[np.bool_]:
-    """Which documents of a state were judged without having been handed out: bool [documents]."""
+    """Return which documents of a state were judged without having been handed out: bool [documents]."""
     return judged_in(state) & (state.taken == OUTSIDE)

@@ -1,4 +1,4 @@
-"""Judges a sample of each growing batch that a classifier of texts scores highest: finds, and estimates (S-CAL)."""
+"""Judges a sample of each growing batch that a text classifier scores highest, to find and to estimate (S-CAL)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ class ScalableLearning(AutoTar, Sampled):
     """S-CAL (Cormack and Grossman 2016, "Scalability of continuous active learning for reliable high-recall text
     classification").
 
-    As AutoTAR, but of each batch at most `most` documents are judged, which chance draws. So a batch is a stratum, and
-    what is judged of it stands for the rest: the documents that look relevant are sampled closely, all others thinly.
-    Once every document has been in a batch, judging goes on within the batches, the first ones first, which leaves a
-    uniform sample of each. Until then the estimates know nothing of what no batch has reached, and so say too little:
-    some 40 batches take a pool of a thousand.
+    Like AutoTAR, but of each batch only `most` documents, drawn at random, are judged. So a batch is a stratum, and its
+    judged documents represent the rest: the documents that look relevant are sampled densely, all others sparsely. Once
+    every document has been in a batch, judging continues within the batches, the first ones first, which leaves a
+    uniform sample of each. Until then the estimates do not cover documents that are in no batch yet, and so are too
+    low: some 40 batches cover a pool of a thousand. It needs the texts of the documents.
 
     Args:
-        most: documents judged of a batch.
-        presumed, regularization, reward: as `AutoTar` has them.
+        most: documents judged per batch.
+        presumed: documents drawn for each training that are presumed not relevant; never more than half of the unjudged
+            ones.
+        regularization: C of scikit-learn's `LogisticRegression`. The higher, the closer the fit.
+        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
 
     Raises:
-        BadInput: where an option is out of range.
+        BadInput: if an option is out of range.
     """
 
     def __init__(

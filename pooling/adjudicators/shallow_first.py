@@ -1,4 +1,4 @@
-"""Judges the top of every run first, and only then as another order says: fair to all runs."""
+"""Judges the top of every run first, and then follows another order, so that all runs are treated fairly."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ranking.errors import BadInput
 
 
 class ShallowOptions(NamedTuple):
-    """Of `ShallowFirst`, for compiled functions."""
+    """The options of `ShallowFirst`, for compiled functions."""
 
     inner: Any
 
 
 class ShallowState(NamedTuple):
-    """Of one topic.
+    """The state of one topic.
 
     Args:
-        inner: state of the order that comes after.
+        inner: state of the order that follows.
         first: int32 [documents of the runs' tops], in the order of judging.
-        place: int64 [1], how many of them were passed.
-        taken, rewards: as every adjudicator has them; they are the inner state's.
+        place: int64 [1], the number of them that were passed.
+        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`; they are the inner state's.
     """
 
     inner: Any
@@ -41,18 +41,19 @@ class ShallowState(NamedTuple):
 
 
 class ShallowFirst(Adjudicator):
-    """The depth-k pool of all runs, rank by rank, and then what another order says, which has heard all of it.
+    """The depth-k pool of all runs, rank by rank, and then the choices of another order, which has learned all of these
+    grades.
 
-    A bandit that begins at once may leave some runs with hardly a judgement, and a collection that was built so
+    A bandit that starts immediately may leave some runs with hardly any judgement, and a collection built that way
     measures them badly (Voorhees 2018, "On building fair and reusable test collections using bandit techniques").
 
     Args:
-        adjudicator: the order after that.
+        adjudicator: the order that follows.
         depth: documents of each run that are judged first.
-        reward: what is heard of a judgement; None: what the order hears.
+        reward: how a grade becomes a reward; None is the order's.
 
     Raises:
-        BadInput: where depth is below 0.
+        BadInput: if depth is below 0.
     """
 
     def __init__(self, adjudicator: Adjudicator, depth: int = 10, reward: Reward | None = None) -> None:
@@ -71,8 +72,7 @@ class ShallowFirst(Adjudicator):
         return ShallowState(inner, _by_rank(pool, self.depth), place, inner.taken, inner.rewards)
 
     def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
-        """The order in plain Python, which tests hold the compiled one to: the inner order's own functions, one
-        judgement at a time."""
+        """Return the order, computed in plain Python by the inner order's functions, to test the compiled one."""
         inner, options = self.adjudicator, self.adjudicator.options()
         state = inner.start(pool, rng, runs)
         order: list[int] = []
@@ -90,7 +90,7 @@ class ShallowFirst(Adjudicator):
 
 
 def _by_rank(pool: TopicPool, depth: int) -> NDArray[np.int32]:
-    """The documents of the runs' tops: all first ones, then all second ones."""
+    """Return the documents of the runs' tops: all first ones, then all second ones."""
     by_rank = pool.ranking[:, :depth].T.ravel()
     found, first = np.unique(by_rank[by_rank >= 0], return_index=True)
     return found[np.argsort(first)].astype(np.int32)

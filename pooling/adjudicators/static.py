@@ -1,4 +1,4 @@
-"""Orders documents ahead of all judging: no answer changes it."""
+"""Orders documents before any judging: no judgement changes the order."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from pooling.sentinels import NO_DOCUMENT, OPEN
 
 
 class StaticOptions(NamedTuple):
-    """None."""
+    """No options."""
 
     nothing: float = 0.0
 
 
 class StaticState(NamedTuple):
-    """Of one topic.
+    """The state of one topic.
 
     Args:
         order: int32 [documents].
-        place: int64 [1], how many of them were passed.
-        taken, rewards: as every adjudicator has them.
+        place: int64 [1], the number of them that were passed.
+        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
     """
 
     order: NDArray[np.int32]
@@ -44,7 +44,7 @@ class Static(Adjudicator):
 
     @abstractmethod
     def order(self, pool: TopicPool) -> NDArray[Any]:
-        """All documents of a pool, int [documents], the first to be judged first."""
+        """Return all documents of a pool, int [documents], the first to be judged first."""
 
     def options(self) -> StaticOptions:
         return StaticOptions()

@@ -1,4 +1,4 @@
-"""Samples the pool by strata of rank, the upper ones more closely."""
+"""Samples the pool by strata of rank, the upper ones more densely."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ranking.errors import BadInput
 
 
 class StratifiedOptions(NamedTuple):
-    """None."""
+    """No options."""
 
     nothing: float = 0.0
 
 
 class StratifiedState(NamedTuple):
-    """Of one topic.
+    """The state of one topic.
 
     Args:
-        strata: int32 [documents], of each document.
+        strata: int32 [documents], the stratum of each document.
         order: int32 [documents], the documents in a random order within each stratum, one stratum after another.
-        ends: int64 [strata], where each stratum's documents end in it.
-        place: int64 [strata], the next of each.
-        rates: float64 [strata], how closely each is sampled beside the others.
-        counts: int64 [strata, 2], documents of each that were not given, and how many of these are out.
-        taken, rewards: as every adjudicator has them.
+        ends: int64 [strata], the end of each stratum in `order`.
+        place: int64 [strata], the position of the next document of each.
+        rates: float64 [strata], the sampling rates relative to each other.
+        counts: int64 [strata, 2], documents of each that were not given, and the number of these that are handed out.
+        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
     """
 
     strata: NDArray[np.int32]
@@ -46,21 +46,21 @@ class StratifiedState(NamedTuple):
 
 
 class StratifiedSampling(Sampled):
-    """Documents whose best rank is alike form a stratum, sampled uniformly without replacement at a rate of its own:
-    the design of xinfAP (Yilmaz, Kanoulas and Aslam 2008, "A simple and efficient sampling method for estimating AP and
-    NDCG").
+    """Put documents with similar best ranks into a stratum, and sample each stratum uniformly without replacement at a
+    rate per stratum: the design of xinfAP (Yilmaz, Kanoulas and Aslam 2008, "A simple and efficient sampling method
+    for estimating AP and NDCG").
 
-    The next judgement goes to the stratum that is furthest behind its rate (Sainte-Laguë's way to apportion seats), so
-    the design holds after every judgement, whatever the budget.
+    The next judgement goes to the stratum that is furthest behind its rate (Sainte-Laguë's method of apportioning
+    seats), so the design holds after every judgement, whatever the budget.
 
     Args:
         bounds: the last rank of each stratum but the lowest, which has all others.
-        rates: how closely each stratum is sampled, one more than bounds: 8 against 1 judges a document there eight
-            times as often, until the stratum is judged whole.
-        reward: what is heard of a judgement.
+        rates: sampling rate of each stratum, one more than bounds: 8 against 1 judges a document eight times as often,
+            until the stratum is judged completely.
+        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
 
     Raises:
-        BadInput: where bounds do not rise, or rates are not one more, all above 0.
+        BadInput: if bounds do not rise, or rates are not one more, all above 0.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class StratifiedSampling(Sampled):
         return Sample(weights, np.where(drawn & (weights > 1), state.strata, CERTAIN).astype(np.int32))
 
     def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
-        """The order in plain Python, which tests hold the compiled one to."""
+        """Return the order, computed in plain Python, for tests of the compiled one."""
         state = self.start(pool, rng, runs)
         waiting: list[list[int]] = [[] for _ in self.rates]
         for document in state.order.tolist():
@@ -146,7 +146,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
 
 @kernel
 def _take(pool, state, options, document, supplier):  # type: ignore[no-untyped-def]
-    """A document that is given leaves its stratum: it says nothing of the others."""
+    """Remove a given document from its stratum: its judgement is no evidence about the others."""
     state.taken[document] = supplier
     state.counts[state.strata[document], 0] -= 1
 

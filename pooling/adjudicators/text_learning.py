@@ -1,4 +1,4 @@
-"""Defines orders that learn from the judged texts, by logistic regression, which others to judge next."""
+"""Defines orders that learn from the judged texts, by logistic regression, which documents to judge next."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ END, PLACE, BATCH, BATCHES = 0, 1, 2, 3
 
 
 class LearningOptions(NamedTuple):
-    """None: these orders are not compiled."""
+    """No options: these orders are not compiled."""
 
     nothing: float = 0.0
 
 
 class LearningState(NamedTuple):
-    """Of one topic.
+    """The state of one topic.
 
     Args:
-        priority: int32 [documents], who goes first among those tied: the lowest.
-        lot: int32 [documents], who is drawn first where a batch is sampled: the lowest.
-        line: int32 [documents], those of the batches so far that are to be judged, in the order of judging.
-        batch_of: int32 [documents], the batch that each came with, -1 before any did.
+        priority: int32 [documents], the lowest comes first among tied documents.
+        lot: int32 [documents], the lowest is drawn first if a batch is sampled.
+        line: int32 [documents], those of the batches so far that will be judged, in the order of judging.
+        batch_of: int32 [documents], the batch of each, -1 if it is in none yet.
         counts: int64 [4], documents in `line`, those of them that were passed, size of the next batch, batches so far.
-        taken, rewards: as every adjudicator has them.
+        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
     """
 
     priority: NDArray[np.int32]
@@ -48,18 +48,20 @@ class LearningState(NamedTuple):
 
 
 class TextLearning(Adjudicator):
-    """Judges batch after batch of the documents that a classifier of tf·idf vectors, trained on those judged, scores
-    highest. The topic's own text is one more relevant document to train on.
+    """Judge batches of the documents that a classifier of tf·idf vectors, trained on the judged ones, scores highest.
+    The topic's text is one more relevant document to train on.
 
-    Before relevant and not relevant ones are both known, documents go by the cosine of their text with the topic's.
-    Ties are broken by chance. It looks at no run: give the pool `beyond` documents, and it reaches beyond the runs.
+    Until both relevant and not relevant ones are known, documents are ordered by the cosine of their text with the
+    topic's. Ties are broken at random. Runs are not used: give the pool `beyond` documents, and it reaches beyond the
+    runs.
 
     Args:
-        regularization: C of scikit-learn's `LogisticRegression`: the higher, the closer it fits.
-        reward: what is heard of a judgement; a document is relevant to the classifier from ½ on.
+        regularization: C of scikit-learn's `LogisticRegression`. The higher, the closer the fit.
+        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`. A document is relevant to the classifier
+            from ½ on.
 
     Raises:
-        BadInput: where an option is out of range.
+        BadInput: if an option is out of range.
     """
 
     needs = ("texts",)
@@ -76,14 +78,14 @@ class TextLearning(Adjudicator):
 
     @abstractmethod
     def next_size(self, size: int) -> int:
-        """How many documents the batch after one of this size has."""
+        """Return the size of the batch after one of this size."""
 
     def presumed(self, open_documents: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Documents that the classifier takes for not relevant though nobody judged them: int64 [few]."""
+        """Return unjudged documents that the classifier presumes not relevant: int64 [few]."""
         return open_documents[:0]
 
     def to_judge(self, batch: NDArray[np.int64], lot: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Those of a batch that are judged now; all others are when no new batch can be made."""
+        """Return the documents of a batch to judge now. The others follow when no new batch can be formed."""
         return batch
 
     def options(self) -> LearningOptions:
@@ -93,7 +95,7 @@ class TextLearning(Adjudicator):
         """Refuse a pool that has no texts.
 
         Raises:
-            BadInput: where it has none.
+            BadInput: if it has none.
         """
         if len(pool.terms.starts) != pool.size + 2:
             raise BadInput(
@@ -120,12 +122,13 @@ class TextLearning(Adjudicator):
     def scores(
         self, pool: TopicPool, judged: NDArray[np.int64], relevant: NDArray[np.bool_], presumed: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """How relevant each document looks: float64 [documents], rounded so that no last bit decides.
+        """Score how relevant each document looks: float64 [documents], rounded so that no last bit decides.
 
         Args:
-            pool: of the topic, with its terms.
-            judged: documents; relevant: bool, of each.
-            presumed: to be not relevant.
+            pool: the topic's pool, with its terms.
+            judged: documents.
+            relevant: bool, for each of these.
+            presumed: documents presumed not relevant.
         """
         vectors = matrix_of(pool.terms)
         if relevant.all() and not len(presumed):
@@ -136,7 +139,7 @@ class TextLearning(Adjudicator):
         return np.round(model.fit(vectors[rows], known).decision_function(vectors[:-1]), 6)
 
     def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
-        """The order with lists alone, which tests hold the other one to."""
+        """Return the order, computed with lists, for tests of the other implementation."""
         priority, lot = rng.permutation(pool.size), rng.permutation(pool.size)
         size = self.first
         line: list[int] = []
@@ -150,7 +153,7 @@ class TextLearning(Adjudicator):
                 relevant = np.array([rewards[document] >= 0.5 for document in judged], bool)
                 scores = self.scores(pool, np.array(judged, np.int64), relevant, presumed)
                 waiting.sort(key=lambda document: (-scores[document], priority[document]))
-                # A batch with what is left of it stands in `seen` in the order of its lots.
+                # What is left of a batch is in `seen` in the order of its lots.
                 batch, size = waiting[:size], self.next_size(size)
                 seen += sorted(batch, key=lambda document: lot[document])
                 line = self.to_judge(np.array(batch), lot).tolist()
@@ -177,7 +180,7 @@ class TextLearning(Adjudicator):
                 return NO_DOCUMENT
 
     def _line_up(self, pool: TopicPool, state: LearningState, rng: np.random.Generator) -> bool:
-        """Put the next documents to judge into the line; False where none is left."""
+        """Append the next documents to judge to the line. Returns False if none is left."""
         is_open = state.taken == OPEN
         waiting = np.flatnonzero(is_open & (state.batch_of < 0))
         if len(waiting):

@@ -1,4 +1,4 @@
-"""Chooses any run, with equal chances."""
+"""Chooses any run, with equal probabilities."""
 
 from pooling.adjudicators.bandit.index import ArmIndex
 from pooling.adjudicators.compiled import kernel
@@ -10,6 +10,6 @@ def _index(arm, now, rng):  # type: ignore[no-untyped-def]
 
 
 class Random(ArmIndex):
-    """RANDOM: all runs are tied, so that chance decides (Losada et al. 2016, section 2.1.1)."""
+    """RANDOM: all runs are tied, so that the choice is random (Losada et al. 2016, section 2.1.1)."""
 
     index = _index

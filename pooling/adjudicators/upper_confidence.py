@@ -33,15 +33,15 @@ def _tuned(arm, now, rng):  # type: ignore[no-untyped-def]
 class UCB1(ArmIndex):
     """UCB1: mean + √(exploration · ln n / n_j), after each run was played once (Auer et al. 2002).
 
-    n counts all plays that were heard of, each once however many runs hold its document, and n_j what run j heard. With
-    the bandit's `discount` it is D-UCB, with its `window` SW-UCB
-    (Garivier and Moulines 2011, whose ξ = 1/2 makes exploration 2 and 1/2).
+    n counts all plays with a known outcome, each once however many runs hold its document, and n_j those that run j
+    learned from. With the bandit's `discount` it is D-UCB, with its `window` SW-UCB (Garivier and Moulines 2011, whose
+    ξ = 1/2 makes exploration 2 and 1/2).
 
     Args:
-        exploration: 2 is UCB1's.
+        exploration: factor of ln n / n_j under the root; 2 is UCB1's.
 
     Raises:
-        BadInput: where it is below 0.
+        BadInput: if it is below 0.
     """
 
     begin = _begin

@@ -1,4 +1,6 @@
-"""Lets in only those who have a link, each as who the link is for, and only requests that the page itself sends."""
+"""Admits only visitors with a link, each as the person that the link is for, and only requests that the page itself
+sends.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ FILE = "secret"
 LONGEST_BODY = 1 << 16
 COOKIE_SECONDS = 90 * 86_400
 HEADERS = {
-    # No script, style or picture from anywhere but the page's own files, and nothing in line.
+    # No script, style or image except the page's files, and nothing inline.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -39,11 +41,11 @@ _OPEN_LINK = (
 
 
 class Visitor(NamedTuple):
-    """Who a link is for.
+    """The person that a link is for.
 
     Args:
-        owner: may see everybody's judgements and download them.
-        assessor: whose link it is; None lets one sign in by name.
+        owner: whether the visitor may see others' judgements and download them.
+        assessor: the assessor of the link; None lets the visitor sign in under a name.
     """
 
     owner: bool
@@ -51,11 +53,11 @@ class Visitor(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A way in.
+    """A link that admits a visitor.
 
     Args:
-        visitor: who it is for.
-        token: what it holds. Whoever has it is that visitor.
+        visitor: the person that it is for.
+        token: its secret. Anyone who has it is that visitor.
     """
 
     visitor: Visitor
@@ -63,15 +65,16 @@ class Link(NamedTuple):
 
     @property
     def cookie(self) -> str:
-        """What a browser keeps in place of the token, which can't be found from it."""
+        """The value of the browser's cookie. It replaces the token, which can't be computed from it."""
         return _derived(self.token.encode(), "cookie")
 
 
 def secret_of(folder: Path) -> bytes:
-    """The secret of a folder, made if there is none: 256 random bits in a file that its owner alone may read.
+    """Return the secret of a folder, created if it does not exist: 256 random bits in a file that only its owner may
+    read.
 
     Raises:
-        BadInput: where it can't be read or written.
+        BadInput: if it can't be read or written.
     """
     path = folder / FILE
     try:
@@ -83,7 +86,7 @@ def secret_of(folder: Path) -> bytes:
             secret = path.read_text(encoding="ascii").strip()
             if secret:
                 return secret.encode()
-            handle = os.open(path, os.O_WRONLY)  # it was killed between making the file and writing it
+            handle = os.open(path, os.O_WRONLY)  # the process was killed between creating the file and writing it
         secret = secrets.token_urlsafe(32)
         with os.fdopen(handle, "w", encoding="ascii") as file:
             file.write(secret + "\n")
@@ -93,7 +96,7 @@ def secret_of(folder: Path) -> bytes:
 
 
 def links_of(secret: bytes, assessors: Sequence[str] | None) -> list[Link]:
-    """The owner's link, then one for each assessor, or one for all where anyone may judge.
+    """Return the owner's link, then one per assessor, or one for all if anyone may judge.
 
     A link is the same at every start with the same secret, and works while its assessor is on the list.
     """
@@ -104,27 +107,28 @@ def links_of(secret: bytes, assessors: Sequence[str] | None) -> list[Link]:
 
 
 def _is_encrypted(scope: Scope) -> bool:
-    """Whether a request came by TLS, here or at a proxy before the server."""
+    """Return whether a request came by TLS, here or at a proxy in front of the server."""
     forwarded = Headers(scope=scope).get("x-forwarded-proto", "").partition(",")[0].strip().lower()
     return scope["scheme"] == "https" or forwarded == "https"
 
 
 class AccessControl:
-    """Middleware that lets nothing in without a link, and tells the application whose it is: `scope["visitor"]`.
+    """Middleware that refuses requests without a link, and passes the visitor to the application as `scope["visitor"]`.
 
-    - Every request needs a link's token: as `/?token=…`, which is exchanged for a cookie and leaves the address, or as
-      that cookie, which holds an id derived from the token; scripts can't read it, other sites can't send it, and
+    - Every request needs a link's token: as `/?token=…`, which is exchanged for a cookie and removed from the address,
+      or as that cookie, which holds an id derived from the token; scripts can't read it, other sites can't send it, and
       behind TLS it is never sent without.
     - `Host` must be an address, localhost or a known name, so that no other site's name can be pointed here (DNS
       rebinding).
-    - What changes something must be sent by the page itself, by `Origin` or `Sec-Fetch-Site`.
+    - Requests that change something must be sent by the page itself, by `Origin` or `Sec-Fetch-Site`.
 
     Args:
-        app: the application behind it.
-        links: of this server.
-        cookie: name of the cookie. Cookies do not know of ports: two servers on one machine need different names.
-        hosts: names besides localhost under which the server is known.
-        encrypted: assessors reach it by TLS, whether or not the proxy before it says so: `scope["encrypted"]`.
+        app: the protected application.
+        links: the links of this server.
+        cookie: name of the cookie. Cookies ignore ports: two servers on one machine need different names.
+        hosts: names under which the server is known, in addition to localhost.
+        encrypted: whether assessors reach it by TLS, even if the proxy in front of it does not report that:
+            `scope["encrypted"]`.
     """
 
     def __init__(
@@ -154,7 +158,7 @@ class AccessControl:
         await (answer or self._app)(scope, receive, send_guarded)
 
     def _answer(self, scope: Scope, headers: Headers) -> Response | None:
-        """A refusal, or the exchange of a token for a cookie; None lets the request in."""
+        """Return a refusal, or the exchange of a token for a cookie; None admits the request."""
         if not self._known_host(headers.get("host", "")):
             return PlainTextResponse("This server is not known by that name; see the option hosts.", 421)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
@@ -171,8 +175,10 @@ class AccessControl:
         return None
 
     def _exchange(self, link: Link, scope: Scope) -> Response:
-        # Not a redirect: the browser would send it as part of a visit that another site began, where the link was
-        # clicked in a mail, say, and so without the cookie. A page of ours that goes on at once begins anew.
+        # Not a redirect: the browser would send it as part of a visit that another site started, for example if the
+        # link was
+        # clicked in a mail, and so without the cookie. A page of this site that continues immediately starts a new
+        # visit.
         answer = HTMLResponse('<!doctype html><title>…</title><meta http-equiv="refresh" content="0; url=./">')
         answer.set_cookie(
             self._name, link.cookie, max_age=COOKIE_SECONDS, httponly=True, samesite="strict",
@@ -220,7 +226,7 @@ def _cookie(headers: Headers, name: str) -> str:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """The whole body of a request, None where it is longer than anything that the page sends."""
+    """Read the whole body of a request. None if it is longer than anything that the page sends."""
     body, more = b"", True
     while more:
         message = await receive()

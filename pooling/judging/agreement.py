@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 
 
 def cohen_kappa(counts: Mapping[tuple[int, int], int]) -> float | None:
-    """Cohen's κ of the grades that two assessors gave the same documents (Cohen 1960).
+    """Compute Cohen's κ of the grades that two assessors gave the same documents (Cohen 1960).
 
     Grades count as names: 0 and 3 differ no more than 0 and 1.
 
@@ -20,21 +20,21 @@ def cohen_kappa(counts: Mapping[tuple[int, int], int]) -> float | None:
         counts: documents by the grades that the first and the second gave.
 
     Returns:
-        1 for full agreement, 0 for chance; None without documents, or where both gave one and the same grade to all:
-        chance explains that fully.
+        1 for full agreement, 0 for chance; None without documents, or if both gave the same grade to all: chance
+            explains that completely.
     """
     if len({grade for pair in counts for grade in pair}) < 2:
         return None
     first, second = zip(*counts, strict=True)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of values that are not defined, which we say ourselves
+        warnings.simplefilter("ignore")  # warnings about undefined values, which the caller reports
         kappa = float(cohen_kappa_score(first, second, sample_weight=list(counts.values())))
     return None if math.isnan(kappa) else kappa
 
 
 def agreement_of(counts: Mapping[tuple[int, int], int], relevant_from: int) -> dict[str, Any]:
-    """How far two judges of the same documents agree, as the page shows it: documents, equal grades, κ of grades and
-    of relevance.
+    """Compute how far two judges of the same documents agree, as the page shows it: documents, equal grades, κ of
+    grades and of relevance.
 
     Args:
         counts: documents by the grades that the first and the second gave.
@@ -52,16 +52,17 @@ def agreement_of(counts: Mapping[tuple[int, int], int], relevant_from: int) -> d
 
 
 def krippendorff_alpha(coincidences: Mapping[int, Mapping[tuple[int, int], int]]) -> float | None:
-    """Krippendorff's α of ordinal grades, of any number of assessors (Krippendorff 2011, "Computing Krippendorff's
-    alpha-reliability").
+    """Compute Krippendorff's α of ordinal grades, for any number of assessors (Krippendorff 2011, "Computing
+    Krippendorff's alpha-reliability").
 
-    Two grades differ by the square of how many grades were given between them: 0 and 3 more than 0 and 1.
+    Two grades differ by the square of the number of grades given between them: 0 and 3 more than 0 and 1.
 
     Args:
-        coincidences: by how many grades a document has, ordered pairs of them, of two different assessors, counted.
+        coincidences: for each number of grades that a document has, counts of ordered pairs of them by two different
+            assessors.
 
     Returns:
-        1 for full agreement, 0 for chance; None without documents of two grades, or where all grades are equal.
+        1 for full agreement, 0 for chance; None without documents with two grades, or if all grades are equal.
     """
     pairs: dict[tuple[int, int], float] = {}
     for judges, counts in coincidences.items():

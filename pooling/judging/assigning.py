@@ -1,4 +1,4 @@
-"""Decides which document an assessor gets: one that waits for a judge, or a new one of a topic that is theirs."""
+"""Decides which document an assessor gets: one that waits for a judge, or a new one of a topic that they may judge."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ranking.errors import BadInput
 
 
 class Assigning:
-    """Who may be given what, by the state and the owners of topics.
+    """Decides which documents each assessor may get, from the state and the owners of topics.
 
     Args:
-        state: of the judging.
+        state: the state of the judging.
         options: budget and owners.
         topics: numbers of the topics by their ids.
-        is_listed: whether an assessor of a name may judge.
-        by_method: the method chooses among topics, and so topics have no owners.
-        limit: documents that may be handed out in all, where the method chooses topics.
+        is_listed: returns whether an assessor of a name may judge.
+        by_method: whether the method chooses among topics, so that topics have no owners.
+        limit: documents that may be handed out in total, if the method chooses topics.
 
     Raises:
-        BadInput: where owners name what is not there.
+        BadInput: if owners name a topic or an assessor that does not exist.
     """
 
     def __init__(
@@ -41,24 +41,25 @@ class Assigning:
         self._owners = self._named(options, topics)
 
     def owner_of(self, topic: int) -> str | None:
-        """The assessor whose topic it is: others get its documents as second assessors alone. None: anybody's."""
+        """Return the owner of a topic: others get its documents only as second assessors. None if it has none."""
         if not self._first_owns:
             return self._owners.get(topic)
         owner = self._state.owners[topic]
         return owner if owner is not None and self._is_listed(owner) else None
 
     def has_for(self, assessor: str, topic: int) -> bool:
-        """Whether this assessor has anything to judge in a topic."""
+        """Return whether this assessor has anything to judge in a topic."""
         if any(place[0] == topic for place in self._state.open[assessor]) or self.may_bring(topic, assessor):
             return True
         return self._state.waiting_for(assessor, topic, True, self._is_anothers(topic, assessor)) is not None
 
     def choose(self, assessor: str, topics: Sequence[int], topic: int | None) -> Place | None:
-        """The next document of some topics for an assessor; None where there is none.
+        """Choose the next document of some topics for an assessor; None if there is none.
 
         Args:
-            assessor: who asks.
-            topics: to look in; topic: the one of them, or None where the method chooses it.
+            assessor: name of the assessor.
+            topics: topics to choose from.
+            topic: the only topic in `topics`, or None if the method chooses the topic.
         """
         gold = self._gold_for(assessor, topics)
         if gold is not None:
@@ -75,7 +76,7 @@ class Assigning:
         return None
 
     def _gold_for(self, assessor: str, topics: Sequence[int]) -> Place | None:
-        """A gold document that is due: the first ones for burning in, and then one every so many judgements."""
+        """Return a gold document that is due: the first ones to burn in, and then one every `gold_every` judgements."""
         given = self._state.gold_given.get(assessor, {})
         made = len(self._state.of_assessor.get(assessor, {}))
         if len(given) >= self._burn_in + made // self._gold_every:
@@ -84,12 +85,12 @@ class Assigning:
         return next((place for place in places if place not in given), None)
 
     def may_bring(self, topic: int, assessor: str) -> bool:
-        """Whether a document of the topic that nobody had yet may be handed to the assessor."""
+        """Return whether a new document of the topic may be handed to the assessor."""
         out = self._state.handed_out if self._by_method else 0
         return self._state.new_left(topic) > 0 and out < self._limit and not self._is_anothers(topic, assessor)
 
     def emptiest_topic(self, assessor: str) -> int:
-        """The first of the topics with the fewest assessors that have anything to judge."""
+        """Return the first of the topics with the fewest assessors that have anything to judge."""
         there = Counter(self._state.assessors.values())
         topics = range(len(self._state.limits))
         return min(topics, key=lambda topic: (not self.may_bring(topic, assessor), there[topic]))
@@ -98,7 +99,7 @@ class Assigning:
         return self.owner_of(topic) not in (None, assessor)
 
     def _named(self, options: Options, topics: dict[str, int]) -> dict[int, str]:
-        """Those that the options name, by the topics' numbers."""
+        """Return the owners that the options name, by the topics' numbers."""
         owners = options.owners
         if owners is None:
             return {}

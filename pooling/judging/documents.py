@@ -16,7 +16,7 @@ from ranking.collections.arrow_files import mapped, write
 from ranking.errors import BadInput
 
 FIELDS = ("category", "subcategory")
-"""Metadata of a document that the page shows beside its text."""
+"""Metadata of a document that the page shows next to its text."""
 _TEXTS = {"id": pl.String(), "text": pl.String(), **dict.fromkeys(FIELDS, pl.String())}
 
 
@@ -24,7 +24,7 @@ class PooledDocuments:
     """Texts by id.
 
     Args:
-        texts: id, text and, where there are any, `FIELDS`; of a text that comes twice the first counts.
+        texts: id, text and optionally `FIELDS`; of several texts with one id the first counts.
     """
 
     def __init__(self, texts: pl.DataFrame) -> None:
@@ -32,12 +32,12 @@ class PooledDocuments:
         self._rows = {name: row for row, name in reversed(list(enumerate(texts["id"])))}
 
     def text(self, document: str) -> str | None:
-        """The text of a document, None where it is not known."""
+        """Return the text of a document, None if it is not known."""
         row = self._rows.get(document)
         return None if row is None else self._texts[row]
 
     def fields(self, document: str) -> dict[str, str]:
-        """What is known of a document besides its text, by name."""
+        """Return what is known of a document in addition to its text, by name."""
         row = self._rows.get(document)
         if row is None:
             return {}
@@ -45,16 +45,16 @@ class PooledDocuments:
         return {name: str(value) for name, value in known.items() if value is not None}
 
     def missing(self, pool: Pool) -> int:
-        """How many of a pool's documents have no text; one that several topics have counts once."""
+        """Count the pool's documents without a text; one in several topics counts once."""
         return sum(name not in self._rows for name in {name for topic in pool.topics for name in topic.documents})
 
 
 def pooled(frames: Iterable[pl.DataFrame], pool: Pool) -> Iterable[pl.DataFrame]:
-    """Those documents of a collection that are in the pool: id, text, `FIELDS`. Memory is bounded by a frame.
+    """Return those documents of a collection that are in the pool: id, text, `FIELDS`. Memory is bounded by one frame.
 
     Args:
-        frames: id, text and maybe more, e.g. of `Reader.read_documents`.
-        pool: of these documents.
+        frames: id, text and maybe more, for example from `Reader.read_documents`.
+        pool: the pool.
     """
     wanted = pl.concat([topic.documents for topic in pool.topics]).unique().rename("id").to_frame()
     for frame in frames:
@@ -62,10 +62,10 @@ def pooled(frames: Iterable[pl.DataFrame], pool: Pool) -> Iterable[pl.DataFrame]
 
 
 def write_texts(path: Path, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Write texts into a file that its owner alone may read, whole or not at all, and map it.
+    """Write texts completely or not at all into a file that only its owner may read, and map it.
 
     Raises:
-        BadInput: where it can't be written.
+        BadInput: if it can't be written.
     """
     temporary = path.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
     try:
@@ -82,7 +82,7 @@ def write_texts(path: Path, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
 
 
 def read_texts(path: Path) -> pl.DataFrame | None:
-    """The texts in a file that `write_texts` wrote, None where there is none."""
+    """Read the texts in a file that `write_texts` wrote, None if it does not exist."""
     try:
         return mapped(path)
     except (OSError, pa.ArrowException):

@@ -9,19 +9,19 @@ from typing import NamedTuple
 from scipy.stats import betabinom
 
 RECENT = 20
-"""Judgements that are looked back on."""
+"""Recent judgements that the estimate uses."""
 AHEAD = 10
-"""Documents that are looked ahead to."""
+"""Documents that the estimate is about."""
 
 
 class Expectation(NamedTuple):
-    """Of the next documents.
+    """An estimate for the next documents.
 
     Args:
-        documents: how many.
+        documents: number of these documents.
         mean: relevant ones to expect among them.
-        low, high: the central interval that holds their number at 90%.
-        recent: judgements that it rests on.
+        low, high: the central 90% interval of their number.
+        recent: judgements that the estimate uses.
     """
 
     documents: int
@@ -32,18 +32,18 @@ class Expectation(NamedTuple):
 
 
 def expected_yield(recent: Sequence[bool], left: int) -> Expectation | None:
-    """Relevant documents to expect among the next few, if they are like the last few.
+    """Estimate the relevant documents among the next few, if they are like the last few.
 
-    The share of relevant documents has Jeffreys' prior, Beta(½, ½); the last judgements make it a posterior, and the
-    number among the next documents is beta-binomial. A good order finds less and less, so this is rather too high than
-    too low.
+    The share of relevant documents has Jeffreys' prior, Beta(½, ½); the last judgements turn it into a posterior, and
+    the number among the next documents is beta-binomial. A good order finds fewer and fewer, so this is rather too high
+    than too low.
 
     Args:
         recent: relevance of the last `RECENT` judgements.
-        left: documents that are still to be judged.
+        left: documents still to judge.
 
     Returns:
-        None where nothing is left.
+        None if nothing is left.
     """
     return None if left < 1 else _expectation(sum(recent), len(recent), min(AHEAD, left))
 

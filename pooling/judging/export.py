@@ -1,4 +1,4 @@
-"""Writes judgements as TREC qrels, or as a table of who judged what and when."""
+"""Writes judgements as TREC qrels, or as a table with assessors and times."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ Rule = Literal["highest", "first", "last"]
 RULES: Mapping[Rule, Callable[[Sequence[int]], int]] = {
     "highest": max, "first": lambda grades: grades[0], "last": lambda grades: grades[-1],
 }  # fmt: skip
-"""Which grade counts of several, given in the order in which they were made."""
+"""The grade that counts of several, given in the order in which they were made."""
 
 
 def resolve(grades: Sequence[int], rule: Rule) -> int:
-    """The one grade of a document that was judged once or more."""
+    """Return the one grade of a document that was judged once or more."""
     return RULES[rule](grades)
 
 
 def qrels(snapshot: Snapshot, rule: Rule) -> str:
-    """All judgements in TREC's form, a line a document: topic, 0, document, grade.
+    """Return all judgements as TREC qrels, one line per document: topic, 0, document, grade.
 
-    Judgements made before stand with the others; where a document was judged before and now, what was judged now; and
-    where the owner resolved a disagreement, that.
-    Topics and documents are in order, numbers by value.
+    Judgements made before are included. If a document was judged before and now, the new grade counts, and if the owner
+    resolved a disagreement, the owner's. Topics and documents are in order, numbers by value.
     """
     grades = {(topic, document): [grade] for topic, document, grade in snapshot.known.iter_rows()}
     grades |= {place: [grade for _, grade in given] for place, given in _by_document(snapshot.judgements).items()}
@@ -41,7 +40,7 @@ def qrels(snapshot: Snapshot, rule: Rule) -> str:
 
 
 def disagreements(snapshot: Snapshot, rule: Rule) -> str:
-    """The documents that got two different grades, as a table with tabs: whose they are, and which one counts."""
+    """Return the documents with two different grades as a table with tabs: by assessor, and which grade counts."""
     lines = ["topic\tdocument\tgrade\tfirst assessor\tfirst grade\tsecond assessor\tsecond grade\n"]
     places = _by_document(snapshot.judgements)
     said = {(topic, document): grade for topic, document, grade in snapshot.resolved.iter_rows()}
@@ -55,9 +54,9 @@ def disagreements(snapshot: Snapshot, rule: Rule) -> str:
 
 
 def table(snapshot: Snapshot) -> str:
-    """Each judgement that was not withdrawn, as CSV: topic, document, grade, assessor, time, note.
+    """Return each judgement that was not withdrawn, as CSV: topic, document, grade, assessor, time, note.
 
-    The time is UTC, of the last correction where there was one. The grade is empty where the assessor could not judge.
+    The time is UTC, that of the last correction if there was one. The grade is empty if the assessor could not judge.
     """
     return (
         snapshot.judgements.select(
@@ -74,22 +73,22 @@ def table(snapshot: Snapshot) -> str:
 
 
 def write_table(snapshot: Snapshot, path: Path) -> None:
-    """Write the table, whole or not at all.
+    """Write the table completely or not at all.
 
     Raises:
-        BadInput: where it can't be written.
+        BadInput: if it can't be written.
     """
     _write(path, table(snapshot))
 
 
 def write_qrels(snapshot: Snapshot, rule: Rule, path: Path) -> Path | None:
-    """Write qrels, each file whole or not at all.
+    """Write qrels, each file completely or not at all.
 
     Returns:
-        The second file, with the disagreements, `PATH.disagreements.tsv`; None where no document has two judgements.
+        The second file, with the disagreements, `PATH.disagreements.tsv`; None if no document has two judgements.
 
     Raises:
-        BadInput: where a file can't be written.
+        BadInput: if a file can't be written.
     """
     _write(path, qrels(snapshot, rule))
     if all(len(given) < 2 for given in _by_document(snapshot.judgements).values()):
@@ -100,13 +99,13 @@ def write_qrels(snapshot: Snapshot, rule: Rule, path: Path) -> Path | None:
 
 
 def write_machine(snapshot: Snapshot, grades: pl.DataFrame, path: Path) -> Path:
-    """Write a machine's grades of what nobody judged into a file of their own, `PATH.machine.txt`: they are
-    no judgements, and who mixes them with these should know it.
+    """Write a machine's grades of documents that no assessor judged into a separate file, `PATH.machine.txt`: they are
+    no judgements, and mixing them with these should be a decision.
 
     Args:
-        snapshot: of the folder.
+        snapshot: the judgements of the folder.
         grades: query, document, grade.
-        path: of the qrels beside it.
+        path: the qrels file whose name it derives from.
     """
     judged = pl.concat([snapshot.known, snapshot.judgements.drop_nulls("grade").select(snapshot.known.columns)])
     pair = {"query": "topic", "document": "document"}
@@ -119,7 +118,7 @@ def write_machine(snapshot: Snapshot, grades: pl.DataFrame, path: Path) -> Path:
 
 
 def _by_document(judgements: pl.DataFrame) -> dict[tuple[str, str], list[tuple[str, int]]]:
-    """Assessors and grades, in the order of judging, without those who could not judge."""
+    """Return assessors and grades by document, in the order of judging, without assessors who could not judge."""
     places: dict[tuple[str, str], list[tuple[str, int]]] = {}
     graded = judgements.drop_nulls("grade")
     for topic, document, assessor, grade in graded.select("topic", "document", "assessor", "grade").iter_rows():

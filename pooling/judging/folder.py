@@ -1,4 +1,4 @@
-"""Makes files that only their owner can read, and refuses file systems that SQLite cannot lock."""
+"""Creates files that only their owner can read, and refuses file systems that SQLite cannot lock."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ NETWORK = {
     "fuse.glusterfs", "fuse.ceph", "fuse.ceph-fuse", "fuse.s3fs", "fuse.gcsfuse", "fuse.goofys", "fuse.mount-s3", 
     "fuse.rclone", "fuse.juicefs", "fuse.blobfuse", "fuse.blobfuse2", "fuse.beegfs",
 }  # fmt: skip
-"""File systems that several machines mount, by the names that the kernel gives them."""
+"""File systems that several machines mount, by the kernel's names."""
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, where there is none, that its owner alone can enter; one that is there keeps its mode."""
+    """Create a folder that only its owner can enter; an existing folder keeps its mode."""
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def private_file(path: Path) -> None:
-    """Make an empty file where there is none, and let nobody but its owner read or write it."""
+    """Create an empty file if it does not exist, and let only its owner read or write it."""
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
-        path.chmod(0o600)  # and not opened: closing a file again would drop the locks that SQLite has on it
+        path.chmod(0o600)  # not opened: closing a file again would drop the locks that SQLite has on it
 
 
 def check_local(folder: Path) -> None:
     """Check that a folder is on a disk of this machine.
 
-    SQLite's write-ahead log is shared memory: processes on two machines would each have their own, and the locks of
-    many network file systems do not hold. A damaged file of judgements would be the result.
+    SQLite's write-ahead log is shared memory: processes on two machines would each see a different one, and the locks
+    of many network file systems do not hold. The result would be a damaged file of judgements.
 
     Raises:
-        BadInput: where the folder is on a network file system.
+        BadInput: if the folder is on a network file system.
     """
     kind = file_system(folder)
     if kind in NETWORK:
@@ -49,12 +49,12 @@ def check_local(folder: Path) -> None:
 
 
 def file_system(path: Path) -> str:
-    """The type of the file system that a path is on, in lower case; empty where the system does not tell."""
+    """Return the type of the file system that holds a path, in lower case; empty if the system does not report it."""
     place = path.resolve()
     mounts = [
         (len(Path(mount.mountpoint).parts), mount.fstype.lower())
         for mount in psutil.disk_partitions(all=True)
         if place.is_relative_to(mount.mountpoint)
     ]
-    # Of several mounts at one place the last covers the others.
+    # Of several mounts at one path the last covers the others.
     return max(reversed(mounts), key=lambda mount: mount[0], default=(0, ""))[1]

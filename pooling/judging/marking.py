@@ -14,14 +14,14 @@ Piece = tuple[str, bool]
 
 
 class Marking:
-    """Takes texts apart where they hold a term of the query, as BM25 finds them: words by their stems.
+    """Splits texts at the terms of the query, as BM25 matches them: words by their stems.
 
     Args:
-        query: its words count but for English stop words, unless it has no others.
-        stemming: language of the Snowball stemmer; None marks the words as they are.
+        query: its words count except English stop words, unless it has no others.
+        stemming: language of the Snowball stemmer; None matches words unchanged.
 
     Raises:
-        BadInput: where there is no such stemmer.
+        BadInput: if there is no such stemmer.
     """
 
     def __init__(self, query: str, stemming: str | None = "english") -> None:
@@ -33,7 +33,7 @@ class Marking:
         self._terms = set(self._stems([word for word in words if word not in STOPWORDS_EN_PLUS] or words))
 
     def pieces(self, text: str) -> list[Piece]:
-        """The text in pieces, which joined are the text."""
+        """Split the text into pieces, which joined are the text."""
         words = _words(text)
         distinct = sorted({lowered for _, lowered in words})
         marked = {word for word, stem in zip(distinct, self._stems(distinct), strict=True) if stem in self._terms}
@@ -50,11 +50,11 @@ class Marking:
         return [*pieces, (text[done:], False)] if done < len(text) else pieces
 
     def _stems(self, words: list[str]) -> list[str]:
-        # A stemmer of its own each time: PyStemmer's must not be shared by threads.
+        # A new stemmer each time: PyStemmer's must not be shared by threads.
         return Stemmer.Stemmer(self._stemming).stemWords(words) if self._stemming else words
 
 
 def _words(text: str) -> list[tuple[str, str]]:
-    """Words as they stand, and in lowercase."""
+    """Return the words, unchanged and in lowercase."""
     found = pl.Series([text]).str.extract_all(WORD).explode().drop_nulls()
     return list(zip(found.to_list(), found.str.to_lowercase().to_list(), strict=True))

@@ -25,14 +25,14 @@ from pooling.simulation import Method
 
 @dataclass(frozen=True)
 class Judging:
-    """A pool that is ready to be judged.
+    """A pool that is ready for judging.
 
     Args:
-        session: of assessors; `session.state` is its state.
-        store: of what they do. Close it to let another process have the folder.
+        session: serves the assessors; `session.state` is its state.
+        store: records their events. Close it to let another process have the folder.
         app: the page.
-        links: by which one gets in: the owner's, then the assessors'.
-        notes: what is worth knowing before one begins, by name: counts.
+        links: the links that admit visitors: the owner's, then the assessors'.
+        notes: counts that the owner should know of before judging begins, by description.
     """
 
     session: Session
@@ -59,24 +59,24 @@ def open_judging(
     hosts: Iterable[str] = (),
     encrypted: bool = False,
 ) -> Judging:
-    """Begin to judge a pool, or go on.
+    """Start to judge a pool, or continue.
 
     Args:
         out: folder of the judgements.
-        pool: without judgements.
+        pool: the pool, without judgements.
         method: decides the order.
-        documents: id, text: of a collection, or of the pooled documents alone.
+        documents: id, text: those of a collection, or only the pooled ones.
         topics: texts by id.
-        options: how it is judged. Seed and grades of a folder stay; the others may change from start to start.
-        of: what says that a pool and a method are the same as another time, by name; so a folder refuses others.
+        options: options of judging. Seed and grades of a folder are fixed; the others may change from start to start.
+        of: values by name that identify the pool and the method, so that a folder refuses others.
         qrels: query, document, grade: judgements made before. Those of the pool's topics are taken over.
-        gold: query, document, grade: pooled documents that assessors are tried by.
-        collection: gives all documents (id, text), for those who search; None: nobody does.
-        stemming, title: of the page (`View`).
-        hosts, encrypted: of this server (`AccessControl`).
+        gold: query, document, grade: pooled documents with known grades, to test assessors.
+        collection: returns all documents (id, text), for the search; None disables the search.
+        stemming, title: see `pooling.judging.view.View`.
+        hosts, encrypted: see `pooling.judging.access.AccessControl`.
 
     Raises:
-        BadInput: where the folder is in use or holds judgements of something else.
+        BadInput: if the folder is in use or holds judgements of another pool.
     """
     options = options or Options()
     known = None if qrels is None else _of_topics(qrels, pool)

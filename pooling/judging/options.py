@@ -20,24 +20,25 @@ class Options:
     """How a pool is judged.
 
     Args:
-        grades: that assessors may give, ascending.
-        names: of the grades; None names them by whether they are relevant.
-        budget: documents to judge of each topic (on average, where the method chooses the topic); None: all.
-        double: share of a topic's documents that other assessors judge too; an int: how many of them.
-        judges: of each of these documents.
-        burn_in: gold documents that each assessor begins a topic's work with, and is told the known grade of.
-        gold_every: judgements after which one more comes, unannounced.
-        guidelines: what each grade means, for assessors to read; None: nothing.
-        resolve: which grade counts where two assessors judged a document.
-        assessors: who may judge; None: whoever has the link, under any name.
-        owners: who judges which topic: assessors by topic, others are anybody's; "first": whoever was handed a topic's
-            first document; None: all are anybody's. Second judgements are made by others all the same.
-        recall: share of a topic's relevant documents at which its judging may stop (`TargetRecall`); None: never said.
-        confidence: of that.
-        seed: of what is random in the method.
+        grades: grades that assessors may give, ascending.
+        names: names of the grades; None names them by whether they are relevant.
+        budget: documents to judge per topic (on average, if the method chooses the topic); None is all.
+        double: share of a topic's documents that other assessors judge too; an int is their number.
+        judges: number of assessors of each of these documents.
+        burn_in: gold documents at the start of an assessor's work in a topic; the page shows their known grades.
+        gold_every: judgements after which one more gold document follows, unannounced.
+        guidelines: meaning of each grade, for assessors to read; None shows none.
+        resolve: the grade that counts if two assessors judged a document.
+        assessors: names of those who may judge; None is anyone with the link, under any name.
+        owners: the assessor of each topic; topics without one are open to all. "first" is the assessor who was handed a
+            topic's first document; None opens all topics. Second judgements are made by others in any case.
+        recall: share of a topic's relevant documents at which its judging may stop (`pooling.stopping.TargetRecall`);
+            None never reports it.
+        confidence: confidence of that report.
+        seed: seed of the method's random choices.
 
     Raises:
-        BadInput: where an option is out of range.
+        BadInput: if an option is out of range.
     """
 
     grades: Sequence[int] = (0, 1)
@@ -82,7 +83,7 @@ class Options:
 
     @property
     def rule(self) -> TargetRecall | None:
-        """By which the page says that judging may stop."""
+        """The rule by which the page reports that judging may stop."""
         return None if self.recall is None else TargetRecall(self.recall, self.confidence)
 
 
@@ -90,7 +91,7 @@ def assessor_name(name: str) -> str:
     """Normalize an assessor's name.
 
     Raises:
-        BadInput: where it is empty, too long or not printable.
+        BadInput: if it is empty, too long or not printable.
     """
     plain = " ".join(unicodedata.normalize("NFC", name).split())
     if not plain or len(plain) > LONGEST_NAME or not plain.isprintable():

@@ -1,4 +1,4 @@
-"""Keeps running figures of a topic, so that an answer costs the same after ten judgements and after ten thousand."""
+"""Keeps running totals of a topic, so that an answer costs the same after ten judgements and after ten thousand."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ CURVE_POINTS = 120
 
 
 class TopicProgress:
-    """Which documents were judged relevant, in the order of judging.
+    """The documents judged, relevant or not, in the order of judging.
 
     Args:
         found: relevant documents.
-        places: sum of the relevant documents' places in the order, ½ for the first (`yield_curves.exponential_rest`).
+        places: sum of the relevant documents' positions in the order, ½ for the first
+            (`pooling.yield_curves.exponential_rest`).
     """
 
     def __init__(self) -> None:
@@ -27,9 +28,9 @@ class TopicProgress:
         return len(self._relevant)
 
     def set(self, document: int, relevant: bool | None) -> None:
-        """Take in what a document is now: relevant or not; None where it is not judged any more.
+        """Set a document's relevance; None if it is no longer judged.
 
-        A new document comes last; one that changes keeps its place.
+        A new document comes last; one that changes keeps its position.
         """
         before = self._relevant.get(document)
         if before is relevant:
@@ -45,11 +46,13 @@ class TopicProgress:
         self._count_anew()
 
     def recent(self, count: int) -> list[bool]:
-        """The last judgements, latest first."""
+        """Return the last judgements, latest first."""
         return list(islice(reversed(self._relevant.values()), count))
 
     def curve(self) -> list[tuple[int, int]]:
-        """Judgements and relevant documents found by then, at some of those that found one, the last among them."""
+        """Return judgements, and relevant documents found by then, at some of those that found one, the last among
+        them.
+        """
         every = -(-len(self._found_at) // CURVE_POINTS) or 1
         return [(self._found_at[number - 1], number) for number in range(self.found, 0, -every)][::-1]
 

@@ -14,12 +14,12 @@ from pooling.yield_curves import exponential_rest
 
 
 class RecallEstimate(NamedTuple):
-    """Of one topic.
+    """The estimate for one topic.
 
     Args:
-        most: relevant documents that are left at the most, at the confidence.
-        recall: share of the pool's relevant documents that is found at the least, then.
-        may_stop: the target is reached.
+        most: upper bound of the relevant documents left, at the confidence.
+        recall: lower bound of the share of the pool's relevant documents that is found.
+        may_stop: whether the target is reached.
     """
 
     most: int
@@ -28,16 +28,16 @@ class RecallEstimate(NamedTuple):
 
 
 def estimate_recall(progress: TopicProgress, size: int, known: int, rule: TargetRecall) -> RecallEstimate | None:
-    """What `TargetRecall` says after the judgements so far, by their sums alone.
+    """Compute the decision of `TargetRecall` after the judgements so far, from their sums.
 
     Args:
-        progress: of the topic.
+        progress: the topic's totals.
         size: documents of its pool that were not judged before.
-        known: relevant ones among those that were: they count as found.
-        rule: with the exponential curve.
+        known: relevant ones among those judged before: they count as found.
+        rule: the rule, with the exponential curve.
 
     Returns:
-        None where nothing relevant was found yet: there is nothing to go by.
+        None if nothing relevant was found yet.
     """
     judged, rest = len(progress), size - len(progress)
     if not progress.found:
@@ -51,7 +51,9 @@ def estimate_recall(progress: TopicProgress, size: int, known: int, rule: Target
 
 
 def _quantile(share: float, mean: float) -> int:
-    """The smallest number that a Poisson variable stays at or below with this probability; `scipy.stats` is slower."""
+    """Return the smallest number that a Poisson variable does not exceed with this probability; `scipy.stats` is
+    slower.
+    """
     if mean == 0:
         return 0
     number = math.ceil(pdtrik(share, mean))

@@ -14,16 +14,16 @@ Place = tuple[int, int]
 
 
 SAVE_EVERY = 200
-"""Steps between two states that are remembered."""
+"""Steps between two saved states."""
 
 
 class Step(NamedTuple):
-    """A hand-out or a judgement that the campaign has gone through.
+    """A hand-out or a judgement that the campaign has processed.
 
     Args:
         place: topic and document.
-        grade: of a judgement; None where the document was handed out.
-        by_method: of a hand-out: the method chose the topic too.
+        grade: the grade of a judgement; None if the document was handed out.
+        by_method: whether the method chose the topic too, for a hand-out.
     """
 
     place: Place
@@ -35,8 +35,8 @@ class _Saved(NamedTuple):
     """A state of the campaign.
 
     Args:
-        steps: that it had gone through.
-        state: of the campaign.
+        steps: the number of steps that it had processed.
+        state: the state.
         ahead: documents that it had chosen and that were not handed out.
     """
 
@@ -48,16 +48,16 @@ class _Saved(NamedTuple):
 class RevocableOrder:
     """A campaign from which steps can be removed.
 
-    A campaign only goes forward. When steps are forgotten, it goes back to a state that it was in before them, or to
-    its beginning, and through the steps that are left. They give the documents of the first time, unless a document was
-    chosen because of what is forgotten; then what the campaign chooses in its place is on offer before anything else.
+    A campaign only goes forward. When steps are forgotten, it is restored to an earlier state, or to its beginning, and
+    processes the remaining steps. They return the same documents as the first time, unless a document was chosen
+    because of what is forgotten; then the campaign's new choice is offered before anything else.
 
     Args:
         pool: all topics, or one.
         method: decides the order.
-        seed: of what is random.
+        seed: seed of the method's random choices.
         known: topic, document and grade of judgements made before.
-        first: number by which the pool's first topic goes here.
+        first: number of the pool's first topic in `known` and in the steps.
     """
 
     def __init__(
@@ -68,20 +68,20 @@ class RevocableOrder:
         self._known = list(known)
         self._steps: dict[int, Step] = {}
         self._campaign: Campaign | None = None
-        self._stale = True  # the campaign has gone through other steps than there are
+        self._stale = True  # whether the campaign has processed steps that are no longer there
         self._saved: list[_Saved] = []
         self._ahead: list[Place] = []
         self._given: set[Place] = set()
         self._heard: set[Place] = set()
 
     def offer(self, topic: int | None = None) -> Place | None:
-        """A document that was not handed out; the same again until it is.
+        """Return a document that was not handed out; the same again until it is.
 
         Args:
             topic: its number; None leaves it to the method.
 
         Returns:
-            None when nothing is left.
+            None if nothing is left.
         """
         campaign = self._current()
         if not self._offered(topic):
@@ -89,11 +89,11 @@ class RevocableOrder:
         return next(iter(self._offered(topic)), None)
 
     def add(self, event: int, step: Step) -> None:
-        """Go through a step. Of several judgements of a document the campaign hears the first.
+        """Process a step. Of several judgements of a document the campaign uses the first.
 
         Args:
-            event: a number to `forget` it by. A step of a number that was there takes that one's place.
-            step: a hand-out, of whatever document; or a judgement.
+            event: a number by which to `forget` it. A step with an existing number replaces that one.
+            step: a hand-out of any document, or a judgement.
         """
         before = self._steps.get(event)
         if before is not None and before != step:
@@ -104,19 +104,19 @@ class RevocableOrder:
             self._save(len(self._steps))
 
     def forget(self, event: int) -> None:
-        """Undo a step, if there is one of this number."""
+        """Undo a step, if there is one with this number."""
         if event in self._steps:
             self._go_back(event)
             del self._steps[event]
 
     def _go_back(self, event: int) -> None:
-        """Let go of all states from a step on."""
+        """Discard all states from a step on."""
         after = next(count for count, other in enumerate(reversed(self._steps)) if other == event)
         self._saved = [saved for saved in self._saved if saved.steps < len(self._steps) - after]
-        self._stale = True  # it goes through the steps when it is needed
+        self._stale = True  # it processes the steps again when it is needed
 
     def _save(self, steps: int) -> None:
-        """Remember the state after so many steps, now and then: those who undo undo the last ones."""
+        """Save the state after this number of steps, at intervals: users undo their last steps."""
         if self._campaign is not None and steps % SAVE_EVERY == 0:
             state = _Saved(steps, self._campaign.state_dict(), list(self._ahead))
             self._saved = [*(saved for saved in self._saved[-1:] if saved.steps < steps), state]

@@ -1,4 +1,4 @@
-"""Searches the whole collection for assessors, by BM25: what no run found can be judged too."""
+"""Searches the whole collection for assessors, by BM25, so that documents that no run found can be judged too."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ FOUND = 20
 
 
 class CollectionSearch:
-    """An index over all documents, made when somebody first searches: until then it costs nothing.
+    """An index of all documents, built at the first search: until then it costs nothing.
 
     Args:
-        read: gives the documents: id, text.
-        stemming: language of the Snowball stemmer; None: words as they are.
+        read: returns the documents: id, text.
+        stemming: language of the Snowball stemmer; None keeps words unchanged.
     """
 
     def __init__(self, read: Callable[[], Iterable[pl.DataFrame]], stemming: str | None = "english") -> None:
@@ -29,7 +29,7 @@ class CollectionSearch:
         self._rows: dict[str, int] = {}
 
     def search(self, query: str) -> list[tuple[str, str]]:
-        """The best documents for a query, best first: ids and texts. Equal ones stand in the collection's order."""
+        """Return the best documents for a query, best first: ids and texts. Ties are in the collection's order."""
         with self._lock:
             documents, index = self._opened()
             [terms] = index.tokenize(pl.DataFrame({"text": [query]}))
@@ -39,7 +39,7 @@ class CollectionSearch:
         return [(documents["id"][row], documents["text"][row]) for row in found]
 
     def text(self, document: str) -> str | None:
-        """The text of a document; None where the collection lacks it."""
+        """Return the text of a document; None if the collection lacks it."""
         with self._lock:
             documents, _ = self._opened()
             row = self._rows.get(document)

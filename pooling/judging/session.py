@@ -1,4 +1,4 @@
-"""Serves the requests of assessors: each is one method, and is on disk before it returns."""
+"""Serves the requests of assessors: one method per request, whose events are on disk before it returns."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ PAGE = 50
 
 
 class Stale(Refused):
-    """A request about a document that is no longer the assessor's: another tab, or a page left open, sent it."""
+    """A request about a document that the assessor no longer holds: another tab, or a page left open, sent it."""
 
 
 class Session:
-    """The judging of a pool. Threads may call any method at once; one at a time is served.
+    """The judging of a pool. Threads may call any method at the same time; one is served at a time.
 
     Args:
-        pool: of documents to judge; its own judgements are not looked at.
-        method: decides their order.
-        store: holds what happened so far, and the judgements made before; the session goes on from there.
-        options: how it is judged.
-        gold: topic, document, grade: pooled documents that assessors are tried by; None: none.
+        pool: the pool; its judgements are not used.
+        method: decides the order.
+        store: holds earlier events and the judgements made before; the session continues from there.
+        options: options of judging.
+        gold: topic, document, grade: pooled documents with known grades, to test assessors; None for none.
 
     Raises:
-        BadInput: where no grade, or every grade, would be relevant, or owners name what is not there.
+        BadInput: if no grade, or every grade, would be relevant, or owners name a topic or assessor that does not
+            exist.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Session:
             if not any(self.gold):
                 raise BadInput("no gold document is in the pool", "gold", "name documents of the runs")
             for known, tried in zip(self.known_grades, self.gold, strict=True):
-                known |= tried  # the method has heard of them
+                known |= tried  # the method has learned their grades
         self.known_relevant = [
             sum(grade >= pool.relevant_from for grade in grades.values()) for grades in self.known_grades
         ]
@@ -88,9 +89,9 @@ class Session:
 
     @contextmanager
     def up_to_date(self) -> Iterator[JudgingState]:
-        """The state, with all that is in the store, while nobody changes it."""
+        """Lock the state, with all that is in the store."""
         with self._lock:
-            if self._in_doubt:  # a write failed, maybe after it was done: the store alone knows
+            if self._in_doubt:  # a write failed, maybe after it was done: only the store knows
                 self._store.reopen()
                 for event in self._store.events(self.state.last):
                     self.state.apply(event)
@@ -98,19 +99,19 @@ class Session:
             yield self.state
 
     def is_listed(self, name: str) -> bool:
-        """Whether an assessor of this name may judge."""
+        """Return whether an assessor of this name may judge."""
         return self.assessors is None or name in self.assessors
 
     def has_signed_in(self, name: str) -> bool:
-        """Whether an assessor signed in at some time, and may still judge."""
+        """Return whether an assessor signed in before, and may still judge."""
         with self.up_to_date() as state:
             return name in state.assessors and self.is_listed(name)
 
     def sign_in(self, name: str) -> str:
-        """Let an assessor in, new or known. Returns the name as it is written down.
+        """Admit an assessor, new or known. Returns the normalised name.
 
         Raises:
-            Refused: where it is no name, or not one of the assessors'.
+            Refused: if it is no valid name, or not one of the assessors'.
         """
         try:
             name = assessor_name(name)
@@ -126,10 +127,10 @@ class Session:
         return name
 
     def next(self, assessor: str) -> Place | None:
-        """The document on the assessor's screen; a new one is handed out if there is none.
+        """Return the document on the assessor's screen; a new one is handed out if there is none.
 
         Raises:
-            Refused: where nobody of this name signed in.
+            Refused: if no assessor of this name signed in.
         """
         with self.up_to_date() as state:
             place = self.on_screen(assessor)
@@ -146,16 +147,16 @@ class Session:
         """Record a judgement of the document on the screen.
 
         Args:
-            assessor: who judges.
+            assessor: name of the assessor.
             topic, document: ids.
-            grade: one of the options' grades; None where the assessor can't judge: others may, and this one is not
-                asked again.
-            request: id of the request; a second one of the same content changes nothing.
-            note: what the assessor wrote to it.
+            grade: one of the options' grades; None if the assessor can't judge: others may, and this one does not get
+                it again.
+            request: id of the request; a second one with the same content changes nothing.
+            note: the assessor's note.
 
         Raises:
-            Stale: where the document is not on this assessor's screen.
-            Refused: where there is no such grade, or the note is too long.
+            Stale: if the document is not on this assessor's screen.
+            Refused: if there is no such grade, or the note is too long.
         """
         self._check_grade(grade, note)
         with self.up_to_date() as state:
@@ -168,15 +169,15 @@ class Session:
                 self._record(event)
 
     def correct(self, assessor: str, judgement: int, grade: int | None, request: str, note: str = "") -> None:
-        """Give a judgement another grade or note, in its place: the method hears it as if it had been the first.
+        """Replace the grade or note of a judgement: the method learns from it as if it had been the first.
 
         Args:
-            assessor: whose judgement it is.
+            assessor: the assessor of the judgement.
             judgement: its `id`.
-            grade, request, note: as of `judge`.
+            grade, request, note: see `judge`.
 
         Raises:
-            Refused: where there is no such judgement or grade, or the note is too long.
+            Refused: if there is no such judgement or grade, or the note is too long.
         """
         self._check_grade(grade, note)
         with self.up_to_date() as state:
@@ -199,12 +200,12 @@ class Session:
                 )
 
     def judged_by(self, assessor: str, topic: str | None = None, before: int | None = None) -> list[Judgement]:
-        """An assessor's own judgements, latest first, `PAGE` at a time.
+        """Return an assessor's judgements, latest first, `PAGE` at a time.
 
         Args:
-            assessor: whose.
-            topic: of which topic alone.
-            before: `id` of the last one of the page before.
+            assessor: name of the assessor.
+            topic: the only topic to list; None lists all.
+            before: `id` of the last one of the previous page.
         """
         with self.up_to_date() as state:
             self._check_signed_in(assessor)
@@ -217,10 +218,10 @@ class Session:
             return list(islice(wanted, PAGE))
 
     def skip(self, assessor: str, topic: str, document: str, request: str) -> None:
-        """Lay the document on the screen aside: after some judgements of the topic it is handed out again, to anyone.
+        """Put the document on the screen aside: after some judgements of the topic it is handed out again, to anyone.
 
         Raises:
-            Stale: as `judge`.
+            Stale: see `judge`.
         """
         with self.up_to_date():
             event = Event("skip", assessor, topic, document, request=request)
@@ -231,10 +232,10 @@ class Session:
     def undo(self, assessor: str, request: str) -> None:
         """Withdraw the assessor's last judgement and put its document back on the screen.
 
-        The document that was on the screen goes back, as it was chosen in the light of what is withdrawn.
+        The document that was on the screen is returned, as it was chosen using the judgement that is withdrawn.
 
         Raises:
-            Refused: where there is nothing to undo.
+            Refused: if there is nothing to undo.
         """
         with self.up_to_date() as state:
             self._check_signed_in(assessor)
@@ -261,11 +262,11 @@ class Session:
         """Turn to a topic; a document on the screen stays the assessor's until they come back to it.
 
         Args:
-            assessor: who turns.
-            topic: id; None leaves the topic to the method, where it chooses topics.
+            assessor: name of the assessor.
+            topic: id; None leaves the topic to the method, if it chooses topics.
 
         Raises:
-            Refused: where there is no such topic.
+            Refused: if there is no such topic.
         """
         with self.up_to_date() as state:
             self._check_signed_in(assessor)
@@ -275,16 +276,16 @@ class Session:
                 self._record(Event("turn", assessor, topic))
 
     def leave(self, assessor: str) -> None:
-        """Hand all documents back that this assessor has, so that others may get them."""
+        """Return all documents that this assessor holds, so that others may get them."""
         with self.up_to_date():
             self._check_signed_in(assessor)
             self._release(assessor)
 
     def on_screen(self, assessor: str) -> Place | None:
-        """The document that the assessor has in the topic turned to, None before `next` finds one.
+        """Return the assessor's open document in the current topic, None before `next` finds one.
 
         Raises:
-            Refused: where nobody of this name signed in.
+            Refused: if no assessor of this name signed in.
         """
         with self.up_to_date() as state:
             self._check_signed_in(assessor)
@@ -293,11 +294,11 @@ class Session:
             return held[-1] if held else None
 
     def owner_of(self, topic: int) -> str | None:
-        """The assessor whose topic it is: others get its documents as second assessors alone. None: anybody's."""
+        """Return the owner of a topic: others get its documents only as second assessors. None if it has none."""
         return self._assigning.owner_of(topic)
 
     def has_for(self, assessor: str, topic: int) -> bool:
-        """Whether this assessor has anything to judge in a topic."""
+        """Return whether this assessor has anything to judge in a topic."""
         with self.up_to_date():
             return self._assigning.has_for(assessor, topic)
 
@@ -305,7 +306,7 @@ class Session:
         """Put a document that the assessor found on the screen, of the pool or not: "judge this too".
 
         Raises:
-            Refused: where it is judged by this assessor, on someone's screen, was judged before, or the topic is
+            Refused: if this assessor has judged it, it is on another's screen, was judged before, or the topic is
                 another's.
         """
         with self.up_to_date() as state:
@@ -331,10 +332,10 @@ class Session:
             self._record(*events, Event("hand out", assessor, topic, document))
 
     def resolve(self, assessor: str, topic: str, document: str, grade: int, request: str) -> None:
-        """Say which grade counts where assessors differ, or another one. The last word counts.
+        """Record which grade counts if assessors differ; it may be a third one. The latest decision counts.
 
         Raises:
-            Refused: where assessors do not differ on it, or there is no such grade.
+            Refused: if assessors do not differ on it, or there is no such grade.
         """
         self._check_grade(grade, "")
         with self.up_to_date() as state:
@@ -346,7 +347,9 @@ class Session:
                 self._record(event)
 
     def _orders(self, method: Method) -> list[RevocableOrder]:
-        """An order for all topics where the method chooses among them; otherwise one a topic, quick to make anew."""
+        """Return one order for all topics if the method chooses among them; otherwise one per topic, which is fast to
+        rebuild.
+        """
         topics, seed = self.pool.topics, self.options.seed
         known = [
             [((number, document), grade) for document, grade in grades.items()]
@@ -381,7 +384,7 @@ class Session:
             self._record(*(self._event("hand back", assessor, place) for place in held))
 
     def _repeats(self, event: Event) -> bool:
-        """Whether the event is in the store already: its request came twice because the first answer was lost."""
+        """Return whether the event is already in the store: its request came again as the first answer was lost."""
         before = self._store.request(str(event.request))
         if before is None:
             return False
@@ -411,7 +414,7 @@ class Session:
 def _by_place(
     known: pl.DataFrame, documents: dict[str, dict[str, int]], topics: dict[str, int]
 ) -> list[dict[int, int]]:
-    """Grades by document for each topic, of those in the pool."""
+    """Return grades by document for each topic, for documents in the pool."""
     grades: list[dict[int, int]] = [{} for _ in topics]
     for topic, document, grade in known.iter_rows():
         number = documents.get(topic, {}).get(document)

@@ -1,4 +1,4 @@
-"""Computes the state of judging from the recorded events: which documents are out, with whom, and their grades."""
+"""Computes the state of judging from the recorded events: documents handed out, their holders, and their grades."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ SKIPPED_FOR = 10
 
 
 class Judgement(NamedTuple):
-    """What an assessor said of a document and did not withdraw.
+    """A judgement that was not withdrawn.
 
     Args:
-        id: of the event by which the document was first judged.
-        event: the same, or of the last correction.
-        assessor: whose.
+        id: id of the event by which the document was first judged.
+        event: the same, or that of the last correction.
+        assessor: name of the assessor.
         place: topic and document.
-        grade: given; None where the assessor could not judge it.
+        grade: the grade; None if the assessor could not judge the document.
         at: seconds since 1970.
-        note: of the assessor.
+        note: the assessor's note.
     """
 
     id: int
@@ -45,11 +45,11 @@ class Assignment:
 
     Args:
         event: id of the hand-out that brought it into play.
-        judges: assessors who are to judge it.
+        judges: number of assessors that must judge it.
         holders: those on whose screen it is, or to whose screen it returns when they turn to the topic.
-        judgements: of each assessor who judged it, in the order of judging.
+        judgements: the judgement of each assessor who judged it, in the order of judging.
         due: number of the topic's judgements from which it may be handed out again after it was skipped.
-        since: id of the event since which it waits for an assessor; None while it does not.
+        since: id of the event since which it waits for an assessor; None while it does not wait.
     """
 
     event: int
@@ -66,7 +66,7 @@ class Assignment:
 
     @property
     def waits(self) -> bool:
-        """Whether it is nobody's just now, and not yet judged as often as it is to be."""
+        """Whether no assessor holds it and it has fewer judgements than required."""
         return not self.holders and len(self.grades) < self.judges
 
     @property
@@ -75,23 +75,26 @@ class Assignment:
 
 
 WaitingGroup = tuple[frozenset[str], bool]
-"""Waiting documents that the same assessors have judged, skipped ones apart: who may get one may get any."""
+"""Waiting documents that the same assessors have judged, with skipped ones in a group apart: an assessor who may get
+one may get any.
+"""
 
 
 class JudgingState:
     """The state of a judging, which is a function of its events: `apply` is the only way to change it.
 
-    Nothing here is counted again at each event or each look, so that an answer costs the same however many there were.
+    All totals are updated with each event and not recomputed, so that an answer costs the same however many events
+    there were.
 
     Args:
         orders: the order of each topic, by the topic's number; one object may serve several.
-        limits: documents of each topic that are to be judged.
-        names: of the topics and of their documents, to numbers: what events call them.
-        double: share of a topic's documents that other assessors judge too, or (as an int) how many of them.
+        limits: documents to judge per topic.
+        names: names of the topics, each with the numbers of its documents by id: events use these names.
+        double: share of a topic's documents that other assessors judge too, or (as an int) their number.
         relevant_from: lowest grade that counts as relevant.
-        judges: of these documents.
-        gold: documents of each topic whose grades are known and that assessors are tried by; the orders, figures and
-            judgements know nothing of them.
+        judges: number of assessors of these documents.
+        gold: documents of each topic with known grades, to test assessors; the orders, totals and judgements leave them
+            out.
     """
 
     def __init__(
@@ -111,32 +114,34 @@ class JudgingState:
         self.assessors: dict[str, int | None] = {}  # each one's topic
         self.assignments: list[dict[int, Assignment]] = [{} for _ in names]
         self.handed_out = 0
-        self.owners: list[str | None] = [None for _ in names]  # who was given a topic's first document
+        self.owners: list[str | None] = [None for _ in names]  # the assessor who was given a topic's first document
         self.waiting: list[dict[WaitingGroup, dict[int, Assignment]]] = [{} for _ in names]
         self.open: dict[str, dict[Place, None]] = {}
         self.judgements: dict[int, Judgement] = {}
         self.of_assessor: defaultdict[str, dict[int, Judgement]] = defaultdict(dict)
-        # By the first grade of each document, which is the one that the method hears too.
+        # By the first grade of each document, from which the method learns too.
         self.progress = [TopicProgress() for _ in names]
         self.own_progress: defaultdict[tuple[str, int], TopicProgress] = defaultdict(TopicProgress)
-        self.unjudgeable: list[dict[int, None]] = [{} for _ in names]  # judged by nobody, as someone could not
+        self.unjudgeable: list[dict[int, None]] = [
+            {} for _ in names
+        ]  # handed out, not judged, and at least one assessor could not judge it
         self.agreement: defaultdict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
-        # Documents with two grades that differ, and those of which the owner has said which grade counts.
+        # Documents with two different grades, and those for which the owner decided which grade counts.
         self.disputed: dict[Place, None] = {}
         self.resolved: dict[Place, int] = {}
-        # Ordered pairs of the grades of documents with so many, for Krippendorff's α.
+        # Ordered pairs of the grades of documents, by the number of grades, for Krippendorff's α.
         self.coincidences: defaultdict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
         self._topics = {name: number for number, (name, _) in enumerate(names)}
         self._documents = [documents for _, documents in names]
         self._sizes = [len(documents) for _, documents in names]
-        # Documents that no run has, as assessors found them: they follow the pool's in number.
+        # Documents that no run has and assessors found: their numbers follow the pool's.
         self._found: list[list[str]] = [[] for _ in names]
         self._names: list[list[str] | None] = [None for _ in names]
         self._judges = judges
         self._double, self._relevant_from = double, relevant_from
 
     def apply(self, event: Event) -> None:
-        """Take in an event that is in the store."""
+        """Process an event that is in the store."""
         self.last = event.id
         if event.kind == "turn":
             self.assessors[event.assessor] = None if event.topic is None else self._topics[event.topic]
@@ -158,7 +163,7 @@ class JudgingState:
             self._begin_waiting(event, place)
 
     def _try_assessor(self, event: Event, place: Place) -> None:
-        """Take in what happened to a gold document: it is on a screen, or was judged."""
+        """Process an event of a gold document: it is on a screen, or was judged."""
         if event.kind == "hand out":
             self.open[event.assessor][place] = None
             return
@@ -167,12 +172,12 @@ class JudgingState:
             self.gold_given[event.assessor][place] = event.grade
 
     def waiting_for(self, assessor: str, topic: int, soon: bool = False, as_second: bool = False) -> Place | None:
-        """A document that was handed out before and is to be judged by this assessor now.
+        """Return a document that was handed out before and that this assessor should judge now.
 
         Args:
-            assessor, topic: who asks for a document of which topic.
-            soon: one that was skipped need not be due, as nothing else is left.
-            as_second: only one that someone else has looked at.
+            assessor, topic: who requests a document of which topic.
+            soon: whether a skipped one need not be due, as nothing else is left.
+            as_second: whether to return only documents that another assessor has looked at.
         """
         if not self.waiting[topic]:
             return None
@@ -186,24 +191,24 @@ class JudgingState:
         return (topic, min(able)[1]) if able else None
 
     def waiting_count(self, topic: int) -> int:
-        """Documents of a topic that wait for an assessor."""
+        """Count the documents of a topic that wait for an assessor."""
         return sum(map(len, self.waiting[topic].values()))
 
     def new_left(self, topic: int) -> int:
-        """Documents of a topic that may still be brought into play; those that assessors found do not count."""
+        """Count the documents of a topic that may still be brought into play, without those that assessors found."""
         return self.limits[topic] - len(self.assignments[topic]) + self.beyond(topic)
 
     def beyond(self, topic: int) -> int:
-        """Documents in play that no run has: assessors found them."""
+        """Count the documents in play that no run has: assessors found them."""
         first = self._sizes[topic]
         return sum(first + number in self.assignments[topic] for number in range(len(self._found[topic])))
 
     def number_of(self, topic: int, document: str) -> int:
-        """The number of a document; the next free one where neither the pool nor an assessor has it yet."""
+        """Return the number of a document; the next free one if neither the pool nor an assessor has it yet."""
         return self._documents[topic].get(document, self._sizes[topic] + len(self._found[topic]))
 
     def name_of(self, place: Place) -> str:
-        """The id of a document."""
+        """Return the id of a document."""
         topic, document = place
         if document >= self._sizes[topic]:
             return self._found[topic][document - self._sizes[topic]]
@@ -213,7 +218,7 @@ class JudgingState:
         return names[document]
 
     def last_judgement(self, assessor: str) -> Judgement | None:
-        """What this assessor would undo."""
+        """Return the judgement that this assessor would undo."""
         return next(reversed(self.of_assessor[assessor].values()), None) if assessor in self.of_assessor else None
 
     def _place(self, event: Event) -> Place:
@@ -224,7 +229,7 @@ class JudgingState:
         topic, document = place
         assignment = self.assignments[topic].get(document)
         if assignment is None:
-            # Every so many-th document: a sample as evenly spread as the share allows, of just the size.
+            # At regular intervals: a sample as evenly spread as the share allows, and of exactly that size.
             turn = len(self.assignments[topic]) + 1
             if turn == 1:
                 self.owners[topic] = event.assessor
@@ -232,7 +237,7 @@ class JudgingState:
             assignment = Assignment(event.id, self._judges if twice else 1)
             self.assignments[topic][document] = assignment
             self.handed_out += 1
-            if document < self._sizes[topic]:  # the method knows nothing of others
+            if document < self._sizes[topic]:  # the method knows only the pool
                 self.orders[topic].add(event.id, Step(place, None, event.by_method))
         assignment.holders.add(event.assessor)
         self.open[event.assessor][place] = None
@@ -251,13 +256,13 @@ class JudgingState:
         self._enter(Judgement(number, event.id, event.assessor, place, event.grade, event.at, event.note))
 
     def _enter(self, made: Judgement) -> None:
-        """Take in a judgement, or what it is corrected to, in the place of the first."""
+        """Add a judgement, or replace the first by its correction."""
         topic, document = made.place
         assignment = self.assignments[topic][document]
         self._count_agreement(assignment, -1)
         before = assignment.judgements.get(made.assessor)
         if before is not None and before.grade is None:
-            del assignment.judgements[made.assessor]  # this is its first grade, and comes after those there are
+            del assignment.judgements[made.assessor]  # this is its first grade, and follows the existing ones
         assignment.judgements[made.assessor] = self.judgements[made.id] = made
         self.of_assessor[made.assessor][made.id] = made
         if made.grade is None:
@@ -291,7 +296,7 @@ class JudgingState:
         self._count(assignment, made.assessor, place)
 
     def _count(self, assignment: Assignment, assessor: str, place: Place) -> None:
-        """Renew the figures after an assessor's judgement of a document came, changed or went."""
+        """Update the totals after an assessor's judgement of a document was added, changed or removed."""
         topic, document = place
         grades = assignment.grades
         own = dict(grades).get(assessor)

@@ -47,23 +47,23 @@ CREATE VIEW judgements AS
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened.
+    """One event of judging.
 
     Args:
         kind: an assessor signed in, turned to a topic, was handed a document, judged it, corrected that, skipped the
-            document, withdrew a judgement or handed a document back; or the owner said which of two grades counts; or
-            an assessor judged a gold document, by which they are tried.
-        assessor: who.
-        topic, document: ids, where the event is about them. A turn to no topic leaves the topic to the method.
-        grade: of a judgement; None where the assessor could not judge the document.
-        by_method: of a hand-out: the method chose the topic too.
-        withdraws: id of the judgement that is withdrawn, or that a correction takes the place of.
-        request: the page's own id of what it asked for, by which a repeated request is known.
-        note: that the assessor wrote to a judgement.
-        original: of a correction, and of the withdrawal of a corrected judgement: id of the judgement that was
+            document, withdrew a judgement or returned a document; or the owner decided which of two grades counts; or
+            an assessor judged a gold document, a test.
+        assessor: name of the assessor.
+        topic, document: ids, if the event is about them. A turn to no topic leaves the topic to the method.
+        grade: the grade of a judgement; None if the assessor could not judge the document.
+        by_method: whether the method chose the topic too, for a hand-out.
+        withdraws: id of the judgement that is withdrawn, or that a correction replaces.
+        request: the page's id of the request, by which a repeated request is recognised.
+        note: the assessor's note to a judgement.
+        original: for a correction, and for the withdrawal of a corrected judgement: id of the judgement that was
             corrected first.
-        id: its place in the order of events, given by `Store.append`.
-        at: seconds since 1970, UTC, likewise.
+        id: its position in the order of events, set by `Store.append`.
+        at: seconds since 1970, UTC, set by `Store.append`.
     """
 
     kind: Kind
@@ -86,18 +86,18 @@ _COLUMNS = [each.name for each in fields(Event)]
 class Store:
     """The events of one folder. One process at a time writes them; any may read.
 
-    SQLite in WAL mode with `synchronous=FULL`: when `append` returns, the events are on the disk. Its files are the
-    owner's alone.
+    SQLite in WAL mode with `synchronous=FULL`: when `append` returns, the events are on the disk. Only the owner can
+    read its files.
 
     Args:
-        folder: made if it is not there.
-        settings: what the judgements are of. A folder that has events of others is refused.
-        known: topic, document, grade: judgements made before, kept with a new folder.
-        clock: seconds since 1970.
+        folder: the folder; created if it does not exist.
+        settings: identify the pool and the method. A folder with events under other settings is refused.
+        known: topic, document, grade: judgements made before, stored with a new folder.
+        clock: returns seconds since 1970.
 
     Raises:
-        BadInput: where another process has the folder, it was made with other settings, is on a network file system,
-            or can't be written.
+        BadInput: if another process has the folder, it was made with other settings, is on a network file system, or
+            can't be written.
     """
 
     def __init__(
@@ -108,11 +108,11 @@ class Store:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._clock = clock
-        with ExitStack() as failed:  # let go of the folder unless all goes well
+        with ExitStack() as failed:  # release the folder unless everything succeeds
             try:
                 make_private(folder)
                 check_local(folder)
-                for name in (FILE, LOCK):  # the log beside a database has its mode
+                for name in (FILE, LOCK):  # the log next to a database has its mode
                     private_file(folder / name)
                 self._lock = failed.enter_context(closing(_locked(folder)))
                 self._path = folder / FILE
@@ -124,11 +124,11 @@ class Store:
             failed.pop_all()
 
     def append(self, *events: Event) -> list[Event]:
-        """Write events down, all or none. Returns them with their `id` and `at`.
+        """Write events, all or none. Returns them with their `id` and `at`.
 
         Raises:
-            sqlite3.Error: where that failed. Nearly always none is written then, but the disk may fail after all of
-                them are: `reopen`, and look at `events`.
+            sqlite3.Error: if that failed. Nearly always none is written then, but the disk may fail after all of them
+                are: `reopen`, and read `events`.
         """
         marks = ", ".join("?" * (len(_COLUMNS) - 1))
         stored = []
@@ -148,28 +148,28 @@ class Store:
         return stored
 
     def reopen(self) -> None:
-        """Connect to the file anew, and so see what is in it, whatever a failed `append` left undone."""
+        """Connect to the file again, to see what is in it after a failed `append`."""
         with suppress(sqlite3.Error):
             self._connection.close()
         self._connection = _connected(self._path)
 
     def events(self, after: int = 0) -> list[Event]:
-        """Those with a higher id, in order."""
+        """Return the events with a higher id, in order."""
         asked = f"SELECT {', '.join(_COLUMNS)} FROM events WHERE id > ? ORDER BY id"
         return [_event(row) for row in self._connection.execute(asked, (after,)).fetchall()]
 
     def request(self, request: str) -> Event | None:
-        """The event that a request led to, None where it is new."""
+        """Return the event that a request led to, None if it is new."""
         asked = f"SELECT {', '.join(_COLUMNS)} FROM events WHERE request = ?"
         row = self._connection.execute(asked, (request,)).fetchone()
         return _event(row) if row else None
 
     def known(self) -> pl.DataFrame:
-        """Judgements made before: topic, document, grade."""
+        """Return the judgements made before: topic, document, grade."""
         return _frame(self._connection, "SELECT topic, document, grade FROM known", KNOWN)
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         self._connection.close()
         self._lock.close()
 
@@ -194,11 +194,11 @@ class Snapshot:
     """The judgements of a folder at one moment.
 
     Args:
-        settings: as given to `Store`.
+        settings: see `Store`.
         known: topic, document, grade: judgements made before.
-        judgements: id, at, assessor, topic, document, grade, note: those that were not withdrawn, in the order in
-            which the documents were first judged. The grade is null where the assessor could not judge.
-        resolved: topic, document, grade: what the owner said where assessors differ, the last word on each.
+        judgements: id, at, assessor, topic, document, grade, note: those that were not withdrawn, in the order in which
+            the documents were first judged. The grade is null if the assessor could not judge.
+        resolved: topic, document, grade: the owner's decisions where assessors differ, the latest for each.
     """
 
     settings: dict[str, Any]
@@ -211,7 +211,7 @@ def read(folder: Path) -> Snapshot:
     """Read a folder, whether or not a server is writing to it.
 
     Raises:
-        BadInput: where there are no judgements in it.
+        BadInput: if there are no judgements in it.
     """
     if not (folder / FILE).is_file():
         raise BadInput("no judgements in it", folder, "give the out= of `pyrite judge`")
@@ -219,7 +219,7 @@ def read(folder: Path) -> Snapshot:
         with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as connection:
             if not _has_columns(connection):
                 _make_tables(connection)
-            connection.execute("BEGIN")  # one state of the file for all three
+            connection.execute("BEGIN")  # one state of the file for all queries
             rows = connection.execute("SELECT name, value FROM settings").fetchall()
             return Snapshot(
                 {name: json.loads(value) for name, value in rows},
@@ -241,7 +241,7 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
-    """Make what is not there: all of it in a new file, some columns in one of an older version."""
+    """Create what does not exist: everything in a new file, some columns in a file of an older version."""
     connection.execute("BEGIN IMMEDIATE")
     for statement in _TABLES.split(";\n"):
         connection.execute(statement)
@@ -259,7 +259,7 @@ def _has_columns(connection: sqlite3.Connection) -> bool:
 
 
 def _locked(folder: Path) -> sqlite3.Connection:
-    """A lock that ends with the process, however that ends, on every system that has SQLite."""
+    """Take a lock that ends with the process, however that ends, on every system that has SQLite."""
     lock = sqlite3.connect(folder / LOCK, isolation_level=None, timeout=0, check_same_thread=False)
     try:
         lock.execute("BEGIN EXCLUSIVE")

@@ -16,7 +16,7 @@ from ranking.errors import BadInput
 
 
 class TopicText(NamedTuple):
-    """Any of the three may be empty."""
+    """A topic's texts; any of the three may be empty."""
 
     title: str = ""
     description: str = ""
@@ -26,7 +26,7 @@ class TopicText(NamedTuple):
 def read_topics(path: str | Path, encoding: str = "utf-8") -> dict[str, TopicText]:
     """Read topics by their ids, plain or .gz.
 
-    The first character says which form it is: `<`, TREC's `<top>`; `{`, JSON lines (`_id` or `id`, then `text` or
+    The first character determines the form: `<`, TREC's `<top>`; `{`, JSON lines (`_id` or `id`, then `text` or
     `title`, `description` and `narrative`); otherwise lines of an id, a tab and the text, and after further tabs
     description and narrative.
 
@@ -48,7 +48,7 @@ def read_topics(path: str | Path, encoding: str = "utf-8") -> dict[str, TopicTex
 
 
 def topics_of(queries: pl.DataFrame) -> dict[str, TopicText]:
-    """The queries of a collection: id, text."""
+    """Return the queries of a collection: id, text."""
     return {name: TopicText(text) for name, text in queries.select("id", "text").iter_rows()}
 
 
@@ -56,7 +56,7 @@ def _trec(path: Path, encoding: str) -> Iterator[tuple[int, str, TopicText]]:
     def parts(faults: Faults, *fields: str) -> Iterable[tuple[object, ...]]:
         return trec_markup.topics(path, fields, faults, encoding)
 
-    # A topic may lack any of the three, which the parser takes for a fault when asked for it.
+    # A topic may lack any of the three; the parser raises an error if it is read then.
     found = [{str(row[0]): str(row[1]) for row in parts(Faults(strict=False), field)} for field in TopicText._fields]
     for name, *_, line in parts(Faults()):
         yield int(str(line)), str(name), TopicText(*(texts.get(str(name), "") for texts in found))

@@ -1,4 +1,4 @@
-"""Collects what the page shows an assessor, as plain data: texts in pieces, never as markup."""
+"""Collects what the page shows an assessor as plain data: texts in pieces, never as markup."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pooling.judging.topics import TopicText
 from pooling.sentinels import NO_GRADE
 
 PACE = 20
-"""Judgements whose time an assessor's pace is taken from."""
+"""Number of judgements that an assessor's pace is computed from."""
 SNIPPET = 160
 """Characters of a document's text that a list shows."""
 
@@ -31,16 +31,16 @@ SNIPPET = 160
 class View:
     """The state of a session as an assessor, or the owner, sees it.
 
-    Where documents are judged twice, second judgements must be blind: an assessor who is not the owner sees how many
-    documents are judged, and of their relevance only what they said themselves.
+    If documents are judged twice, second judgements must be blind: an assessor who is not the owner sees how many
+    documents are judged, and relevance only by their judgements.
 
     Args:
-        session: looked at.
+        session: the session.
         topics: texts by id.
         documents: texts.
-        stemming: of the words that are marked (`Marking`).
-        title: of the page.
-        search: of the whole collection; None: the page has none.
+        stemming: language of the stemmer for words that are marked (`pooling.judging.marking.Marking`).
+        title: title of the page.
+        search: search over the whole collection; None if the page has none.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class View:
         self._marking = [Marking(text.title or text.description, stemming) for text in self._texts]
 
     def of(self, assessor: str, place: Place | None, owner: bool = False) -> dict[str, Any]:
-        """All that is on the page.
+        """Return all that is on the page.
 
         Args:
-            assessor: who looks.
-            place: the document on the screen, as `Session.next` gave it.
-            owner: what others judged may be shown.
+            assessor: name of the assessor.
+            place: the document on the screen, from `Session.next`.
+            owner: whether others' judgements may be shown.
         """
         session, options = self._session, self._session.options
         blind = bool(options.double) and not owner
@@ -101,14 +101,14 @@ class View:
             }
 
     def judgements(self, made: Sequence[Judgement]) -> dict[str, Any]:
-        """A list of an assessor's own judgements; `more` says whether there may be others after them."""
+        """Return a list of an assessor's judgements; `more` is whether others may follow."""
         return {"judgements": [self._judgement(each) for each in made], "more": len(made) == PAGE}
 
     def document_of(self, assessor: str, judgement: int) -> dict[str, Any]:
-        """A document that the assessor judged, with its topic.
+        """Return a document that the assessor judged, with its topic.
 
         Raises:
-            Refused: where there is no such judgement of this assessor.
+            Refused: if this assessor has no such judgement.
         """
         with self._session.up_to_date() as state:
             made = state.of_assessor.get(assessor, {}).get(judgement)
@@ -117,10 +117,11 @@ class View:
         return self._judgement(made) | {"pieces": self._document(made.place)["pieces"]}
 
     def found(self, assessor: str, query: str) -> dict[str, Any]:
-        """What the collection has for a query: document, snippet, and whether the assessor judged it for the topic.
+        """Return the collection's documents for a query: document, snippet, and whether the assessor judged it for the
+        topic.
 
         Raises:
-            Refused: where the page has no search.
+            Refused: if the page has no search.
         """
         if self._search is None:
             raise Refused("This page has no search.")
@@ -140,7 +141,9 @@ class View:
         return {"found": shown, "topic": None if turned is None else self._session.pool.topics[turned].name}
 
     def overview(self) -> dict[str, Any]:
-        """What is the owner's to know: who did how much, how far they agree, and what nobody could judge."""
+        """Return what only the owner may see: each assessor's work, their agreement, and documents that could not be
+        judged.
+        """
         session = self._session
         with session.up_to_date() as state:
             return {
@@ -175,7 +178,7 @@ class View:
         session, state, (title, description, narrative) = self._session, self._session.state, self._texts[topic]
         whose = state.own_progress.get((assessor, topic), TopicProgress()) if blind else state.progress[topic]
         recall = self._recall(topic)
-        if blind and recall is not None:  # from the numbers one could tell what others found
+        if blind and recall is not None:  # the numbers would reveal what others found
             recall = {key: recall[key] for key in ("may_stop", "target", "sure")}
         ahead = expected_yield(whose.recent(RECENT), state.limits[topic] - len(state.progress[topic]))
         return {
@@ -226,7 +229,7 @@ class View:
         }
 
     def _recall(self, topic: int) -> dict[str, Any] | None:
-        """The recall that is reached for all that is known, and whether that is enough."""
+        """Return the recall reached for all that is known, and whether that is enough."""
         session, rule = self._session, self._session.options.rule
         if rule is None:
             return None
@@ -239,14 +242,14 @@ class View:
         return self._recalls[topic][1]
 
     def _pace(self, assessor: str) -> float | None:
-        """Median of the seconds between two judgements, so that a break does not count."""
+        """Return the median of the seconds between two judgements, so that a break does not count."""
         made = self._session.state.of_assessor.get(assessor, {})
         times = [each.at for each in islice(reversed(made.values()), PACE + 1)]
         gaps = [later - earlier for later, earlier in pairwise(times)]
         return median(gaps) if gaps else None
 
     def _tried(self, assessor: str) -> dict[str, Any] | None:
-        """While an assessor burns in, the last gold document: what they gave, and what is known."""
+        """Return the last gold document while an assessor burns in: the grade given, and the known one."""
         session = self._session
         given = session.state.gold_given.get(assessor, {})
         if not given or len(given) > session.options.burn_in or session.state.of_assessor.get(assessor):
@@ -274,7 +277,7 @@ class View:
         }
 
     def _agreement(self) -> list[dict[str, Any]]:
-        """Of each two assessors who judged some document both."""
+        """Return the agreement of each pair of assessors with common documents."""
         return [
             {"assessors": [one, other], **agreement_of(counts, self._session.pool.relevant_from)}
             for (one, other), counts in sorted(self._session.state.agreement.items())
@@ -282,8 +285,9 @@ class View:
         ]
 
     def _machine_agreement(self) -> dict[str, Any] | None:
-        """How far people agree with a machine's grades, where they judged a document that it graded; None without such
-        grades. It is the first judgement that counts, or what the owner made of several."""
+        """Return how far people agree with a machine's grades on documents with both; None without such grades. The
+        first judgement counts, or the owner's decision.
+        """
         session, state, counts = self._session, self._session.state, Counter[tuple[int, int]]()
         for number, topic in enumerate(session.pool.topics):
             machine = topic.pool.machine
@@ -295,7 +299,7 @@ class View:
         return agreement_of(counts, session.pool.relevant_from) if graded else None
 
     def _dispute(self, place: Place) -> dict[str, Any]:
-        """A document on which assessors differ: who said what, and what the owner made of it."""
+        """Return a document on which assessors differ: their grades, and the owner's decision."""
         state = self._session.state
         said = state.assignments[place[0]][place[1]].judgements.values()
         text = " ".join((self._text(state.name_of(place)) or "")[: 2 * SNIPPET].split())

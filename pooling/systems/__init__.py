@@ -1,1 +1,1 @@
-"""Ranks a collection with many retrieval systems, for a pool where nobody has runs."""
+"""Ranks a collection with many retrieval systems, for a pool when no runs exist."""

@@ -1,4 +1,4 @@
-"""Lists the systems of a made-up pool by name: lexical, dense, trained and fused, good and bad."""
+"""Lists the systems of a synthetic pool by name: lexical, dense, trained and fused, good and bad."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pooling.systems.index import Index, Scores
 from pooling.systems.inputs import SystemInputs
 
 System = Callable[[SystemInputs], Scores]
-"""Ranks for every topic; raises BadInput where this machine or this collection lacks what it needs."""
+"""Ranks for every topic; raises BadInput if this machine or this collection lacks a prerequisite."""
 
 
 def _over(part: str, model: Callable[..., Scores], **parameters: Any) -> System:
-    """A model over one form of the texts; documents that share no term with a topic are not retrieved."""
+    """Apply a model to one form of the texts; documents that share no term with a topic are not retrieved."""
 
     def system(inputs: SystemInputs) -> Scores:
         index: Index = getattr(inputs, part)
@@ -55,7 +55,7 @@ def _fused(*names: str) -> System:
     return lambda inputs: models.reciprocal_ranks([inputs.made(name).documents for name in names], inputs.shape[1])
 
 
-# What a name begins with, up to its first digit or underscore, names the family.
+# The part of a name before its first digit or underscore names the family.
 SYSTEMS: dict[str, System] = {
     "bm25_k09_b04": _over("stems", models.bm25, k1=0.9, b=0.4),
     "bm25_k12_b75": _over("stems", models.bm25, k1=1.2, b=0.75),

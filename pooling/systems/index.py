@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 Scores = NDArray[np.float64]
-"""[topics, documents], −inf for what is not retrieved."""
+"""[topics, documents], −inf for documents that are not retrieved."""
 
 
 def counts_of(texts: Sequence[NDArray[np.integer]], terms: int) -> csr_array:
-    """How often each term is in each text: float64 [texts, terms], from the term ids of each text."""
+    """Count how often each term is in each text: float64 [texts, terms], from the term ids of each text."""
     ends = np.cumsum([0, *map(len, texts)])
     flat = np.concatenate([np.zeros(0, np.int64), *texts])
     counts = csr_array((np.ones(len(flat)), flat, ends), (len(texts), terms))
@@ -26,7 +26,7 @@ def counts_of(texts: Sequence[NDArray[np.integer]], terms: int) -> csr_array:
 def pair_counts(
     documents: Sequence[NDArray[np.integer]], topics: Sequence[NDArray[np.integer]]
 ) -> tuple[csr_array, csr_array]:
-    """How often two terms stand side by side, in documents and topics, for the pairs that topics have."""
+    """Count adjacent pairs of terms, in documents and topics, for the pairs that topics have."""
 
     def pairs(texts: Sequence[NDArray[np.integer]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         flat = np.concatenate([np.zeros(0, np.int64), *texts]).astype(np.int64)
@@ -52,7 +52,7 @@ class Index:
     Args:
         documents: [documents, terms].
         topics: [topics, terms], the weight of each term in the topic.
-        lengths: float64 [documents], in terms, those without a column counted.
+        lengths: float64 [documents], in terms, including terms without a column.
     """
 
     documents: csr_array
@@ -61,7 +61,7 @@ class Index:
 
     @cached_property
     def tf(self) -> NDArray[np.float64]:
-        """[postings], how often the term is in the document; what follows is given for the same postings."""
+        """[postings], how often the term is in the document; the properties below are for the same postings."""
         return self.documents.data
 
     @cached_property
@@ -92,29 +92,29 @@ class Index:
         return max(float(self.lengths.mean()), 1.0)
 
     def weighted(self, weights: NDArray[np.float64]) -> csr_array:
-        """The documents with other values [postings] in place of the counts."""
+        """Return the documents with other values [postings] instead of the counts."""
         return csr_array((weights, self.documents.indices, self.documents.indptr), self.documents.shape)
 
     def sums(self, weights: NDArray[np.float64]) -> Scores:
-        """Weights [postings] summed over each topic's terms, each as often as the topic weighs it."""
+        """Sum weights [postings] over each topic's terms, each multiplied by the topic's weight of it."""
         used = np.unique(self.topics.indices)
         product = self.weighted(weights)[:, used] @ self.topics[:, used].T
         return np.ascontiguousarray(product.toarray().T)
 
     @cached_property
     def matches(self) -> NDArray[np.bool_]:
-        """[topics, documents], whether they have a term in common."""
+        """Return [topics, documents], whether they have a term in common."""
         ones = replace(self, topics=(self.topics > 0).astype(np.float64))
         return ones.sums(np.ones(len(self.tf))) > 0
 
 
 def character_grams(index: Index, words: Sequence[str], n: int) -> Index:
-    """The index of n characters in a row in place of words, with a mark where a word begins and ends.
+    """Build the index of sequences of n characters instead of words, with a mark at the beginning and end of a word.
 
     Args:
-        index: of words.
+        index: the index of words.
         words: the word of each column.
-        n: characters.
+        n: number of characters.
     """
     spelt = [[f"_{word}_"[start : start + n] for start in range(max(len(word) + 3 - n, 1))] for word in words]
     asked = {gram for term in np.unique(index.topics.indices) for gram in spelt[term]}

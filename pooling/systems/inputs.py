@@ -28,8 +28,9 @@ _DIMENSIONS = 100
 _MU = 1000.0
 
 Rerank = Callable[["SystemInputs", RankedLists, Sequence[str]], NDArray[np.float32]]
-"""Scores [topics, depth] of lists by a ranker that overrides describe, trained on the inputs' own split. Who can train
-one hands it in: this package knows no sampling."""
+"""Scores [topics, depth] of lists by a ranker that overrides describe, trained on the inputs' split. The caller
+supplies it: this package does not know sampling.
+"""
 
 
 @dataclass
@@ -37,13 +38,13 @@ class SystemInputs:
     """A collection in every form that systems read, each made when a system first asks for it.
 
     Args:
-        collection: what is ranked.
+        collection: the collection to rank.
         encoded: the same as token ids.
         vocabulary: the word of each token id.
         split: the queries to train and validate with, and as `test` the topics to rank for.
         depth: documents that a system ranks for a topic.
-        rerank: trains a ranker and scores a list again; None: no system can ask for one.
-        lists: what the systems have ranked so far, for those that build on others: a row a topic.
+        rerank: trains a ranker and scores a list again; None if no system can ask for one.
+        lists: the lists of earlier systems, for those that build on others: one row per topic.
     """
 
     collection: Collection
@@ -72,16 +73,16 @@ class SystemInputs:
 
     @cached_property
     def words(self) -> Index:
-        """Words as they stand, all of them."""
+        """Words without any change, all of them."""
         return _index(*self._unstemmed)
 
     def grams(self, n: int) -> Index:
-        """The n characters in a row that words have."""
+        """The sequences of n characters within words."""
         return character_grams(self.words, self._unstemmed[2], n)
 
     @cached_property
     def pairs(self) -> Index:
-        """Two stems side by side."""
+        """Pairs of adjacent stems."""
         documents, topics, _ = self._stemmed
         return Index(*pair_counts(documents, topics), self.stems.lengths)
 
@@ -97,19 +98,19 @@ class SystemInputs:
 
     @cached_property
     def vectors(self) -> WordVectors:
-        """GloVe's word vectors; none of any word where the package is not installed."""
+        """GloVe's word vectors; none for any word if the package is not installed."""
         return PackagedGlove().read(self.vocabulary)
 
     @cached_property
     def sources(self) -> Sources:
-        """What the project's own retrieval functions take."""
+        """The inputs of the project's retrieval functions."""
         return Sources(self.collection, self.encoded, self.vectors)
 
     def bag_of_vectors(self, idf: bool) -> Scores:
-        """Cosine of mean word vectors, exact, by faiss.
+        """Compute the cosine of mean word vectors, exactly, by faiss.
 
         Raises:
-            BadInput: where faiss or the word vectors are not installed.
+            BadInput: if faiss or the word vectors are not installed.
         """
         topics = replace(self.encoded, queries=self.encoded.queries.take(self.split.test))
         if not idf:
@@ -118,18 +119,19 @@ class SystemInputs:
         return self.spread(index.search(topics.queries, self.depth))
 
     def reranked(self, first: str, overrides: Sequence[str]) -> Scores:
-        """`rescored`, among all documents."""
+        """Return `rescored`, among all documents."""
         return self.spread(self.rescored(first, overrides))
 
     def rescored(self, first: str, overrides: Sequence[str]) -> RankedLists:
-        """Lists that were made before, with the scores of a ranker that is trained for it, not yet in their order.
+        """Return earlier lists with the scores of a ranker that is trained for it, not yet in their order.
 
         Args:
             first: the system that made the lists.
-            overrides: the ranker and its training, as in `pyrite train`; negatives are of `function=bm25` or `random`.
+            overrides: the ranker and its training, as in `pyrite train`; negatives are from `function=bm25` or
+                `random`.
 
         Raises:
-            BadInput: where nothing trains rankers here, or the collection has nothing to train on or to validate with.
+            BadInput: if nothing trains rankers here, or the collection has nothing to train on or to validate with.
         """
         if self.rerank is None:
             raise BadInput("needs a ranker, and nothing here trains one", remedy="give rerank=")
@@ -137,17 +139,17 @@ class SystemInputs:
         return RankedLists(lists.documents, self.rerank(self, lists, overrides))
 
     def made(self, name: str) -> RankedLists:
-        """What a system has ranked.
+        """Return the list of an earlier system.
 
         Raises:
-            BadInput: where it was left out.
+            BadInput: if it was left out.
         """
         if name not in self.lists:
             raise BadInput(f"builds on {name}, which was left out")
         return self.lists[name]
 
     def spread(self, lists: RankedLists) -> Scores:
-        """The scores of lists, a row a topic, among all documents."""
+        """Spread the scores of lists, one row per topic, over all documents."""
         scores = np.full(self.shape, -np.inf)
         topic, place = np.nonzero(lists.documents >= 0)
         scores[topic, lists.documents[topic, place]] = lists.scores[topic, place]
@@ -162,13 +164,15 @@ class SystemInputs:
         return self._read(Bm25Options(stemming=None, stop_words=False))
 
     def _read(self, options: Bm25Options) -> tuple[Terms, Terms, list[str]]:
-        """Term ids of the documents and topics, and the terms; a topic's terms that no document holds are left out."""
+        """Return term ids of the documents and topics, and the terms; a topic's terms that no document holds are left
+        out.
+        """
         documents, queries = self.collection.documents, self.collection.queries
-        # An index of nothing, for the sake of how it reads.
+        # An index of nothing, used for its tokenizer.
         reader = Bm25(replace(self.collection, documents=documents.head(0), queries=queries.head(0)), options)
         texts, learned = reader.tokenize(documents), list(reader.terms)
         topics = [topic[topic < len(learned)] for topic in reader.tokenize(queries[self.split.test])]
-        # Terms are learned in no particular order. In theirs, sums come out the same to the last bit.
+        # Terms are learned in no particular order. Sorted, sums are the same to the last bit.
         order = sorted(range(len(learned)), key=learned.__getitem__)
         place = np.argsort(order).astype(np.int32)
         return [place[text] for text in texts], [place[topic] for topic in topics], [learned[term] for term in order]

@@ -16,19 +16,19 @@ from pooling.systems.index import Index, Scores
 
 
 def bm25(index: Index, k1: float, b: float) -> Scores:
-    """In Lucene's form (Kamphuis et al. 2020, table 1)."""
+    """BM25 in Lucene's form (Kamphuis et al. 2020, table 1)."""
     idf = np.log(1 + (index.size - index.df + 0.5) / (index.df + 0.5))
     return index.sums(idf * index.tf / (index.tf + k1 * _longer(index, b)))
 
 
 def bm25_plus(index: Index, k1: float, b: float, delta: float = 1.0) -> Scores:
-    """BM25+, where a term that is there at all is worth delta more (Lv and Zhai 2011a)."""
+    """BM25+, in which a term that occurs at all adds at least delta (Lv and Zhai 2011a)."""
     idf = np.log((index.size + 1) / index.df)
     return index.sums(idf * ((k1 + 1) * index.tf / (index.tf + k1 * _longer(index, b)) + delta))
 
 
 def bm25_l(index: Index, k1: float, b: float, delta: float = 0.5) -> Scores:
-    """BM25L, which is kinder to long documents (Lv and Zhai 2011b)."""
+    """BM25L, which penalises long documents less (Lv and Zhai 2011b)."""
     idf = np.log((index.size + 1) / (index.df + 0.5))
     shifted = index.tf / _longer(index, b) + delta
     return index.sums(idf * (k1 + 1) * shifted / (k1 + shifted))
@@ -39,8 +39,9 @@ def _longer(index: Index, b: float) -> NDArray[np.float64]:
 
 
 def dirichlet(index: Index, mu: float) -> Scores:
-    """Query likelihood with Dirichlet smoothing, ln P(q|d) less what is the same for all documents
-    (Zhai and Lafferty 2004)."""
+    """Query likelihood with Dirichlet smoothing, ln P(q|d) minus a constant that is the same for all documents (Zhai
+    and Lafferty 2004).
+    """
     background = index.cf / index.lengths.sum()
     scores = index.sums(np.log1p(index.tf / (mu * background)))
     return scores + index.topics.sum(1)[:, None] * np.log(mu / (mu + index.lengths))
@@ -54,7 +55,7 @@ def jelinek_mercer(index: Index, share: float) -> Scores:
 
 def dph(index: Index) -> Scores:
     """Divergence from randomness, hypergeometric, without parameters (Amati 2006)."""
-    share = np.minimum(index.tf / index.length, 0.99999)  # of a document of one term alone the logarithm is infinite
+    share = np.minimum(index.tf / index.length, 0.99999)  # for a document of only one term the logarithm is infinite
     expected = index.tf * index.mean_length / index.length * index.size / index.cf
     information = index.tf * np.log2(expected) + 0.5 * np.log2(2 * np.pi * index.tf * (1 - share))
     return index.sums((1 - share) ** 2 / (index.tf + 1) * information)
@@ -67,12 +68,12 @@ def inl2(index: Index, c: float = 1.0) -> Scores:
 
 
 def coordination(index: Index) -> Scores:
-    """How many of the topic's terms the document holds."""
+    """Count how many of the topic's terms the document holds."""
     return replace(index, topics=(index.topics > 0).astype(np.float64)).sums(np.ones(len(index.tf)))
 
 
 def shared_idf(index: Index) -> Scores:
-    """The idf of the topic's terms that the document holds, no matter how often."""
+    """Sum the idf of the topic's terms that the document holds, no matter how often."""
     return index.sums(np.log((index.size + 1) / index.df))
 
 
@@ -90,7 +91,7 @@ def cosine(index: Index, idf: bool = True) -> Scores:
 
 
 def rocchio(index: Index, feedback: int = 10, terms: int = 30) -> Scores:
-    """Cosine with the topic moved to the mean of its best documents (Rocchio 1971), which are taken for relevant."""
+    """Cosine with the topic moved to the mean of its best documents (Rocchio 1971), which are presumed relevant."""
     documents = _unit(index.weighted((1 + np.log(index.tf)) * _idf(index)[index.documents.indices]))
     first = _best(cosine(index), feedback)
     means = csr_array(np.full(first.shape, 1 / feedback) * first) @ documents
@@ -102,11 +103,11 @@ def relevance_model(index: Index, mu: float, feedback: int = 10, terms: int = 20
     """RM3 (Abdul-Jaleel et al. 2004): the index with topics expanded from the best documents by query likelihood.
 
     Args:
-        index: of the topics as they were asked.
-        mu: of the query likelihood.
+        index: the index with the original topics.
+        mu: smoothing of the query likelihood.
         feedback: documents to expand from; they count by their likelihood.
-        terms: kept of the expansion.
-        share: weight of the topic as it was asked.
+        terms: terms kept of the expansion.
+        share: weight of the original topic.
     """
     scores = dirichlet(index, mu)
     likelihoods = np.where(_best(scores, feedback), np.exp(scores - scores.max(1, keepdims=True)), 0)
@@ -116,14 +117,14 @@ def relevance_model(index: Index, mu: float, feedback: int = 10, terms: int = 20
 
 
 def latent_semantics(index: Index, dimensions: int, rng: np.random.Generator) -> tuple[Scores, Scores]:
-    """Documents and topics by their loadings on the first singular vectors of tf·idf (Deerwester et al. 1990).
+    """Compute documents and topics by their loadings on the first singular vectors of tf·idf (Deerwester et al. 1990).
 
     The vectors are found by two rounds of random subspace iteration (Halko et al. 2011, algorithm 4.4).
 
     Args:
-        index: of the documents and topics.
-        dimensions: how many vectors, as far as there are so many terms.
-        rng: draws the subspace to start from.
+        index: the documents and topics.
+        dimensions: number of vectors, at most the number of terms.
+        rng: draws the initial subspace.
 
     Returns:
         [documents, dimensions] and [topics, dimensions], the strongest dimension first.
@@ -145,7 +146,7 @@ def dense_cosine(documents: Scores, topics: Scores) -> Scores:
 
 
 def reciprocal_ranks(rankings: Sequence[NDArray[np.int32]], documents: int, k: int = 60) -> Scores:
-    """Reciprocal rank fusion (Cormack et al. 2009) of lists [topics, depth], −1 behind their end."""
+    """Reciprocal rank fusion (Cormack et al. 2009) of lists [topics, depth], −1 after their end."""
     scores = np.zeros((len(rankings[0]), documents))
     for ranking in rankings:
         topic, rank = np.nonzero(ranking >= 0)
@@ -154,7 +155,7 @@ def reciprocal_ranks(rankings: Sequence[NDArray[np.int32]], documents: int, k: i
 
 
 def _idf(index: Index) -> NDArray[np.float64]:
-    """[terms]; 0 for those that no document holds."""
+    """Return the idf [terms]; 0 for those that no document holds."""
     df = np.bincount(index.documents.indices, minlength=index.documents.shape[1])
     return np.where(df > 0, np.log((index.size + 1) / np.maximum(df, 1)), 0.0)
 
@@ -166,23 +167,23 @@ def _topic_vectors(index: Index) -> csr_array:
 
 
 def _unit(matrix: csr_array) -> csr_array:
-    """Each row as long as 1."""
+    """Scale each row to length 1."""
     return _divided(matrix, np.sqrt((matrix * matrix).sum(1)))
 
 
 def _shares(matrix: csr_array) -> csr_array:
-    """Each row of sum 1."""
+    """Scale each row to sum 1."""
     return _divided(matrix, matrix.sum(1))
 
 
 def _divided(matrix: csr_array, by: NDArray[np.float64]) -> csr_array:
-    """Rows divided; rows of 0 stay. The values keep their places, as postings must."""
+    """Divide rows; rows of 0 stay. The values keep their positions, as postings must."""
     values = matrix.data / np.repeat(np.maximum(by, 1e-12), np.diff(matrix.indptr))
     return csr_array((values, matrix.indices, matrix.indptr), matrix.shape)
 
 
 def _best(scores: Scores, count: int) -> NDArray[np.bool_]:
-    """The `count` best documents of each topic; the earlier one where they are equal."""
+    """Return the `count` best documents of each topic; the earlier one of equal ones."""
     order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
     best = np.zeros(scores.shape, bool)
     np.put_along_axis(best, order, True, 1)
@@ -190,6 +191,6 @@ def _best(scores: Scores, count: int) -> NDArray[np.bool_]:
 
 
 def _heaviest(matrix: csr_array, count: int) -> csr_array:
-    """The `count` largest values of each row."""
+    """Keep the `count` largest values of each row."""
     dense = matrix.toarray()
     return csr_array(np.where(_best(dense, count), dense, 0))

@@ -1,4 +1,4 @@
-"""Writes runs of real systems over any collection, for a pool where nobody has runs."""
+"""Writes runs of real systems over any collection, for a pool when no runs exist."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ranking.ranked_lists import RankedLists, stack_lists
 from ranking.splits import Split, split_queries
 
 FORMAT = 1
-"""Raised whenever a system ranks otherwise than before."""
+"""Increased whenever a system's ranking changes."""
 
 CELLS = 25_000_000
 """Scores of a system that `ranked_by_all` holds at once."""
@@ -47,10 +47,10 @@ class Systems(NamedTuple):
     """Runs and judgements on disk.
 
     Args:
-        runs: folder of TREC runs, one a system, each with the system's name for its tag.
+        runs: folder of TREC runs, one per system, each with the system's name as its tag.
         qrels: the judgements of their topics.
-        names: of the systems, as they were made.
-        left_out: systems that this machine or this collection can't have, and why.
+        names: names of the systems, in the order in which they ran.
+        left_out: systems that this machine or this collection can't run, and why.
     """
 
     runs: Path
@@ -68,24 +68,24 @@ def make_systems(
     rerank: Rerank | None = None,
     on_system: Told = lambda name, done, total: None,
 ) -> Systems:
-    """Have every system rank a sample of topics, and write runs and judgements; or find them written before.
+    """Have every system rank a sample of topics, and write runs and judgements; or return the files of an earlier call.
 
-    Up to 500 training and 100 validation queries (of the first of five folds, where the collection has no split) go
-    to the trained systems. Topics are drawn from all others by a hash of their ids. The same collection gives the
-    same files, byte for byte. They are written into a folder of another name, which is renamed when it is whole.
-    Memory grows with topics times documents (8 bytes each, several times).
+    Up to 500 training and 100 validation queries (of the first of five folds if the collection has no split) go to the
+    trained systems. Topics are drawn from all others by a hash of their ids. The same collection gives the same files,
+    byte for byte. They are written into a temporary folder, which is renamed when it is complete. Memory grows with
+    topics times documents (8 bytes each, several times).
 
     Args:
-        collection: what is ranked.
-        folder: where such files are kept; made if it is not there.
-        topics: how many at most.
+        collection: the collection to rank.
+        folder: folder of such files; created if it does not exist.
+        topics: maximum number of topics.
         fewest: relevant documents that a topic must have.
         depth: documents that a system ranks for a topic, at most.
         rerank: trains the rankers among the systems; without it they are left out.
-        on_system: told the name of each system when it is done, how many are done, and of how many.
+        on_system: called with the name of each finished system, the number of finished systems, and their total.
 
     Raises:
-        BadInput: no topic has so many relevant documents, an id has a blank in it, or the folder can't be written.
+        BadInput: no topic has that many relevant documents, an id has a blank in it, or the folder can't be written.
     """
     if min(topics, fewest, depth) < 1:
         raise BadInput(f"topics={topics}, fewest={fewest}, depth={depth}", remedy="give whole numbers from 1 up")
@@ -101,7 +101,7 @@ def make_systems(
         with TemporaryDirectory(prefix=".unfinished-", dir=entry.parent) as unfinished:
             whole = Path(unfinished) / entry.name
             _write(inputs, whole, on_system)
-            if _load(entry) is None:  # otherwise another process was faster with the same
+            if _load(entry) is None:  # otherwise another process finished first with the same files
                 shutil.rmtree(entry, ignore_errors=True)
                 os.replace(whole, entry)
     except OSError as error:
@@ -119,21 +119,21 @@ def ranked_by_all(
     rerank: Rerank | None = None,
     cells: int = CELLS,
 ) -> Runs:
-    """What every system that needs no training ranks for every query that has a relevant document, in memory.
+    """Return the lists of every system that needs no training, for every query that has a relevant document, in memory.
 
-    Queries are ranked for block by block, as what a system gives to all documents takes their number times that of the
-    queries.
+    Queries are ranked in blocks, since a system's scores take the number of documents times that of the queries.
 
     Args:
-        collection: what is ranked.
+        collection: the collection to rank.
         depth: documents that a system ranks for a query, at most.
-        feeders: trained rankers that are systems too, overrides by their names, as `SystemInputs.reranked` takes them:
-            trained on the collection's training queries (of the first of five folds, where it has no split).
+        feeders: trained rankers that are systems too, overrides by their names, see
+            `pooling.systems.inputs.SystemInputs.reranked`: trained on the collection's training queries (of the first
+            of five folds if it has no split).
         rerank: trains these.
         cells: scores of a system that are held at once, 8 bytes each and several times.
 
     Raises:
-        BadInput: where a feeder can't be trained.
+        BadInput: if a feeder can't be trained.
     """
     encoded, vocabulary = Encoder().encode(collection)
     split = split_queries(collection, encoded, 5, {"train": None, "dev": None, "test": None})[0]
@@ -149,7 +149,7 @@ def ranked_by_all(
     for part in rows:
         inputs = block(part)
         for name, system in SYSTEMS.items():
-            with suppress(BadInput):  # a ranker, or this machine lacks what it needs, or nothing is retrieved
+            with suppress(BadInput):  # a ranker, or this machine lacks a prerequisite, or nothing is retrieved
                 inputs.lists[name] = _ranked(system(inputs), inputs)
         ranked.append(inputs.lists)
     nothing = [stack_lists([(np.empty(0, np.int32), np.empty(0))] * len(every[part]), depth) for part in rows]
@@ -180,15 +180,16 @@ def pydocs_systems(
     rerank: Rerank | None = None,
     on_system: Told = lambda name, done, total: None,
 ) -> Systems:
-    """Systems over the built-in collection: classes and modules are topics, their members relevant, at least fifteen.
+    """Build systems over the built-in collection: classes and modules are topics, their members relevant, at least
+    fifteen.
 
     Args:
-        cache: the folder for collections and runs; `PYRITE_CACHE`, or the user's cache folder, when None.
+        cache: the folder for collections and runs; None is `PYRITE_CACHE`, or the user's cache folder.
         rerank: see `make_systems`.
-        on_system: see `make_systems`; also told that the collection is read, which takes longest the first time.
+        on_system: see `make_systems`; also called when the collection is read, which takes longest the first time.
 
     Raises:
-        BadInput: where the folder is a URI.
+        BadInput: if the folder is a URI.
     """
     named = str(cache or os.environ.get("PYRITE_CACHE") or default_cache())
     if "://" in named:
@@ -234,8 +235,9 @@ def _write(inputs: SystemInputs, folder: Path, on_system: Told) -> None:
 
 
 def _ranked(scores: Scores, inputs: SystemInputs) -> RankedLists:
-    """The best documents of each topic in the order that readers of runs restore: equal scores (as float32) by id,
-    the later one first."""
+    """Return the best documents of each topic in the order that readers of runs restore: equal scores (as float32) by
+    id, the later one first.
+    """
     if np.isnan(scores).any():
         raise BadInput("its scores are not numbers")
     if not np.isfinite(scores).any():
@@ -266,7 +268,7 @@ def _write_run(path: Path, name: str, lists: RankedLists, topics: pl.Series, doc
 
 
 def _load(entry: Path) -> Systems | None:
-    """What was written before; None if it is not there or damaged."""
+    """Load the files of an earlier call; None if they do not exist or are damaged."""
     try:
         about = json.loads((entry / _ABOUT).read_text("utf-8"))
         found = Systems(entry / "runs", entry / "qrels.txt", about["names"], about["left_out"])

@@ -1,1 +1,1 @@
-"""Chooses runs as the arms of a bandit: `bandit` has its options, `index` how good an arm looks, `play` the loops."""
+"""Chooses runs as the arms of a bandit. `bandit` has the options, `index` rates an arm, `play` holds the loops."""

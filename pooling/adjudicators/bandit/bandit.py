@@ -18,35 +18,35 @@ from ranking.errors import BadInput
 
 
 class Bandit(Adjudicator):
-    """Plays the run with the highest index; what the paper leaves open about a play is an option.
+    """Play the run with the highest index. What the paper leaves open about a play is an option.
 
-    Equations 7 to 10: a run's evidence is `jret`, the judged documents that it holds, and `jrel`, the relevant among
-    them; with each new document both are first multiplied by `rate`: 1 remembers all, 0 the last document alone (the
-    NS forms of section 3.3).
+    Equations 7 to 10: a run's evidence is `jret`, the number of judged documents that it holds, and `jrel`, the number
+    of relevant ones among them. With each new document both are first multiplied by `rate`: 1 remembers all, 0 only the
+    last document (the NS forms of section 3.3).
 
     Args:
-        arm: the index.
-        evidence: who hears of a judgement: all `holders` of the document within the pool's depth (section 2.1.4), or
-            the `played` run.
-        judged: what a play does with a document that is judged already: `skip` it, or `replay` it, which costs no
-            judgement: its known reward is evidence for the played run, which may be left for it.
+        arm: the index that rates a run.
+        evidence: which runs learn from a judgement: all `holders` of the document within the pool's depth (section
+            2.1.4), or the `played` run.
+        judged: how a play treats a document that is already judged: `skip` it, or `replay` it, which costs no
+            judgement: its known reward is evidence for the played run, which may be left because of it.
         ties: `random`, or `first` in the order of the runs' names. An index may prefer the run played last
-            (`ArmIndex.stay`). `r_sample` is no rule that one would want, but what explains the published figures
-            (docs/experiments/pooling.md): R's `sample(x, 1)` with a single number k for x draws from 1 … k, so that
-            instead of a *unique* best run any of those listed no later is played. Ties are drawn correctly, runs are
-            listed by name, case ignored, and those never played are played in that order.
-        rate: what is kept of a run's evidence when it hears something new.
-        discount: what every run keeps of its evidence at each judgement (discounted bandits: Garivier and Moulines
-            2011; Raj and Kalyani 2017).
-        window: judgements that are remembered, 0 for all (sliding windows: Garivier and Moulines 2011; Trovò et al.
-            2020).
-        forget: a run that is left loses its evidence.
-        teams: choose the team first and then one of its runs, by the same index (section 6). A document counts once
-            for a team.
-        reward: what is heard of a judgement.
+            (`ArmIndex.stay`). `r_sample` is no recommended rule, it reproduces the published figures (docs/pooling.md):
+            R's `sample(x, 1)` with a single number k for x draws from 1 … k, so that instead of a *unique* best run any
+            of those listed no later is played. Ties are drawn correctly, runs are listed by name, case ignored, and
+            those never played are played in that order.
+        rate: factor on a run's evidence when it learns something new; 1 keeps all, 0 only the last document.
+        discount: factor on every run's evidence at each judgement (discounted bandits: Garivier and Moulines 2011; Raj
+            and Kalyani 2017).
+        window: number of judgements that are remembered, 0 for all (sliding windows: Garivier and Moulines 2011; Trovò
+            et al. 2020).
+        forget: whether a run that is left loses its evidence.
+        teams: whether to choose the team first and then one of its runs, by the same index (section 6). A document
+            counts once for a team.
+        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
 
     Raises:
-        BadInput: where an option is out of range, or two exclude each other.
+        BadInput: if an option is out of range, or two exclude each other.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Defines the indices by which a bandit chooses a run: how good an arm looks."""
+"""Defines the indices by which a bandit chooses a run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pooling.priors import CommonPrior, Parameters, Prior
 
 
 class Arms(NamedTuple):
-    """What is known of each arm, float64 [arms] each.
+    """The evidence for each arm, float64 [arms] each.
 
     Args:
-        plays: judgements that the arm heard of (`jret`, equation 10), less what was forgotten.
+        plays: judgements that the arm learned from (`jret`, equation 10), minus those forgotten.
         wins: sum of their rewards (`jrel`, equation 9).
-        squares: sum of their squares.
-        alpha, beta: of the prior Beta distribution.
+        squares: sum of their squared rewards.
+        alpha, beta: parameters of the prior Beta distribution.
     """
 
     plays: NDArray[np.float64]
@@ -31,7 +31,7 @@ class Arms(NamedTuple):
 
 
 class Arm(NamedTuple):
-    """What is known of one arm: as `Arms`, but numbers."""
+    """The evidence for one arm: as `Arms`, but numbers."""
 
     plays: float
     wins: float
@@ -48,20 +48,20 @@ long as it is among the `best`; only when it was `rewarded` for its last documen
 
 @kernel
 def nothing(arms, turn, remembered, rng):  # type: ignore[no-untyped-def]
-    """The `begin` of an index that needs none."""
+    """Return 0: the `begin` of an index that needs none."""
     return 0.0
 
 
 class ArmIndex(ABC):
     """The index of an arm: the bandit plays the highest.
 
-    Two compiled functions say it:
+    Two compiled functions define it:
 
-    - `begin(arms, turn, remembered, rng, …)` → float, once before each play; turn counts the plays so far, and
-      remembered (float) those whose outcome is known and not forgotten;
-    - `index(arm, now, rng, …)` → float, for each `Arm`; `now` is what `begin` gave.
+    - `begin(arms, turn, remembered, rng, …)` → float is called once before each play; `turn` is the number of plays so
+      far, and `remembered` (float) the number of those with a known outcome that are not forgotten;
+    - `index(arm, now, rng, …)` → float is called for each `Arm`; `now` is the result of `begin`.
 
-    In place of the dots each names the options that it needs: attributes of the object, numbers.
+    After these arguments each names the options that it needs: attributes of the object, numbers.
     """
 
     begin: Any = nothing
@@ -69,7 +69,7 @@ class ArmIndex(ABC):
     stay: Stay = "never"
 
     def prior(self, pool: TopicPool, runs: list[str]) -> Parameters:
-        """α and β of each run; only Bayesian indices look at them."""
+        """Return α and β of each run. Only Bayesian indices use them."""
         return CommonPrior()(pool, runs)
 
 
@@ -77,7 +77,7 @@ class BayesianIndex(ArmIndex):
     """An index of a run's posterior Beta(α + jrel, β + jret - jrel) (equations 7 and 8).
 
     Args:
-        prior: of each run; None is Beta(1, 1) for all.
+        prior: the prior of each run (`pooling.priors`); None is Beta(1, 1) for all.
     """
 
     def __init__(self, prior: Prior | None = None) -> None:

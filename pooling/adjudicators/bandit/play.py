@@ -1,4 +1,4 @@
-"""Plays a bandit over runs, compiled: choose a run, take its next document, hear the judgement."""
+"""Plays a bandit over runs, compiled: choose a run, take its next document, learn from the judgement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RANDOM, FIRST, R_SAMPLE = TIES.values()
 
 
 class BanditOptions(NamedTuple):
-    """Of `Bandit`, for compiled functions."""
+    """The options of `Bandit`, for compiled functions."""
 
     begin_options: tuple[float, ...]
     index_options: tuple[float, ...]
@@ -37,21 +37,21 @@ class BanditOptions(NamedTuple):
 
 
 class BanditState(NamedTuple):
-    """Of one topic.
+    """The state of one topic.
 
     Args:
-        runs, teams: what is known of each.
+        runs, teams: the evidence for each.
         place: int32 [runs], the next rank that each run supplies.
-        left: int32 [runs], the plays that it can still supply; 0: exhausted.
-        team_left: int32 [teams], runs of it that are not exhausted.
-        heard: int64 [teams], the last piece of evidence that the team took in.
-        taken, rewards: as every adjudicator has them.
-        history: int32 [documents], those judged, in order.
-        remembered: float64 [1], plays whose outcome was heard of, less what was forgotten.
-        listed: int32 [runs], the place of each in the order of their names, case ignored.
+        left: int32 [runs], the number of plays that it can still supply; 0 means exhausted.
+        team_left: int32 [teams], the number of its runs that are not exhausted.
+        heard: int64 [teams], the last piece of evidence that the team received.
+        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
+        history: int32 [documents], the judged ones, in order.
+        remembered: float64 [1], plays with a known reward, minus those forgotten.
+        listed: int32 [runs], the position of each in the order of their names, case ignored.
         counts: int64 [4], at `ROUND` the plays so far, at `CURRENT` the run played last, at `PLAYED` the document that
             it supplied then, at `JUDGED` the judgements.
-        tied: int32 [runs or teams, whichever are more], room to work in.
+        tied: int32 [runs or teams, whichever are more], scratch space.
     """
 
     runs: Arms
@@ -69,7 +69,7 @@ class BanditState(NamedTuple):
     tied: NDArray[np.int32]
 
 
-# Places are int64 wherever a function takes one: Numba compiles it anew for each type that it is called with.
+# Ranks are int64 wherever a function takes one: Numba compiles it again for each type that it is called with.
 
 
 @cache
@@ -80,7 +80,7 @@ def choose_of(arm: type[ArmIndex]) -> Any:
 
 
 def _best(arms, left, team_of, team, current, state, options, rng):  # type: ignore[no-untyped-def]
-    """The arm with the highest index among those not exhausted, of one team unless `team` is negative."""
+    """Return the arm with the highest index among those not exhausted, of one team unless `team` is negative."""
     tied = state.tied
     now = begin(arms, state.counts[ROUND], state.remembered[0], rng, *options.begin_options)  # type: ignore[name-defined]  # noqa: F821
     count, top = 0, 0.0
@@ -99,7 +99,7 @@ def _best(arms, left, team_of, team, current, state, options, rng):  # type: ign
     if options.stay != NEVER and current >= 0:
         for place in range(count):
             if tied[place] == current:
-                reward = state.rewards[state.counts[PLAYED]]  # NaN while it is out
+                reward = state.rewards[state.counts[PLAYED]]  # NaN while it is handed out
                 if options.stay == BEST or reward > 0 or (options.stay == UNTIL_MISSED and np.isnan(reward)):
                     return current
                 if options.stay == UNTIL_MISSED and count > 1:
@@ -128,7 +128,7 @@ def _first_listed(listed, tied, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def _up_to(listed, left, last, tied):  # type: ignore[no-untyped-def]
-    """Put the runs into `tied` that are listed no later than the last one, and say how many they are."""
+    """Put the runs into `tied` that are listed no later than the last one, and return their number."""
     count = 0
     for arm in range(len(left)):
         if left[arm] > 0 and listed[arm] <= listed[last]:
@@ -169,7 +169,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
         if state.taken[document] == OPEN:
             take(pool, state, options, np.int64(document), run)
             return document
-        if not np.isnan(state.rewards[document]):  # one that is out is passed over: nothing is known of it yet
+        if not np.isnan(state.rewards[document]):  # skip one that is handed out: its grade is unknown
             _hear(state.runs, run, options.rate, state.rewards[document], 1.0)
             _hear(state.teams, np.int64(pool.teams[run]), options.rate, state.rewards[document], 1.0)
             state.remembered[0] += 1.0
@@ -204,14 +204,14 @@ def learn(pool, state, options, document, reward):  # type: ignore[no-untyped-de
         state.remembered[0] *= options.discount
     state.remembered[0] += 1.0
     _tell(pool, state, options, np.int64(document), 1.0, 2 * judged)
-    if 0 < options.window <= judged:  # sums of rewards are exact (`pooling.rewards`): what is taken back leaves nothing
+    if 0 < options.window <= judged:  # sums are exact (`pooling.rewards`): nothing is left of the oldest
         _tell(pool, state, options, np.int64(state.history[judged - options.window]), -1.0, 2 * judged + 1)
         state.remembered[0] -= 1.0
 
 
 @kernel
 def _tell(pool, state, options, document, sign, stamp):  # type: ignore[no-untyped-def]
-    """Give a judgement to whom it concerns, or (sign -1) take it back; a team hears of it once."""
+    """Add a judgement to the evidence of all runs concerned, or (sign -1) subtract it. A team counts it once."""
     reward = state.rewards[document]
     if options.holders:
         for cell in range(pool.offsets[document], pool.offsets[document + 1]):
@@ -229,7 +229,7 @@ def _tell(pool, state, options, document, sign, stamp):  # type: ignore[no-untyp
 
 @kernel
 def _hear(arms, arm, rate, reward, sign):  # type: ignore[no-untyped-def]
-    """Equations 9 and 10."""
+    """Apply equations 9 and 10."""
     arms.plays[arm] = rate * arms.plays[arm] + sign
     arms.wins[arm] = rate * arms.wins[arm] + sign * reward
     arms.squares[arm] = rate * arms.squares[arm] + sign * reward * reward
