@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks.toys import EarlyLate, maker, policy_value, shares_of_first
-from cluster.session import session
+from cluster.executors.session import session
 from rl.agents.actor_critic import ActorCritic
 from rl.agents.agent import Agent
 from rl.agents.ppo import PPO

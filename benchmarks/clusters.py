@@ -89,11 +89,11 @@ def ask_index(folder: Path, nodes: int) -> None:
     """What the driver of `index` does: build, search, and ask each shard; a line to whoever watches after each."""
     import ray
 
+    from cluster.executors.session import session
     from cluster.index.attach import attach_indexes
     from cluster.index.client import RemoteIndex
     from cluster.runs.artifacts import Artifacts
     from cluster.runs.assemble import assemble
-    from cluster.session import session
 
     config = config_of(
         folder, *dense(nodes, "async", 1_000_000), f"index.encoders={nodes}", "resources.placement=spread"

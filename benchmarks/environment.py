@@ -20,11 +20,11 @@ import torch
 
 import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from cluster.config.compose import compose
+from cluster.executors.session import session
 from cluster.rollouts.backends import FEASIBLE, LIGHT, Hosted, in_workers, ranker_hosts
 from cluster.rollouts.environments import Environments, spaces_of
 from cluster.rollouts.trainer import RolloutBackend
 from cluster.runs.artifacts import Artifacts
-from cluster.session import session
 from rl.agents.random import RandomAgent
 from rl.environment import SamplingEnvironment
 

@@ -115,11 +115,11 @@ def states(folder: Path) -> None:
 
 def index(folder: Path, shards: int) -> None:
     """Build a version in so many shards, and search it."""
+    from cluster.executors.session import session
     from cluster.index.attach import attach_indexes
     from cluster.index.client import RemoteIndex
     from cluster.runs.artifacts import Artifacts
     from cluster.runs.assemble import assemble
-    from cluster.session import session
 
     config = config_of(folder, *dense(shards, "async", 1_000_000))
     parts = Artifacts().parts(config)
@@ -138,11 +138,11 @@ def index(folder: Path, shards: int) -> None:
 
 def served(folder: Path, shards: int) -> None:
     """Count BM25's terms in so many shards, and ask the actors that serve them."""
+    from cluster.executors.session import session
     from cluster.index.attach import attach_indexes
     from cluster.index.bm25 import ServedBm25
     from cluster.runs.artifacts import Artifacts
     from cluster.runs.assemble import assemble
-    from cluster.session import session
 
     config = config_of(folder, "function=bm25", f"function.bm25.shards={shards}")
     started = time.perf_counter()
@@ -168,8 +168,8 @@ def asked_in_batches(search: Callable[[NDArray[np.int64], int], object], trainin
 
 def train(folder: Path, shards: int) -> None:
     """A training of 60 steps whose index is built anew three times."""
+    from cluster.executors.session import session
     from cluster.runs.artifacts import Artifacts
-    from cluster.session import session
     from cluster.training.launch import launch
 
     config = config_of(

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.transformers import default_checkpoint
 from cluster.config.compose import compose
+from cluster.executors.session import session
 from cluster.index.attach import attach_indexes
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
-from cluster.session import session
 
 SMALLEST = [
     "{collection} vectors=random encoding.min_count=1 --checkpoint {small_bert} --layers 1 --length 16 --turns 1 "

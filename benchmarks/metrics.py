@@ -21,10 +21,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from cluster.config.compose import compose
+from cluster.executors.session import session
 from cluster.output.throttle import poll
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
-from cluster.session import session
 from cluster.telemetry.metrics import EVERY
 from cluster.telemetry.training_metrics import TrainingMetrics, run_tags
 

@@ -27,8 +27,8 @@ from rich.console import Console
 from cluster.commands.experiment import conduct
 from cluster.commands.study import StudyExperiment
 from cluster.config.compose import compose
+from cluster.executors.session import session
 from cluster.runs.artifacts import Artifacts
-from cluster.session import session
 from cluster.tune import live_table as live
 from cluster.tune import study_work as tuning
 from ranking.checkpoint import to_bytes

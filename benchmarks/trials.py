@@ -28,7 +28,7 @@ from rich.console import Console
 import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.process_memory import resident
 from cluster.config.compose import compose
-from cluster.session import session
+from cluster.executors.session import session
 
 SMALLEST = ["1", "1 --runs"]
 EPOCHS = 3

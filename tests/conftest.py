@@ -331,7 +331,7 @@ def ray_session() -> None:
     """The test run's one Ray; commands run in this process find it and use it."""
     import ray
 
-    from cluster.session import session
+    from cluster.executors.session import session
 
     RAY.enter_context(session(dashboard=False))
     assert ray.is_initialized()

@@ -54,7 +54,7 @@ def test_the_rule_is_seen_to_be_broken() -> None:
 
 
 FLOORS = (
-    "config", "output", "plan", "telemetry", "lost_process", "drain", "own_process", "object_store", "session",
+    "config", "output", "executors", "plan", "telemetry", "own_process",
     "pieces", "runs", "pools", "index", "training", "mining", "rollouts", "reports", "tune", "jobs", "commands",
 )  # fmt: skip
 """The rooms of cluster/, from the bottom up: each imports from those before it alone."""

@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from cluster.config.trust import from_folder
+from cluster.executors.session import connected
 from cluster.output.lock import output_lock
 from cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
 from cluster.output.storage import Storage
 from cluster.output.throttle import poll
 from cluster.plan.point import root_of
 from cluster.plan.size import RAY_START
-from cluster.telemetry.metrics import connected
 from cluster.telemetry.tracking.tracker import Tracker
 from cluster.telemetry.tracking.tracking import Tracking, tracked, trackers
 from ranking.errors import BadInput
@@ -176,7 +176,7 @@ class Experiment(ABC):
     def join(self) -> None:
         """Connect to the Ray that is there, until the command ends; `session` finds it connected."""
         if not connected():
-            from cluster.session import session
+            from cluster.executors.session import session
 
             self.joined.enter_context(session(self.options["address"], dashboard=False))
 
@@ -266,8 +266,8 @@ def ray_session(address: str | None, dashboard: bool, work: Work, console: Conso
         work: says how much is shared.
         console: told where the dashboard is, and what will be slow.
     """
-    from cluster.object_store import check_store
-    from cluster.session import session
+    from cluster.executors.object_store import check_store
+    from cluster.executors.session import session
 
     with session(address, dashboard, work.shared) as served:
         if served:

@@ -19,10 +19,10 @@ from cluster.commands.experiment import Experiment, Work
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.validate import check_run
+from cluster.executors.resources import process_options
 from cluster.output.manifest import read_config_of
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import as_parquet
-from cluster.plan.resources import process_options
 from cluster.plan.sweep import key_of
 from cluster.reports.fork_values import gates, values
 from cluster.runs.agent_file import agent_of

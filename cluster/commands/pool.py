@@ -87,7 +87,7 @@ class PoolExperiment(Experiment):
         return cls(PoolPlan(plan.config, before, plan.variants, storage))
 
     def prepare(self, console: Console) -> Work:
-        from cluster.object_store import bytes_of, largest_and_all
+        from cluster.executors.object_store import bytes_of, largest_and_all
 
         plan = self.plan
         with console.status("reading runs and judgements") as status:

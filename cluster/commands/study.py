@@ -102,7 +102,7 @@ class StudyExperiment(Experiment):
         return cls(StudyPlan(options, runs, design, storage))
 
     def prepare(self, console: Console) -> Work:
-        from cluster.object_store import largest_and_all
+        from cluster.executors.object_store import largest_and_all
         from cluster.tune.decided_runs import DecidedRuns
         from cluster.tune.optuna_runs import OptunaRuns
         from cluster.tune.wanted_agents import with_agents

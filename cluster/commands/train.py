@@ -213,7 +213,7 @@ def _workers(config: dict[str, Any], work: Work, console: Console) -> Iterator[N
         return
     import ray
 
-    from cluster.plan.resources import check_demand
+    from cluster.executors.resources import check_demand
 
     with ray_session(None, False, work, console):
         if not os.environ.get("RAY_ADDRESS"):

@@ -9,12 +9,12 @@ from typing import Any
 
 import ray
 
-from cluster.lost_process import MAX_FAILURES_WITHOUT_PROGRESS, cause_of, is_loss, killed_for_memory
+from cluster.executors.lost_process import MAX_FAILURES_WITHOUT_PROGRESS, cause_of, is_loss, killed_for_memory
+from cluster.executors.resources import bundle, check_bundle, process_options
 from cluster.mining.miner import Miner
 from cluster.mining.shards import Shard
 from cluster.mining.writing import mine_shard
 from cluster.output.result_store import ResultStore
-from cluster.plan.resources import bundle, check_bundle, process_options
 from ranking.errors import BadInput
 
 

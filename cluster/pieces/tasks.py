@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from cluster.plan.resources import cores
-from cluster.session import session
-from cluster.telemetry.metrics import connected
+from cluster.executors.resources import cores
+from cluster.executors.session import connected, session
 from ranking.collections.pieces import in_turn
 from ranking.errors import BadInput
 

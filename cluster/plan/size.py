@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cluster.plan.resources import cores
+from cluster.executors.resources import cores
 
 RAY_START = 10.0
 """Seconds from `ray.init` to the first run's first step, its process and imports included."""

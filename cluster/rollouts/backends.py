@@ -16,7 +16,7 @@ from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.queue import Empty, Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
-from cluster.drain import draining, leave, nodes_of_job
+from cluster.executors.drain import draining, leave, nodes_of_job
 from cluster.output.storage import Storage
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from cluster.executors.resources import WAITING, at_once, check_demand, demand, may_grow, process_options
 from cluster.output.storage import Storage
-from cluster.plan.resources import WAITING, at_once, check_demand, demand, may_grow, process_options
 from cluster.runs.assemble import assemble
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.training import RankerTraining

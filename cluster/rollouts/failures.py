@@ -9,8 +9,8 @@ from dataclasses import replace
 import polars as pl
 from ray import exceptions
 
-from cluster.drain import NOTICE, is_draining
-from cluster.lost_process import MAX_FAILURES_WITHOUT_PROGRESS, is_loss
+from cluster.executors.drain import NOTICE, is_draining
+from cluster.executors.lost_process import MAX_FAILURES_WITHOUT_PROGRESS, is_loss
 from cluster.rollouts.trainer import Progress, Tell
 
 

@@ -37,7 +37,7 @@ Attach = Callable[[RankerTraining, Sampler], AbstractContextManager[object]]
 
 Leave = Callable[[Callable[[], None]], None]
 """Asked every few seconds between two batches: where a run is to end here and go on elsewhere, keeps its state by the
-function that it is given, and raises (`cluster.drain.leave`)."""
+function that it is given, and raises (`cluster.executors.drain.leave`)."""
 
 
 def stay(keep: Callable[[], None]) -> None:

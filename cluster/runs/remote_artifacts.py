@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cluster.lost_process import MAX_FAILURES_WITHOUT_PROGRESS
+from cluster.executors.lost_process import MAX_FAILURES_WITHOUT_PROGRESS
 from cluster.output.file_lock import Busy, file_lock
 from cluster.runs.artifacts import Artifacts, cached_part, said_of
 from cluster.runs.part_keys import nearest_part

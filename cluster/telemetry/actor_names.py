@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from cluster.telemetry.metrics import connected
+from cluster.executors.session import connected
 
 
 def own_name(otherwise: str) -> str:

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import functools
-import sys
 import threading
 from collections.abc import Callable, Mapping
 
+from cluster.executors.session import connected
 from cluster.output.throttle import Throttle
 from cluster.telemetry.catalogue import CATALOGUE, SECONDS
 
 EVERY = 5.0
 """Seconds between two readings of what is measured. Ray's processes report every ten, and forget a gauge
 not set again for twenty."""
-
-
-def connected() -> bool:
-    """Whether this process is part of a Ray cluster; does not import Ray to find out."""
-    ray = sys.modules.get("ray")
-    return ray is not None and ray.is_initialized()
 
 
 def record(name: str, value: float, tags: Mapping[str, str]) -> None:

@@ -8,8 +8,9 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from cluster.config.groups import CHOICES
+from cluster.executors.session import connected
 from cluster.output.throttle import poll
-from cluster.telemetry.metrics import EVERY, connected, record
+from cluster.telemetry.metrics import EVERY, record
 
 if TYPE_CHECKING:
     from ranking.training import RankerTraining

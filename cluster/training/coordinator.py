@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from cluster.plan.resources import bundle, strategy
+from cluster.executors.resources import bundle, strategy
 from ranking.errors import BadInput
 
 # Nothing of ours that is slow to import stands here: every run waits for this process and for Ray Train's own.

@@ -14,7 +14,7 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.placement_group import get_current_placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from cluster.drain import NOTICE, leave
+from cluster.executors.drain import NOTICE, leave
 from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Progress

@@ -10,10 +10,10 @@ import ray
 from ray import tune
 from rich.console import Console
 
-from cluster.drain import leave
+from cluster.executors.drain import leave
+from cluster.executors.resources import bundle, strategy
 from cluster.output.episodes import LEARNED, numbers, recent, table
 from cluster.output.storage import Storage
-from cluster.plan.resources import bundle, strategy
 from cluster.rollouts.environments import Environments
 from cluster.rollouts.request import LearnRequest
 from cluster.runs.artifacts import Artifacts

@@ -51,7 +51,7 @@ def _is_loss(error: Exception) -> bool:
     """Whether Ray has lost a process; where it is not even imported it has not."""
     if "ray" not in sys.modules:
         return False
-    from cluster.lost_process import is_loss
+    from cluster.executors.lost_process import is_loss
 
     return is_loss(error)
 

@@ -18,8 +18,8 @@ from ray.tune.execution import tune_controller
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
-from cluster.drain import is_draining
-from cluster.lost_process import MAX_FAILURES_WITHOUT_PROGRESS, cause_of, is_loss, killed_for_memory
+from cluster.executors.drain import is_draining
+from cluster.executors.lost_process import MAX_FAILURES_WITHOUT_PROGRESS, cause_of, is_loss, killed_for_memory
 from cluster.output.event_log import reason
 from cluster.tune.progress import STEP, reached_by
 from cluster.tune.search_scheduler import SearchScheduler

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from cluster.plan.resources import cores
+from cluster.executors.resources import cores
 from cluster.pools.trial import Trial
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.tune.known_runs import KnownRuns

@@ -12,8 +12,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
+from cluster.executors.resources import cores
 from cluster.output.storage import Storage
-from cluster.plan.resources import cores
 
 MOST = 3
 """Processes beside this one: each takes 300 MiB, and they are for work of seconds."""

@@ -10,8 +10,8 @@ import ray
 from ray import tune
 from rich.console import Console
 
+from cluster.executors.resources import bundle, check_bundle
 from cluster.output.storage import Storage
-from cluster.plan.resources import bundle, check_bundle
 from cluster.pools.trial import Trial
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.tune.known_runs import KnownRuns

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import ray
 from ray import tune
 
-from cluster.drain import leave
+from cluster.executors.drain import leave
+from cluster.executors.resources import at_once, check_demand, demand, may_grow, own_bundle, strategy
 from cluster.index.attach import check_room, live_functions, reserved
 from cluster.index.attach import demand as of_encoders
 from cluster.output.storage import Storage
-from cluster.plan.resources import at_once, check_demand, demand, may_grow, own_bundle, strategy
 from cluster.plan.sweep import Planned
 from cluster.runs.artifacts import Artifacts
 from cluster.tune.capacity import Capacity

@@ -21,7 +21,7 @@ import pytest
 import torch
 
 import cluster.output.lock
-from cluster.object_store import bytes_of, check_store, largest_and_all, wanted_store
+from cluster.executors.object_store import bytes_of, check_store, largest_and_all, wanted_store
 from cluster.output.lock import output_lock
 from cluster.output.manifest import CONFIG, read_config, write_config
 from cluster.output.storage import Storage, Unwritable, new_place
@@ -384,7 +384,7 @@ def test_a_collection_that_does_not_fit_is_refused_before_anything_runs(
     place = write_runs(tmp_path / "of")
     of_pool = [f"runs={place / 'runs'}", f"qrels={place / 'qrels.txt'}", "method=rank"]
     monkeypatch.setattr("cluster.runs.artifacts.Artifacts.bytes_of", lambda *given: {"base": room, "lists": 1})
-    monkeypatch.setattr("cluster.object_store.bytes_of", lambda pool: room + 1)
+    monkeypatch.setattr("cluster.executors.object_store.bytes_of", lambda pool: room + 1)
     for verb, given in (("study", base), ("learn", base), ("train", [*base, "resources.workers=2"]), ("pool", of_pool)):
         assert command(verb, *given, f"out={tmp_path / verb}") == 2
         assert "object store" in one_line(capsys)

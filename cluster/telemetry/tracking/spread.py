@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cluster.executors.session import connected
 from cluster.output.storage import Storage
-from cluster.telemetry.metrics import connected
 from cluster.telemetry.tracking.tracker import Run, Status, Tracker
 
 AT_ONCE = 50

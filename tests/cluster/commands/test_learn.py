@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from cluster.commands.learn import LearnExperiment
-from cluster.drain import NodeDraining
+from cluster.executors.drain import NodeDraining
 from cluster.output.storage import Storage
 from cluster.rollouts.backends import Hosted, attempts, in_workers, workers_of
 from cluster.rollouts.checkpoints import STATE

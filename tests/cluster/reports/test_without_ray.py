@@ -19,5 +19,5 @@ def test_no_report_imports_ray_or_what_runs() -> None:
     loaded = set(done.stdout.split())
     assert "cluster.reports.finalize" in loaded
     assert not {name for name in loaded if name == "ray" or name.startswith("ray.")}
-    runs = {"cluster.runs.execute", "cluster.session", "cluster.tune", "cluster.commands", "cluster.training"}
+    runs = {"cluster.runs.execute", "cluster.executors.session", "cluster.tune", "cluster.commands", "cluster.training"}
     assert not loaded & runs

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cluster.config.compose import compose
-from cluster.object_store import bytes_of
+from cluster.executors.object_store import bytes_of
 from cluster.runs.artifacts import Artifacts
 from ranking.collections import pieces
 from ranking.pieced_array import PiecedArray

@@ -13,8 +13,8 @@ import pytest
 from safetensors.torch import load
 
 from cluster.config.compose import compose
+from cluster.executors.resources import at_once, check_demand, demand, own_bundle
 from cluster.output.storage import Storage
-from cluster.plan.resources import at_once, check_demand, demand, own_bundle
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome, read_outcome

@@ -9,8 +9,7 @@ import pytest
 
 from cluster.commands.mine import MineExperiment
 from cluster.config.compose import compose
-from cluster.index.attach import encoder_options
-from cluster.plan.resources import (
+from cluster.executors.resources import (
     at_once,
     bundle,
     check_bundle,
@@ -20,6 +19,7 @@ from cluster.plan.resources import (
     process_options,
     strategy,
 )  # fmt: skip
+from cluster.index.attach import encoder_options
 from cluster.plan.sweep import identity, plan, points
 from cluster.training.coordinator import _scaling
 from cluster.tune.pool import placement

@@ -17,9 +17,9 @@ from ray.tune.execution import tune_controller
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from rich.console import Console
 
-from cluster import lost_process
 from cluster.config.compose import compose
-from cluster.drain import NOTICE, NodeDraining
+from cluster.executors import lost_process
+from cluster.executors.drain import NOTICE, NodeDraining
 from cluster.output.event_log import EventLog
 from cluster.output.storage import Storage, Unwritable
 from cluster.telemetry.tracking.tracking import tracked, trackers

@@ -10,12 +10,12 @@ import sys
 
 import pytest
 
-from cluster.session import session
+from cluster.executors.session import session
 from ranking.errors import BadInput
 
 LISTENING = """
 import json, os, psutil
-from cluster.session import session
+from cluster.executors.session import session
 
 variable = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 with session() as dashboard:
@@ -64,7 +64,7 @@ def test_a_ray_that_does_not_come_up_is_started_again(failures: int, monkeypatch
     monkeypatch.setattr(ray, "init", init)
     monkeypatch.setattr(ray, "shutdown", lambda: None)  # the one that other tests go on with
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr("cluster.session._dashboard", lambda: "")
+    monkeypatch.setattr("cluster.executors.session._dashboard", lambda: "")
     if failures == 1:
         with session(dashboard=False):
             assert started == ["local", "local"]

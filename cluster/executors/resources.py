@@ -4,11 +4,53 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ranking.errors import BadInput
 
 GB = 1e9
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a task takes of a machine.
+
+    Args:
+        cpu, gpu: cores and cards; shares of one are allowed.
+        memory: bytes to reserve; None reserves nothing.
+        custom: resources of the cluster's nodes, by name.
+        here: whether the task must run on this machine.
+    """
+
+    cpu: float = 1
+    gpu: float = 0
+    memory: float | None = None
+    custom: Mapping[str, float] = field(default_factory=dict)
+    here: bool = False
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Resources:
+        """Read the options `cpu`, `gpu`, `memory` (in GB) and `custom`."""
+        memory = options["memory"] * GB if options["memory"] else None
+        return cls(options["cpu"], options["gpu"], memory, options["custom"] or {})
+
+    def ray_options(self) -> dict[str, Any]:
+        """Return the options of a Ray task or actor."""
+        options: dict[str, Any] = {"num_cpus": self.cpu, "num_gpus": self.gpu}
+        if self.memory:
+            options["memory"] = int(self.memory)
+        if self.custom:
+            options["resources"] = dict(self.custom)
+        if self.here:
+            import ray
+            from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+            node = ray.get_runtime_context().get_node_id()
+            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node, soft=False)
+        return options
+
+
 WAITING = float(1 << 28)
 """Bytes that a trial's own process is counted with while its workers train."""
 

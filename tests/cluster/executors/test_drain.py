@@ -8,9 +8,9 @@ import pytest
 import ray
 from ray.exceptions import RayActorError, RayTaskError
 
-from cluster import drain
-from cluster.drain import NOTICE, NodeDraining, draining, is_draining, leave, nodes_of_job, own_node
-from cluster.lost_process import is_loss, killed_for_memory
+from cluster.executors import drain
+from cluster.executors.drain import NOTICE, NodeDraining, draining, is_draining, leave, nodes_of_job, own_node
+from cluster.executors.lost_process import is_loss, killed_for_memory
 
 
 def test_tune_and_train_take_it_for_a_preempted_actor() -> None:

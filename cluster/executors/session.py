@@ -5,16 +5,23 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cluster.object_store import wanted_store
+from cluster.executors.object_store import wanted_store
+from cluster.executors.resources import cores
 from cluster.output.storage import FULL, unwritable
-from cluster.plan.resources import cores
 from ranking.errors import BadInput
 
 ATTEMPTS = 3
 """At starting a local Ray."""
+
+
+def connected() -> bool:
+    """Return whether this process is part of a Ray cluster. Does not import Ray."""
+    ray = sys.modules.get("ray")
+    return ray is not None and ray.is_initialized()
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection
 import ray
 from ray.exceptions import RayActorError
 
-from cluster.lost_process import cause_of
-from cluster.telemetry.metrics import connected
+from cluster.executors.lost_process import cause_of
+from cluster.executors.session import connected
 
 NOTICE = "is to be taken away"
 """What the log says of a machine, by which `output.failure_summary` counts."""

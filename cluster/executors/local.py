@@ -1,0 +1,174 @@
+"""Runs tasks on this machine without Ray: in this process, and in warm processes next to it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+from cluster.executors.processes import Processes, ProcessLost, WarmProcess
+from cluster.executors.reports import STEP, VALUE, step_of
+from cluster.executors.task import (
+    Context,
+    Done,
+    Losses,
+    Retry,
+    Scheduler,
+    Task,
+    TaskLost,
+    Tasks,
+    Wait,
+    Watch,
+    as_tasks,
+    bound,
+    built,
+    may_retry,
+)
+
+
+class _Ended(BaseException):
+    """Ends a body in a thread whose command has ended."""
+
+
+class _Stopped(BaseException):
+    """Ends a body that the scheduler has stopped."""
+
+
+class LocalExecutor:
+    """Runs tasks in this process, in the order in which they are handed out.
+
+    Args:
+        threads: tasks at once in this process. With 1, and without `processes`, they run in the calling thread.
+        processes: warm processes that run further tasks at once (`cluster.executors.processes`).
+        shared: further keyword arguments of every body; each `Once` is built once per process.
+        scheduler: stops tasks by what they report; with `threads=1` and no `processes`.
+    """
+
+    def __init__(
+        self,
+        threads: int = 1,
+        processes: Processes | None = None,
+        shared: Mapping[str, Any] | None = None,
+        scheduler: Scheduler | None = None,
+    ) -> None:
+        self.threads, self.processes, self.scheduler = threads, processes, scheduler
+        self.shared = shared or {}
+        self._built: dict[str, Any] | None = None
+        self._lock, self._over = threading.RLock(), threading.Event()
+
+    def run(
+        self,
+        tasks: Iterable[Task] | Tasks,
+        *,
+        watch: Watch | None = None,
+        retry: Retry | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Done]:
+        """Run tasks until all have ended; see `cluster.executors.task.Executor.run`."""
+        source, watch, retry = as_tasks(tasks), watch or Watch(), retry or Retry()
+        self._over.clear()
+        if self.threads == 1 and self.processes is None:
+            while not stop() and isinstance(task := source.next(), Task):
+                done = self._attempt(task, watch, retry)
+                source.ended(done)
+                yield done
+            return
+        with ThreadPoolExecutor(self._threads()) as pool:
+            running: set[Future[Done]] = set()
+            try:
+                while True:
+                    while len(running) < self._room() and not stop():
+                        task = source.next()
+                        if task is None or task is Wait.WAIT:
+                            break
+                        running.add(pool.submit(self._somewhere, task, watch, retry))
+                    if not running:
+                        return
+                    ready, running = wait(running, return_when=FIRST_COMPLETED)
+                    for done in [future.result() for future in ready]:
+                        source.ended(done)
+                        yield done
+            finally:
+                self._over.set()
+
+    def _attempt(self, task: Task, watch: Watch, retry: Retry) -> Done:
+        """Run a task in this process, again after errors of its own."""
+        with self._lock:
+            watch.started(task)
+            self._built = built(self.shared) if self._built is None else self._built
+        for left in reversed(range(retry.errors + 1)):
+            body = bound(task, self._built, Context(lambda report: self._report(task.key, report, watch)))
+            try:
+                done = Done(task, body())
+                break
+            except _Stopped:
+                done = Done(task, stopped=True)
+                break
+            except Exception as error:  # the caller of `run` decides what an error ends
+                done = Done(task, error=error)
+                if not may_retry(error) or not left:
+                    break
+                with self._lock:
+                    watch.retrying(task.key, error)
+        return self._ended(done, watch)
+
+    def _somewhere(self, task: Task, watch: Watch, retry: Retry) -> Done:
+        """Run a task in whichever process is free."""
+        process = self.processes.take() if self.processes else None
+        try:
+            if process is None:
+                return self._attempt(task, watch, retry)
+            return self._in_process(process, task, watch, retry)
+        except _Ended:
+            return Done(task, stopped=True)
+        finally:
+            if self.processes:
+                self.processes.give_back(process)
+
+    def _in_process(self, process: WarmProcess, task: Task, watch: Watch, retry: Retry) -> Done:
+        """Run a task in another process, again after errors of its own and after the loss of the process."""
+        losses, left = Losses(retry), retry.errors
+        with self._lock:
+            watch.started(task)
+        while True:
+            try:
+                done = Done(task, process.run(task, self.shared, lambda report: self._report(task.key, report, watch)))
+                break
+            except ProcessLost as error:
+                if losses.give_up(task.key):
+                    done = Done(task, error=TaskLost.of(task.key, losses.count(task.key), str(error)))
+                    break
+                process.restart()
+                again: Exception = error
+            except Exception as error:
+                done = Done(task, error=error)
+                if not may_retry(error) or not left:
+                    break
+                left, again = left - 1, error
+            with self._lock:
+                watch.retrying(task.key, again)
+        return self._ended(done, watch)
+
+    def _report(self, key: str, report: dict[str, Any], watch: Watch) -> None:
+        if self._over.is_set():
+            raise _Ended
+        with self._lock:
+            watch.progress(key, report)
+        if self.scheduler is not None and STEP in report:
+            continues = self.scheduler.reached(key, step_of(report), report[VALUE])
+            if not continues.get(key, True):
+                raise _Stopped
+
+    def _ended(self, done: Done, watch: Watch) -> Done:
+        with self._lock:
+            watch.ended(done)
+        if self.scheduler is not None:
+            self.scheduler.ended(done.task.key)
+        return done
+
+    def _threads(self) -> int:
+        return self.threads + (len(self.processes) if self.processes else 0)
+
+    def _room(self) -> int:
+        return self.threads + (self.processes.ready() if self.processes else 0)

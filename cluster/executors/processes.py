@@ -1,0 +1,178 @@
+"""Starts Python processes that stay warm between tasks: they import once what tasks need, and run one at a time."""
+
+from __future__ import annotations
+
+import json
+import queue
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any, Self
+
+from cluster.executors.task import Report, Task
+
+BOOT = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from cluster.executors.worker import main; "
+    "main(int(sys.argv[1]), sys.argv[3])"
+)
+"""Runs the worker with the module path of this process. The working folder is on it only if it is on ours."""
+
+
+class ProcessLost(ChildProcessError):
+    """A warm process that ended while it ran a task."""
+
+
+class WarmProcess:
+    """One process, which runs `cluster.executors.worker`.
+
+    Args:
+        warm_up: a function that it calls first, as "package.module:function"; "" calls none.
+    """
+
+    def __init__(self, warm_up: str = "") -> None:
+        self.warm_up = warm_up
+        self._start()
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-c", BOOT, str(theirs.fileno()), json.dumps(sys.path), self.warm_up]
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+        self._connection = Connection(ours.detach())
+        self._ready = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has imported all that it needs."""
+        with suppress(EOFError, OSError):
+            if not self._ready and self._connection.poll():
+                self._ready = bool(self._connection.recv())
+        return self._ready
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be given another task."""
+        return not self._connection.closed
+
+    def run(self, task: Task, shared: Mapping[str, Any], report: Report) -> Any:
+        """Run a task there.
+
+        Args:
+            task: the task.
+            shared: see `cluster.executors.local.LocalExecutor`.
+            report: receives what the body reports.
+
+        Returns:
+            What the body returned.
+
+        Raises:
+            ProcessLost: if the process ended.
+            Exception: what the body raised.
+        """
+        try:
+            if not self._ready:
+                self._ready = bool(self._connection.recv())
+            self._connection.send((task, dict(shared), sys.path))
+            while True:
+                kind, value = self._connection.recv()
+                if kind != "report":
+                    break
+                report(value)
+        except (EOFError, OSError):
+            self.close()
+            raise ProcessLost(f"exit code {self._process.returncode}") from None
+        except BaseException:  # nothing waits for the rest of the task
+            self.close()
+            raise
+        if kind == "error":
+            raise value
+        return value
+
+    def restart(self) -> None:
+        """Start another process in its place."""
+        self.close()
+        self._start()
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        if self.alive:
+            self._connection.close()
+            self._process.kill()
+            self._process.wait()
+
+
+class Processes:
+    """A fixed number of warm processes. They start at once, and count as room as soon as they are ready.
+
+    Args:
+        count: how many.
+        warm_up: see `WarmProcess`.
+        caller: whether the calling process runs tasks too.
+    """
+
+    def __init__(self, count: int, warm_up: str = "", caller: bool = True) -> None:
+        self._starting = [WarmProcess(warm_up) for _ in range(count)]
+        self._started: list[WarmProcess] = []
+        self._idle: queue.SimpleQueue[WarmProcess | None] = queue.SimpleQueue()
+        if caller:
+            self._idle.put(None)
+
+    def __len__(self) -> int:
+        return len(self._starting) + len(self._started)
+
+    def keep(self, count: int) -> None:
+        """End the processes beyond a count."""
+        while self._starting and len(self) > count:
+            self._starting.pop().close()
+
+    def ready(self) -> int:
+        """Return how many processes can run a task now."""
+        for process in [process for process in self._starting if process.ready]:
+            self._starting.remove(process)
+            self._started.append(process)
+            self._idle.put(process)
+        return sum(process.alive for process in self._started)
+
+    def take(self) -> WarmProcess | None:
+        """Wait for a free process, and return it. None is the calling process."""
+        return self._idle.get()
+
+    def give_back(self, process: WarmProcess | None) -> None:
+        """Make a process free for another task."""
+        if process is None or process.alive:
+            self._idle.put(process)
+
+    def close(self) -> None:
+        """End all processes."""
+        for process in [*self._starting, *self._started]:
+            process.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def in_process(body: str, arguments: Mapping[str, Any] | None = None) -> Any:
+    """Return what a function returns that another process calls, so that nothing it imports stays in this one.
+
+    Args:
+        body: the function, as "package.module:function".
+        arguments: its keyword arguments.
+
+    Raises:
+        ProcessLost: if the process ended.
+        Exception: what the function raised.
+    """
+    process = WarmProcess()
+    try:
+        return process.run(Task("", body, arguments or {}), {}, lambda report: None)
+    finally:
+        process.close()

@@ -1,0 +1,254 @@
+"""Runs tasks on Ray: each as a Ray task, or in actors that keep what is built once."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from cluster.executors.limits import POLL_S
+from cluster.executors.resources import Resources
+from cluster.executors.task import (
+    Context,
+    Done,
+    Losses,
+    Retry,
+    Task,
+    TaskLost,
+    Tasks,
+    Wait,
+    Watch,
+    as_tasks,
+    bound,
+    built,
+    may_retry,
+)
+from cluster.executors.worker import portable
+
+if TYPE_CHECKING:
+    import ray
+
+Answer = tuple[Any, Exception | None]
+
+
+class RayExecutor:
+    """Runs tasks wherever the cluster has room. This process must be connected to it.
+
+    A task whose process or machine is lost starts again, up to `Retry.limit` times without progress. Bodies report
+    nothing on the way.
+
+    Args:
+        shared: further keyword arguments of every body. Values go into the object store once; a mapping may hold
+            object references, which are opened where the task runs. Each `Once` is built once per process, and
+            needs `actors`.
+        actors: processes that run all tasks, each of `resources`; None runs each task as a Ray task.
+        resources: of an actor.
+        at_once: returns how many tasks may run now; None leaves it to Ray.
+        name: of the actors on the dashboard.
+    """
+
+    def __init__(
+        self,
+        shared: Mapping[str, Any] | None = None,
+        actors: int | None = None,
+        resources: Resources | None = None,
+        at_once: Callable[[], int | None] = lambda: None,
+        name: str = "Worker",
+    ) -> None:
+        self.shared, self.actors, self.resources = shared or {}, actors, resources or Resources()
+        self.at_once, self.name = at_once, name
+
+    def run(
+        self,
+        tasks: Iterable[Task] | Tasks,
+        *,
+        watch: Watch | None = None,
+        retry: Retry | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Done]:
+        """Run tasks until all have ended; see `cluster.executors.task.Executor.run`."""
+        import ray
+
+        watch, retry = watch or Watch(), retry or Retry()
+        source, losses, errors = as_tasks(tasks), Losses(retry), Counter[str]()
+        places = _Places(self) if self.actors is None else _Actors(self, self.actors)
+        again: list[Task] = []
+        running: dict[ray.ObjectRef, Task] = {}
+        try:
+            while True:
+                while not stop() and len(running) < (self.at_once() or len(running) + 1) and places.free():
+                    task = again.pop(0) if again else source.next()
+                    if task is None or task is Wait.WAIT:
+                        break
+                    running[places.start(task)] = task
+                    watch.started(task)
+                if not running:
+                    return
+                (ref,), _ = ray.wait(list(running))
+                task = running.pop(ref)
+                value: Any = None
+                error: Exception | None = None
+                try:
+                    value, error = ray.get(ref)
+                except ray.exceptions.RayError as raised:
+                    error = raised
+                lost = error is not None and _is_loss(error)
+                places.ended(ref, lost)
+                if error is not None and _is_draining(error):
+                    watch.moved(task.key)
+                    again.append(task)
+                    continue
+                if error is not None and lost and losses.give_up(task.key):
+                    error = TaskLost.of(task.key, losses.count(task.key), _reason(error))
+                elif error is not None and (lost or (may_retry(error) and errors[task.key] < retry.errors)):
+                    errors[task.key] += not lost
+                    watch.retrying(task.key, error)
+                    again.append(task)
+                    if lost:
+                        time.sleep(POLL_S)  # the cluster must notice that the machine is gone
+                    continue
+                done = Done(task, value, error)
+                watch.ended(done)
+                source.ended(done)
+                yield done
+        finally:
+            places.close(running)
+
+
+class _Places:
+    """Runs each task as a Ray task."""
+
+    def __init__(self, executor: RayExecutor) -> None:
+        import ray
+
+        self._remote = ray.remote(max_retries=0)(_run_task)
+        self._shared = _stored(executor.shared)
+
+    def free(self) -> bool:
+        return True
+
+    def start(self, task: Task) -> ray.ObjectRef:
+        remote: Any = self._remote.options(name=task.label or task.key, **task.resources.ray_options())
+        return remote.remote(task, self._shared)
+
+    def ended(self, ref: ray.ObjectRef, lost: bool) -> None:
+        """Nothing is kept between tasks."""
+
+    def close(self, running: Iterable[ray.ObjectRef]) -> None:
+        import ray
+
+        for ref in running:
+            ray.cancel(ref, force=True)  # at once: files are written whole, and locks end with their process
+
+
+class _Actors:
+    """Runs tasks in a fixed number of actors; a lost one is replaced."""
+
+    def __init__(self, executor: RayExecutor, count: int) -> None:
+        import ray
+
+        self._actor: Any = ray.remote(type(executor.name, (_Worker,), {})).options(
+            **executor.resources.ray_options(), max_restarts=0
+        )
+        self._shared, self._count = _stored(executor.shared), count
+        self._idle: list[Any] = []
+        self._busy: dict[ray.ObjectRef, Any] = {}
+
+    def free(self) -> bool:
+        return bool(self._idle) or len(self._busy) < self._count
+
+    def start(self, task: Task) -> ray.ObjectRef:
+        actor = self._idle.pop() if self._idle else self._actor.remote(self._shared)
+        ref: ray.ObjectRef = actor.run.remote(task)
+        self._busy[ref] = actor
+        return ref
+
+    def ended(self, ref: ray.ObjectRef, lost: bool) -> None:
+        actor = self._busy.pop(ref)
+        if not lost:
+            self._idle.append(actor)
+
+    def close(self, running: Iterable[ray.ObjectRef]) -> None:
+        import ray
+
+        for actor in [*self._idle, *self._busy.values()]:
+            ray.kill(actor)
+
+
+class _Worker:
+    """The actor."""
+
+    def __init__(self, shared: Mapping[str, Any]) -> None:
+        self.stored, self.shared = shared, dict[str, Any]()
+
+    def run(self, task: Task) -> Answer:
+        """Run a task."""
+        if self.stored and not self.shared:
+            try:
+                self.shared = built(_opened(self.stored))
+            except Exception as error:
+                return None, portable(error)
+        return _answer(task, self.shared)
+
+
+def _run_task(task: Task, shared: Mapping[str, Any]) -> Answer:
+    """Run a task; this is the Ray task."""
+    return _answer(task, built(_opened(shared)))
+
+
+def _answer(task: Task, shared: Mapping[str, Any]) -> Answer:
+    """Return what a body returns or raises. Ray would print a raised error with its traceback."""
+    from cluster.executors.drain import leave
+
+    try:
+        return bound(task, shared, Context(leave=leave))(), None
+    except Exception as error:
+        return None, portable(error)
+
+
+def _stored(shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Put shared values into the object store."""
+    import ray
+
+    from cluster.executors.task import Once
+
+    def stored(value: Any) -> Any:
+        small = isinstance(value, Once | ray.ObjectRef | str | int | float | bool | None)
+        if small or (isinstance(value, Mapping) and any(isinstance(item, ray.ObjectRef) for item in value.values())):
+            return value
+        return ray.put(value)
+
+    return {name: stored(value) for name, value in shared.items()}
+
+
+def _opened(shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace references by their values, which are read without a copy."""
+    import ray
+
+    def opened(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: opened(item) for name, item in value.items()}
+        return ray.get(value) if isinstance(value, ray.ObjectRef) else value
+
+    return {name: opened(value) for name, value in shared.items()}
+
+
+def _is_loss(error: Exception) -> bool:
+    from cluster.executors.lost_process import is_loss
+
+    return is_loss(error) and not _is_draining(error)
+
+
+def _is_draining(error: Exception) -> bool:
+    from cluster.executors.drain import is_draining
+
+    return is_draining(error)
+
+
+def _reason(error: Exception | None) -> str:
+    from cluster.executors.lost_process import killed_for_memory
+
+    if error is not None and killed_for_memory(error):
+        return "killed by Ray's memory monitor"
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,303 @@
+"""Defines tasks and executors: what is run, how often a lost task is retried, and what comes out.
+
+A body is a module-level function named by its path. It does not know where it runs: it gets its arguments, and a
+`Context` if it has a parameter of that name. An executor runs bodies and yields a `Done` per task:
+
+    >>> from cluster.executors.local import LocalExecutor
+    >>> tasks = [Task(f"root {n}", "math:sqrt", {"x": n}) for n in (4, 9)]
+    >>> [done.result() for done in LocalExecutor().run(tasks)]
+    [2.0, 3.0]
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from typing import Any, Protocol
+
+from cluster.executors.limits import MAX_RESTARTS
+from cluster.executors.resources import Resources
+from ranking.errors import BadInput
+
+Report = Callable[[dict[str, Any]], None]
+"""Receives what a body reports while it runs."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of work.
+
+    Args:
+        key: a unique name, also of its result.
+        body: the function to call, as "package.module:function", or the function itself.
+        arguments: keyword arguments of the body.
+        resources: what it takes of a machine.
+        needs: keys of the tasks that must end first.
+        label: its name on Ray's dashboard; the key if it is empty.
+    """
+
+    key: str
+    body: str | Callable[..., Any]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    resources: Resources = field(default_factory=Resources)
+    needs: frozenset[str] = frozenset()
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Once:
+    """An argument that is built once per process and shared by all tasks there, e.g. a model that is opened.
+
+    Args:
+        build: the function or class to call, as "package.module:name".
+        arguments: its keyword arguments.
+    """
+
+    build: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Done:
+    """The end of a task.
+
+    Args:
+        task: the task.
+        value: what the body returned.
+        error: what it raised, or `TaskLost`.
+        stopped: whether a scheduler stopped it.
+    """
+
+    task: Task
+    value: Any = None
+    error: Exception | None = None
+    stopped: bool = False
+
+    def result(self) -> Any:
+        """Return the value, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+class TaskLost(BadInput):
+    """A task whose process ended too often."""
+
+    def __init__(self, what: str, where: str | None = None, remedy: str | None = None) -> None:
+        super().__init__(what, where, remedy)
+
+    @classmethod
+    def of(cls, key: str, times: int, reason: str) -> TaskLost:
+        """Describe the loss of a task."""
+        what = f"{key} ended its process {times} times without progress ({reason})"
+        return cls(what, remedy="give it more memory or make it smaller, then continue with --resume")
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How often a task is run again.
+
+    Args:
+        limit: losses of its process, or machine, in a row that a task survives without progress.
+        progress: returns how far a task is, by its key. None if tasks make no progress that outlives them.
+        errors: times that a body that raises is run again. `BadInput` never is.
+    """
+
+    limit: int = MAX_RESTARTS
+    progress: Callable[[str], float] | None = None
+    errors: int = 0
+
+
+def may_retry(error: Exception) -> bool:
+    """Return whether a body that raised this could do better another time."""
+    return not isinstance(error, BadInput)
+
+
+class Losses:
+    """Counts the losses of each task against a limit.
+
+    Args:
+        retry: the limit.
+    """
+
+    def __init__(self, retry: Retry) -> None:
+        self.retry = retry
+        self._counts: dict[str, int] = {}
+        self._reached: dict[str, float] = {}
+
+    def give_up(self, key: str) -> bool:
+        """Count a loss, and return whether it was one too many."""
+        reached = self.retry.progress(key) if self.retry.progress else 0.0
+        if reached > self._reached.setdefault(key, 0.0):
+            self._reached[key], self._counts[key] = reached, 0
+        self._counts[key] = self._counts.get(key, 0) + 1
+        return self._counts[key] >= self.retry.limit
+
+    def count(self, key: str) -> int:
+        """Return the losses in a row without progress."""
+        return self._counts.get(key, 0)
+
+
+class Watch:
+    """Is notified of what happens to tasks. Every method does nothing unless a subclass overrides it."""
+
+    def started(self, task: Task) -> None:
+        """A task has started, for the first time or again."""
+
+    def progress(self, key: str, report: Mapping[str, Any]) -> None:
+        """A body has reported."""
+
+    def retrying(self, key: str, error: Exception) -> None:
+        """A task is run again after an error, or `TaskLost`."""
+
+    def moved(self, key: str) -> None:
+        """A task continues on another machine, because its own will be taken away."""
+
+    def ended(self, done: Done) -> None:
+        """A task has ended."""
+
+
+class Wait(Enum):
+    """Is returned by `Tasks.next` if the next task depends on one that still runs."""
+
+    WAIT = "wait"
+
+
+class Tasks(Protocol):
+    """Hands out tasks whose choice may depend on the results of earlier ones."""
+
+    def next(self) -> Task | Wait | None:
+        """Return the next task; `Wait.WAIT` if it depends on one that runs; None if there are no more."""
+
+    def ended(self, done: Done) -> None:
+        """Receive the end of a task, before `next` is called again."""
+
+
+class Scheduler(Protocol):
+    """Stops tasks early by what they report."""
+
+    def reached(self, key: str, step: int, value: float) -> dict[str, bool]:
+        """Receive a report, and return which tasks may continue; a task that is not named waits for others."""
+
+    def ended(self, key: str) -> dict[str, bool]:
+        """Receive the end of a task, and return which of the tasks that waited may continue."""
+
+
+class Executor(Protocol):
+    """Runs tasks somewhere.
+
+    `run` yields a `Done` per task as soon as it ends. With a list, tasks start in its order.
+    """
+
+    def run(
+        self,
+        tasks: Iterable[Task] | Tasks,
+        *,
+        watch: Watch | None = None,
+        retry: Retry | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Done]:
+        """Run tasks until all have ended.
+
+        Args:
+            tasks: a list, or `Tasks`.
+            watch: is notified of every task.
+            retry: how often a task is run again.
+            stop: returns whether no further task may start.
+        """
+
+
+class Context:
+    """The connection of a running body to its executor. A body receives it as its parameter `context`.
+
+    Args:
+        report: passes a report on.
+        leave: see `Context.leave`; None if nothing would start the task elsewhere.
+    """
+
+    def __init__(
+        self,
+        report: Report = lambda report: None,
+        leave: Callable[[Callable[[], object]], None] | None = None,
+    ) -> None:
+        self.report, self._leave = report, leave
+
+    def leave(self, keep: Callable[[], object]) -> None:
+        """Save the state and end this attempt, if its machine will be taken away. Call it every few seconds.
+
+        Args:
+            keep: saves the state from which the task continues elsewhere.
+        """
+        if self._leave is not None:
+            self._leave(keep)
+
+
+def located(path: str | Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of a path such as "package.module:function"."""
+    if callable(path):
+        return path
+    module, _, name = path.partition(":")
+    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return function
+
+
+def bound(task: Task, shared: Mapping[str, Any], context: Context) -> Callable[[], Any]:
+    """Return a task's body with all of its arguments, ready to be called in this process.
+
+    Args:
+        task: the task.
+        shared: further keyword arguments, with each `Once` built already.
+        context: passed to a body that has a parameter `context`.
+    """
+    body = located(task.body)
+    context_too = {"context": context} if "context" in _parameters(body) else {}
+    return partial(body, **shared, **task.arguments, **context_too)
+
+
+def built(shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return shared arguments with each `Once` built."""
+    return {
+        name: located(value.build)(**value.arguments) if isinstance(value, Once) else value
+        for name, value in shared.items()
+    }
+
+
+def _parameters(body: Callable[..., Any]) -> Mapping[str, Any]:
+    try:
+        return inspect.signature(body).parameters
+    except ValueError:  # a builtin without a signature
+        return {}
+
+
+class Listed:
+    """Hands out the tasks of a list in order, each once its `needs` have ended.
+
+    Args:
+        tasks: the list.
+    """
+
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        self._waiting = list(tasks)
+        self._open = {task.key for task in self._waiting}
+
+    def next(self) -> Task | Wait | None:
+        """Return the first task whose needs have ended."""
+        if not self._waiting:
+            return None
+        for index, task in enumerate(self._waiting):
+            if not task.needs & self._open:
+                return self._waiting.pop(index)
+        return Wait.WAIT
+
+    def ended(self, done: Done) -> None:
+        """Let the tasks that need this one start."""
+        self._open.discard(done.task.key)
+
+
+def as_tasks(tasks: Iterable[Task] | Tasks) -> Tasks:
+    """Return `tasks` as `Tasks`."""
+    return Listed(tasks) if isinstance(tasks, Iterable) else tasks

@@ -1,0 +1,44 @@
+"""Bodies of tasks, for the tests of executors."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from cluster.executors.task import Context
+from ranking.errors import BadInput
+
+
+class Counter:
+    """Counts how often it was built, in a file that every process sees."""
+
+    def __init__(self, folder: str, step: int = 1) -> None:
+        self.step = step
+        (Path(folder) / f"built-{os.getpid()}").touch(exist_ok=False)
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def add(counter: Counter, number: int, parts: Any = None) -> tuple[int, int]:
+    return number + counter.step + (sum(parts.values()) if parts else 0), os.getpid()
+
+
+def reports(number: int, context: Context) -> int:
+    for step in range(1, number + 1):
+        context.report({"epoch": step, "max_epochs": number, "validation": step / number})
+    return number
+
+
+def fails(folder: str, name: str, times: int, how: str = "raise") -> str:
+    """Fail the first so many times: raise, refuse, or end the process."""
+    path = Path(folder) / name
+    tries = int(path.read_text()) if path.exists() else 0
+    path.write_text(str(tries + 1))
+    if tries < times:
+        if how == "die":
+            os._exit(7)
+        raise BadInput("it is wrong", name) if how == "refuse" else ValueError(f"try {tries}")
+    return f"{name} after {tries}"

@@ -1,0 +1,177 @@
+"""Tests of `cluster.executors.local` and the warm processes next to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.executors.local import LocalExecutor
+from cluster.executors.processes import Processes, ProcessLost, in_process
+from cluster.executors.task import Done, Once, Retry, Task, TaskLost, Wait, Watch
+from ranking.errors import BadInput
+from tests.cluster.executors.bodies import fails, square
+
+BODIES = "tests.cluster.executors.bodies"
+
+
+class Seen(Watch):
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str]] = []
+
+    def started(self, task: Task) -> None:
+        self.events.append(("started", task.key))
+
+    def progress(self, key: str, report: Mapping[str, Any]) -> None:
+        self.events.append((f"at {report['epoch']}", key))
+
+    def retrying(self, key: str, error: Exception) -> None:
+        self.events.append(("retrying", key))
+
+    def ended(self, done: Done) -> None:
+        self.events.append(("failed" if done.error else "ended", done.task.key))
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Processes]:
+    with Processes(1) as started:
+        yield started
+
+
+def numbers(count: int) -> list[Task]:
+    return [Task(str(n), f"{BODIES}:square", {"number": n}) for n in range(count)]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_task_ends_once(threads: int) -> None:
+    done = list(LocalExecutor(threads).run(numbers(7)))
+    assert sorted((int(each.task.key), each.result()) for each in done) == [(n, n * n) for n in range(7)]
+
+
+def test_one_thread_keeps_the_order_and_stops_when_it_is_told() -> None:
+    ended: list[str] = []
+    for done in LocalExecutor().run(numbers(9), stop=lambda: len(ended) == 4):
+        ended.append(done.task.key)
+    assert ended == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_errors_are_tried_again_and_bad_input_is_not(threads: int, tmp_path: Path) -> None:
+    def task(name: str, times: int, how: str) -> Task:
+        return Task(name, fails, {"folder": str(tmp_path), "name": name, "times": times, "how": how})
+
+    seen = Seen()
+    tasks = [task("once", 1, "raise"), task("always", 9, "raise"), task("wrong", 9, "refuse")]
+    done = {each.task.key: each for each in LocalExecutor(threads).run(tasks, watch=seen, retry=Retry(errors=2))}
+    assert done["once"].result() == "once after 1"
+    with pytest.raises(ValueError, match="try 2"):
+        done["always"].result()
+    with pytest.raises(BadInput, match="it is wrong"):
+        done["wrong"].result()
+    tries = {path.name: int(path.read_text()) for path in tmp_path.iterdir()}
+    assert tries == {"once": 2, "always": 3, "wrong": 1}
+    assert seen.events.count(("retrying", "always")) == 2
+    assert [event for event in seen.events if event[1] == "wrong"] == [("started", "wrong"), ("failed", "wrong")]
+
+
+class Doubling:
+    """Hands out one task at a time, each with the result of the last."""
+
+    def __init__(self) -> None:
+        self.number, self.running = 2, False
+
+    def next(self) -> Task | Wait | None:
+        if self.running:
+            return Wait.WAIT
+        if self.number > 100:
+            return None
+        self.running = True
+        return Task(str(self.number), square, {"number": self.number})
+
+    def ended(self, done: Done) -> None:
+        self.number, self.running = done.result(), False
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_tasks_may_depend_on_results(threads: int) -> None:
+    assert [done.value for done in LocalExecutor(threads).run(Doubling())] == [4, 16, 256]
+
+
+def test_a_task_runs_after_those_that_it_needs() -> None:
+    tasks = [
+        Task("last", square, {"number": 3}, needs=frozenset({"first", "second"})),
+        Task("first", square, {"number": 1}),
+        Task("second", square, {"number": 2}, needs=frozenset({"first"})),
+    ]
+    assert [done.task.key for done in LocalExecutor().run(tasks)] == ["first", "second", "last"]
+
+
+def test_what_is_built_once_serves_all_tasks(tmp_path: Path) -> None:
+    shared = {"counter": Once(f"{BODIES}:Counter", {"folder": str(tmp_path), "step": 10}), "parts": {"a": 1, "b": 2}}
+    tasks = [Task(str(n), f"{BODIES}:add", {"number": n}) for n in range(3)]
+    assert [done.value[0] for done in LocalExecutor(shared=shared).run(tasks)] == [13, 14, 15]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_scheduler_stops_a_task_by_what_it_reports() -> None:
+    class Half:
+        def reached(self, key: str, step: int, value: float) -> dict[str, bool]:
+            return {key: value < 0.5}
+
+        def ended(self, key: str) -> dict[str, bool]:
+            return {}
+
+    seen = Seen()
+    tasks = [Task(str(n), f"{BODIES}:reports", {"number": n}) for n in (1, 4)]
+    first, second = LocalExecutor(scheduler=Half()).run(tasks, watch=seen)
+    assert first.stopped
+    assert second.stopped
+    assert ("at 2", "4") in seen.events
+    assert ("at 3", "4") not in seen.events
+
+
+def test_other_processes_share_the_work(processes: Processes, tmp_path: Path) -> None:
+    while not processes.ready():
+        pass
+    shared = {"counter": Once(f"{BODIES}:Counter", {"folder": str(tmp_path)})}
+    tasks = [Task(str(n), f"{BODIES}:add", {"number": n}) for n in range(40)]
+    done = [each.result() for each in LocalExecutor(1, processes, shared).run(tasks)]
+    assert sorted(number for number, _ in done) == list(range(1, 41))
+    assert {process for _, process in done} == {int(path.name.split("-")[1]) for path in tmp_path.iterdir()}
+
+
+def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path: Path) -> None:
+    with Processes(1, caller=False) as alone:
+        while not alone.ready():
+            pass
+        tasks = [
+            Task(name, f"{BODIES}:fails", {"folder": str(tmp_path), "name": name, "times": times, "how": "die"})
+            for name, times in (("twice", 1), ("always", 9))
+        ]
+        seen = Seen()
+        done = list(LocalExecutor(0, alone).run(tasks, watch=seen, retry=Retry(limit=2)))
+    assert done[0].result() == "twice after 1"
+    with pytest.raises(TaskLost, match=r"always ended its process 2 times without progress \(exit code 7\)"):
+        done[1].result()
+    assert (tmp_path / "always").read_text() == "2"
+
+
+def test_reports_cross_from_another_process() -> None:
+    with Processes(1, caller=False) as alone:
+        while not alone.ready():
+            pass
+        seen = Seen()
+        (done,) = LocalExecutor(0, alone).run([Task("r", f"{BODIES}:reports", {"number": 3})], watch=seen)
+    assert done.result() == 3
+    assert seen.events == [("started", "r"), ("at 1", "r"), ("at 2", "r"), ("at 3", "r"), ("ended", "r")]
+
+
+def test_a_function_in_a_process_of_its_own(tmp_path: Path) -> None:
+    assert in_process(f"{BODIES}:square", {"number": 12}) == 144
+    with pytest.raises(ValueError, match="try 0") as raised:
+        in_process(f"{BODIES}:fails", {"folder": str(tmp_path), "name": "a", "times": 1})
+    assert "bodies.py" in raised.value.__notes__[0]
+    with pytest.raises(ProcessLost, match="exit code 7"):
+        in_process(f"{BODIES}:fails", {"folder": str(tmp_path), "name": "b", "times": 1, "how": "die"})
