@@ -29,7 +29,6 @@ DEPTH = 100
 """How far either looks for them."""
 IMPORTED = (
     "cluster.commands.mine",
-    "cluster.mining.nearest",
     "ranking.rankers.bi_encoder",
     "ranking.rankers.static",
 )

@@ -20,7 +20,6 @@ MODULES = sorted(
 REACHED = {
     "cluster/mining/data_card.py": "cluster/mining/test_mine.py",
     "cluster/mining/miner.py": "cluster/mining/test_mine.py",
-    "cluster/mining/nearest.py": "cluster/mining/test_mine.py",
     "cluster/mining/rows.py": "cluster/mining/test_mine.py",
     "cluster/mining/shards.py": "cluster/mining/test_mine.py",
     "cluster/mining/spread.py": "cluster/mining/test_mine.py",

@@ -1,4 +1,4 @@
-"""Mines negatives for the queries of a collection, by shards, into a data set that other trainers load."""
+"""Runs `pyrite mine`: mines negatives for the queries of a collection into a data set that other trainers load."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster.commands.experiment import Experiment, Work
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.texts import texts_config
-from cluster.mining.data_card import finish, shown
+from cluster.mining.data_card import finish, summary_table
 from cluster.mining.miner import Miner
 from cluster.mining.shards import shards_of
 from cluster.mining.writing import mine_shard, shard_store
@@ -29,11 +29,11 @@ CHANGEABLE = ("workers", "cpu", "gpu", "memory", "custom", "address", "dashboard
 
 
 class MineExperiment(Experiment):
-    """One mining: its shards, and which of them are still to be mined.
+    """One mining: its shards, and those that are not mined yet.
 
     Args:
         config: conf/mine.yaml, composed.
-        arguments: the overrides that made it.
+        arguments: its overrides.
         storage: the output folder.
     """
 
@@ -41,12 +41,12 @@ class MineExperiment(Experiment):
     may_change = CHANGEABLE
 
     def __init__(self, config: dict[str, Any], arguments: Sequence[str], storage: Storage) -> None:
-        here = config["workers"] == 1
+        in_process = config["workers"] == 1
         for key in ("memory", "custom"):
-            if here and config[key]:
-                what = f"{key} is reserved of a cluster, and one worker mines in this process"
+            if in_process and config[key]:
+                what = f"{key} is reserved on a cluster, but one worker mines in this process"
                 raise BadInput(what, key, "choose workers=2 or more, or leave it out")
-        super().__init__({"address": config["address"], "dashboard": config["dashboard"], "local": here}, storage)
+        super().__init__({"address": config["address"], "dashboard": config["dashboard"], "local": in_process}, storage)
         self.config, self.arguments = config, list(arguments)
 
     @classmethod
@@ -59,9 +59,11 @@ class MineExperiment(Experiment):
         try:
             before = list(map(str, saved["overrides"]))
         except (KeyError, TypeError):
-            raise BadInput("is not what mining writes down", f"{storage}/{CONFIG}", "name such a folder") from None
-        now = {key_of(text) for text in arguments} | {"out"}
-        kept = [text for text in before if key_of(text) not in now]
+            raise BadInput(
+                "is no configuration of a mining", f"{storage}/{CONFIG}", "name a folder of `pyrite mine`"
+            ) from None
+        changed = {key_of(text) for text in arguments} | {"out"}
+        kept = [text for text in before if key_of(text) not in changed]
         return cls(compose([*kept, *arguments, f"out={storage.place}"], "mine"), before, storage)
 
     def prepare(self, console: Console) -> Work:
@@ -76,7 +78,7 @@ class MineExperiment(Experiment):
         for line in outdated_lines(outdated, "shards"):
             console.print(line, soft_wrap=True, markup=False)
         self.waiting = [shard for shard in self.shards if shard.name not in finished]
-        if self.waiting:  # what can't be done shows with the first query, before anything is written
+        if self.waiting:  # the first query shows errors before anything is written
             self.miner.mine(replace(self.shards[0], queries=self.shards[0].queries[:1]))
         queries, done = sum(len(shard.queries) for shard in self.shards), len(self.shards) - len(self.waiting)
         line = f"{queries:,} queries of {collection.name} ({collection.fingerprint}) in {len(self.shards)} shards"
@@ -86,10 +88,8 @@ class MineExperiment(Experiment):
     def manifest(self) -> dict[str, Any]:
         content = {key: value for key, value in self.config.items() if key != CHOICES}
         collection = self.miner.collection
-        described = {"command": self._command, "overrides": self.arguments}
-        return {"mined": described["command"], **described, **content} | {
-            "collections": {collection.fingerprint: collection.name}
-        }
+        facts = {"mined": self._command, "command": self._command, "overrides": self.arguments}
+        return facts | content | {"collections": {collection.fingerprint: collection.name}}
 
     @property
     def _command(self) -> str:
@@ -128,6 +128,6 @@ class MineExperiment(Experiment):
         collection = self.miner.collection
         about = {"collection": f"{collection.name} (fingerprint {collection.fingerprint})"}
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
-        console.print(shown(*finish(self.store, self.shards, self.config, self._command, about)))
+        console.print(summary_table(*finish(self.store, self.shards, self.config, self._command, about)))
         console.print(f"results: {self.storage}", soft_wrap=True, markup=False)
         return 0

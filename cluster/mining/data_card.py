@@ -1,4 +1,4 @@
-"""Makes one data set of mined shards: its card, its tables, and what people see of it."""
+"""Writes the data set's card and tables from mined shards, and shows the summary."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ from cluster.output.storage import Storage
 from cluster.output.tables import read_table, write_table
 from ranking.errors import BadInput
 
+SUMS = ("negatives", "missing", "guarded", "ranks", "ranked", "scores", "scored")
+"""Sums per function in the counts of a shard (`cluster.mining.rows.counts_of`)."""
+
 
 def summary_of(
     store: ResultStore, shards: Sequence[Shard], names: Sequence[str]
 ) -> tuple[dict[str, int], pl.DataFrame]:
-    """What was mined, added up.
+    """Return the totals of all shards.
 
     Returns:
-        How many examples and rows there are, and examples without a row; and a row a function, with the means of its
-        ranks and scores and of the positives' scores.
+        The numbers of examples, of rows and of examples left out. One row per function with its counts and the means of
+        its ranks and scores, and of the positives' scores.
     """
-    whole = {"examples": 0, "rows": 0, "left out": 0, "positives scored": 0, "positives' scores": 0.0}
-    each = {name: dict.fromkeys(COUNTED, 0.0) for name in names}
+    totals = {"examples": 0, "rows": 0, "left out": 0, "positives scored": 0, "positives' scores": 0.0}
+    by_function = {name: dict.fromkeys(SUMS, 0.0) for name in names}
     for shard in shards:
         counts = store.read(shard.name) or {}
-        for key in whole:
-            whole[key] += counts[key]
-        for name, sums in each.items():
-            for key in COUNTED:
+        for key in totals:
+            totals[key] += counts[key]
+        for name, sums in by_function.items():
+            for key in SUMS:
                 sums[key] += counts["functions"][name][key]
-    positives = _mean(whole.pop("positives' scores"), whole.pop("positives scored"))
+    positives = _mean(totals.pop("positives' scores"), totals.pop("positives scored"))
     rows = [
         {
             "function": name, "negatives": int(sums["negatives"]), "missing": int(sums["missing"]),
             "guarded": int(sums["guarded"]), "rank": _mean(sums["ranks"], sums["ranked"]),
             "score of positives": positives, "of negatives": _mean(sums["scores"], sums["scored"]),
         }
-        for name, sums in each.items()
+        for name, sums in by_function.items()
     ]  # fmt: skip
     kinds = {"rank": pl.Float64, "score of positives": pl.Float64, "of negatives": pl.Float64}
-    return {key: int(value) for key, value in whole.items()}, pl.DataFrame(rows, schema_overrides=kinds)
-
-
-COUNTED = ("negatives", "missing", "guarded", "ranks", "ranked", "scores", "scored")
+    return {key: int(value) for key, value in totals.items()}, pl.DataFrame(rows, schema_overrides=kinds)
 
 
 def _mean(total: float, count: float) -> float | None:
     return total / count if count else None
 
 
-def shown(whole: dict[str, int], functions: pl.DataFrame) -> Table:
-    """The table on screen."""
-    title = f"{whole['rows']:,} rows of {whole['examples']:,} pairs; {whole['left out']:,} had too few negatives"
+def summary_table(totals: dict[str, int], functions: pl.DataFrame) -> Table:
+    """Return the table for the screen."""
+    title = f"{totals['rows']:,} rows of {totals['examples']:,} pairs; {totals['left out']:,} had too few negatives"
     table = Table(title=title, title_justify="left")
     for column in functions.columns:
         table.add_column(column, justify="left" if column == "function" else "right")
@@ -72,25 +72,28 @@ def shown(whole: dict[str, int], functions: pl.DataFrame) -> Table:
 def finish(
     store: ResultStore, shards: Sequence[Shard], config: dict[str, Any], command: str, about: dict[str, str]
 ) -> tuple[dict[str, int], pl.DataFrame]:
-    """Write the table of what was guarded, the summary and the data set's card; and the data set on disk, if asked for.
+    """Write the table of guarded documents, the summary, the card and, with `format=dataset`, the data set on disk.
 
     Args:
-        store: the shards' results.
-        shards: all of them, finished.
+        store: the results of the shards.
+        shards: all shards, finished.
         config: conf/mine.yaml, composed.
-        command: that mined them.
-        about: what the card says besides: of the collection.
+        command: the command that mined them.
+        about: further lines of the card, by their label.
+
+    Returns:
+        See `summary_of`.
     """
     storage = store.storage
-    whole, functions = summary_of(store, shards, list(config["function"]))
+    totals, functions = summary_of(store, shards, list(config["function"]))
     storage.write("summary.csv", functions.write_csv().encode())
     dropped = [table for shard in shards if (table := read_table(storage, f"guarded/{shard.name}")) is not None]
     if dropped:
         write_table(storage, "guarded", pl.concat(dropped))
-    storage.write("README.md", _card(shards, config, command, about, whole, functions, bool(dropped)).encode())
+    storage.write("README.md", _card(shards, config, command, about, totals, functions, bool(dropped)).encode())
     if config["format"] == "dataset":
         _save_dataset(storage, shards, config)
-    return whole, functions
+    return totals, functions
 
 
 def _card(
@@ -98,11 +101,11 @@ def _card(
     config: dict[str, Any],
     command: str,
     about: dict[str, str],
-    whole: dict[str, int],
+    totals: dict[str, int],
     functions: pl.DataFrame,
     guarded: bool,
 ) -> str:
-    """The data set's card, whose head tells `load_dataset` which files are what."""
+    """Return the data set's card. Its head lists the files for `load_dataset`."""
     ending = ENDINGS[config["format"]]
     splits = list(dict.fromkeys(shard.split for shard in shards))
 
@@ -122,31 +125,31 @@ def _card(
     for row in functions.iter_rows():
         cells = ("" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value) for value in row)
         lines.append(f"| {' | '.join(cells)} |")
-    said = "\n".join(f"- {key}: {value}" for key, value in about.items())
+    facts = "\n".join(f"- {key}: {value}" for key, value in about.items())
     return (
         f"---\n{head}---\n\n# Mined negatives\n\nMined by Pyrite:\n\n```\n{command}\n"
-        f"```\n\n{said}\n- {whole['rows']:,} rows of {whole['examples']:,} pairs; "
-        f"{whole['left out']:,} pairs had too few negatives for one\n\n" + "\n".join(lines) + "\n\n"
-        "`default` has the texts. `ids` stands beside it row by row: ids, ranks in the function's list, scores and "
+        f"```\n\n{facts}\n- {totals['rows']:,} rows of {totals['examples']:,} pairs; "
+        f"{totals['left out']:,} pairs had too few negatives for one\n\n" + "\n".join(lines) + "\n\n"
+        "`default` has the texts. `ids` has one row for each of them: ids, ranks in the function's list, scores and "
         "functions, the positive first.\n"
     )
 
 
 def _save_dataset(storage: Storage, shards: Sequence[Shard], config: dict[str, Any]) -> None:
-    """What the library datasets loads by `load_from_disk`, beside the parquet files that it is made of."""
+    """Write the data set that `datasets.load_from_disk` loads, next to the parquet files."""
     try:
         import datasets
     except ImportError:
         remedy = "pip install datasets, or choose format=parquet"
         raise BadInput("the library datasets is not installed", "format=dataset", remedy) from None
     if not storage.local:
-        raise BadInput("a data set can be saved on a local disk alone", storage.place, "choose format=parquet")
+        raise BadInput("a data set can only be saved on a local disk", storage.place, "choose format=parquet")
     root = Path(storage.path(""))
     files: dict[str, list[str]] = {}
     for shard in shards:
         files.setdefault(shard.split, []).append(storage.path(f"data/{shard.name}.parquet"))
     datasets.disable_progress_bars()
     with tempfile.TemporaryDirectory(dir=root) as folder:
-        found = datasets.load_dataset("parquet", data_files=files, cache_dir=folder)
-        whole = found if len(files) > 1 else next(iter(found.values()))
+        loaded = datasets.load_dataset("parquet", data_files=files, cache_dir=folder)
+        whole = loaded if len(files) > 1 else next(iter(loaded.values()))
         whole.save_to_disk(str(root / "dataset"))

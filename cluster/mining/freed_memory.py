@@ -6,20 +6,20 @@ import ctypes
 import platform
 
 M_MMAP_THRESHOLD = -3
-"""What mallopt calls it (malloc.h)."""
+"""Number of the option in malloc.h."""
 THRESHOLD = 128 << 10
-"""Bytes from which a block is mapped by itself: glibc's own, until it raises it."""
+"""Size in bytes from which glibc maps blocks separately, until it raises it."""
 
 
 def give_back() -> bool:
-    """Hold the size from which blocks are mapped where it is, from now on and for the whole process.
+    """Fix the size from which glibc maps blocks separately, for the whole process.
 
-    With every large block that is freed glibc raises it, up to 32 MiB: blocks below come from the heap from then on,
-    and what small results stand behind stays there. Mining frees a matrix after the other and holds on to what comes
-    of them, which left a twentieth of its memory unused.
+    glibc raises this size, up to 32 MiB, each time a large block is freed. Later blocks below it come from the heap,
+    and stay there if a small block follows them. Mining frees one matrix after another and keeps small results of
+    each, which left a twentieth of its memory unused.
 
     Returns:
-        Whether it could be done: elsewhere than with glibc it can't, and need not.
+        Whether the size was fixed; False with other C libraries, which do not need it.
     """
     if platform.libc_ver()[0] != "glibc":
         return False

@@ -1,4 +1,4 @@
-"""Cuts the queries of a collection into shards: the pieces in which they are mined, and gone on with."""
+"""Cuts the queries of a collection into shards, each of which is mined and resumed as a whole."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ranking.errors import BadInput
 
 @dataclass(frozen=True)
 class Shard:
-    """Some queries of one split.
+    """Queries of one split that are mined together.
 
     Args:
-        name: of its files, as `train-00003`.
-        number: among all shards: with the seed it decides every draw.
-        split: of its queries.
+        name: name of its files, as `train-00003`.
+        number: number among all shards. With the seed it determines every random draw.
+        split: the split of the queries.
         queries: int64, ascending.
     """
 
@@ -31,10 +31,10 @@ class Shard:
 
 
 def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]:
-    """The shards of the queries that are asked for and have a relevant document.
+    """Return the shards of the requested queries that have a relevant document.
 
     Raises:
-        BadInput: where there are none.
+        BadInput: if there are none.
     """
     answered = np.diff(encoded.judgements.relevant().offsets) > 0
     wanted, size = config["queries"], config["shard"]
@@ -43,7 +43,7 @@ def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]
     shards: list[Shard] = []
     for name in names:
         of_split = encoded.queries_of(name) if split else np.arange(len(encoded.queries))
-        queries = _most(encoded, of_split[answered[of_split]], config["most_queries"])
+        queries = _limited(encoded, of_split[answered[of_split]], config["most_queries"])
         for number, start in enumerate(range(0, len(queries), size)):
             part = queries[start : start + size]
             shards.append(Shard(f"{name}-{number:05d}", len(shards), name, part))
@@ -52,8 +52,8 @@ def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]
     return shards
 
 
-def _most(encoded: EncodedCollection, queries: NDArray[np.int64], most: int | None) -> NDArray[np.int64]:
-    """So many of the queries, by a hash of their texts, so that fewer are some of more."""
+def _limited(encoded: EncodedCollection, queries: NDArray[np.int64], most: int | None) -> NDArray[np.int64]:
+    """Return at most `most` queries, chosen by a hash of their texts, so that a smaller choice is part of a larger."""
     if most is None or len(queries) <= most:
         return queries
     key = mix(digests(encoded.queries, queries))

@@ -77,15 +77,13 @@ class ResultStore:
         return done, outdated
 
     def read(self, key: str) -> dict[str, Any] | None:
-        """Return a result whatever it was built from; None if there is none, or it or one of its files is damaged."""
+        """Return a result, whatever it was built from; None if there is none, or it is damaged."""
         content = self.storage.read(self.file(key))
         try:
             result = unpacked(content) if self.ending != ".json" else json.loads(content or b"null")
-            files = result.get(FILES, {}).items() if isinstance(result, dict) else ()
-            whole = all(zlib.crc32(self.storage.read(name) or b"") == checksum for name, checksum in files)
-        except (ValueError, AttributeError, TypeError):  # damaged JSON
+        except ValueError:
             return None
-        return result if isinstance(result, dict) and whole else None
+        return result if isinstance(result, dict) else None
 
     def write(self, key: str, result: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> None:
         """Write a result, whole or not at all.
@@ -110,11 +108,17 @@ class ResultStore:
         return self.built_from(key) if callable(self.built_from) else self.built_from
 
     def _differences(self, key: str) -> list[str] | None:
-        """Return what has changed since a result was built; None if there is no whole result."""
+        """Return what has changed since a result was built; None if it is missing, or it or a file is damaged."""
         result, now = self.read(key), self._built_from(key)
         if result is None:
             return None
-        return [] if now is None else differences(result.get(BUILT_FROM, {}), now)
+        try:
+            for name, checksum in result.get(FILES, {}).items():
+                if zlib.crc32(self.storage.read(name) or b"") != checksum:
+                    return None
+            return [] if now is None else differences(result.get(BUILT_FROM, {}), now)
+        except (AttributeError, TypeError):  # JSON of another shape
+            return None
 
 
 def outdated_lines(outdated: Mapping[str, int], kind: str = "results") -> list[str]:

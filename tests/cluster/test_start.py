@@ -51,7 +51,7 @@ def test_an_actor_that_ranks_by_bm25_imports_no_torch() -> None:
 
 
 def test_mining_by_vectors_imports_no_bm25() -> None:
-    program = "import sys, cluster.commands.mine, cluster.mining.nearest, ranking.rankers.static\n"
+    program = "import sys, cluster.commands.mine, ranking.rankers.static\n"
     program += "print({'bm25s', 'scipy.sparse', 'transformers'} & set(sys.modules))"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout == "set()\n"
