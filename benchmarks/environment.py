@@ -21,9 +21,9 @@ import torch
 import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from cluster.config.compose import compose
 from cluster.executors.session import session
-from cluster.rollouts.backends import FEASIBLE, LIGHT, Hosted, in_workers, ranker_hosts
+from cluster.rollouts.backends import FEASIBLE_S, RUNNER_CPUS, RemoteEnvironments, in_workers, ranker_hosts
 from cluster.rollouts.environments import Environments, spaces_of
-from cluster.rollouts.trainer import RolloutBackend
+from cluster.rollouts.train_agent import RolloutBackend
 from cluster.runs.artifacts import Artifacts
 from rl.agents.random import RandomAgent
 from rl.environment import SamplingEnvironment
@@ -54,7 +54,7 @@ def seconds(body: Callable[[], object], times: int) -> float:
 def one_copy(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
     """A step of the environment against a bare training step, and rewards scored a pair at a time."""
     config = configuration(chosen)
-    environment: Any = Environments(config).copies(parts, 0, 1).environments[0]
+    environment: Any = Environments(config).make(parts, 0, 1).environments[0]
     assert isinstance(environment, SamplingEnvironment)
     environment.reset()
 
@@ -98,7 +98,12 @@ def steps_a_second(backend: RolloutBackend, config: dict[str, Any], parts: dict[
     """Environment steps a second of the random agent."""
     observations, actions = spaces_of(config, parts)
     trainer = RandomAgent().build(
-        backend.copies(0), observations, actions, workers=backend.workers, copies=config["copies"], cpus=backend.cpus
+        backend.environments(0),
+        observations,
+        actions,
+        workers=backend.workers,
+        copies=config["copies"],
+        cpus=backend.cpus,
     )
     for _ in range(3):
         trainer.update()
@@ -122,8 +127,8 @@ def workers(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
             config = configuration(chosen, f"workers={count}", "copies=8")
             found.append(steps_a_second(in_workers(config, shared), config, parts, chosen.updates))
         config = configuration(chosen, "workers=1", "copies=8", "hosts=1")
-        with ranker_hosts(config, 1, f"benchmark-{len(hosted)}", FEASIBLE) as (_, names):
-            backend = RolloutBackend(functools.partial(Hosted, names, 8), 1, LIGHT)
+        with ranker_hosts(config, 1, f"benchmark-{len(hosted)}", FEASIBLE_S) as (_, names):
+            backend = RolloutBackend(functools.partial(RemoteEnvironments, names, 8), 1, RUNNER_CPUS)
             hosted.append(steps_a_second(backend, config, parts, chosen.updates))
     best = {count: max(found) for count, found in speeds.items()}
     for count, speed in best.items():
@@ -143,7 +148,7 @@ def copies(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
     print("copies   steps a second   MB a copy   of them weights, best weights and optimizer")
     for count in chosen.copies:
         before = resident()
-        made = Environments(config).copies(parts, 0, count)
+        made = Environments(config).make(parts, 0, count)
         made.reset()
         rng = np.random.default_rng(0)
         for _ in range(2):

@@ -1,10 +1,10 @@
-"""Lets an agent learn which function should supply a ranker's negatives, and when."""
+"""Runs `pyrite learn`: trains an agent that chooses which function supplies a ranker's negatives, and when."""
 
 from __future__ import annotations
 
 import io
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
@@ -19,6 +19,7 @@ from cluster.config.schema import SHAPES
 from cluster.output.event_log import EventLog
 from cluster.output.failure_summary import failure_summary
 from cluster.output.failure_summary import show as show_losses
+from cluster.output.result_store import ResultStore, outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.plan.sweep import key_of
 from cluster.rollouts import checkpoints
@@ -32,12 +33,12 @@ from rl.mixture import MixtureAgent
 
 
 class LearnExperiment(Experiment):
-    """An agent that is to be learned, or goes on learning.
+    """One learning, new or resumed.
 
-    What fails ends in an error, and what is lost on the way is repeated from the last state: no run fails for good.
+    An error ends it. A lost process does not: the learning continues from its last state.
 
     Args:
-        request: what the user asked for.
+        request: the requested learning.
     """
 
     verb = "learn"
@@ -51,9 +52,11 @@ class LearnExperiment(Experiment):
     @classmethod
     def new(cls, arguments: list[str]) -> LearnExperiment:
         config = compose_learning(arguments)
-        if (asked := config["resources"]["workers"]) > 1 and config["actions"]["mixture"] is None:
-            what = f"each decision steps a ranker by some batches, in one process, and {asked} are asked for"
-            remedy = f"step more episodes at once by workers={asked}, or give actions=mixture: it trains whole rankers"
+        if (workers := config["resources"]["workers"]) > 1 and config["actions"]["mixture"] is None:
+            what = f"each decision trains a ranker for a few batches in one process, but {workers} are requested"
+            remedy = (
+                f"step more episodes at once by workers={workers}, or give actions=mixture: it trains whole rankers"
+            )
             raise BadInput(what, "resources.workers", remedy)
         return cls(LearnRequest(config, arguments, Storage(config["out"] or new_place("learn"))))
 
@@ -64,17 +67,25 @@ class LearnExperiment(Experiment):
         return cls(LearnRequest(compose_learning(overrides), overrides, storage))
 
     def prepare(self, console: Console) -> Work:
-        from cluster.rollouts.trainer import EPISODES
+        from cluster.rollouts.train_agent import EPISODES
 
         config, storage = self.request.config, self.request.storage
+
+        def note(line: str) -> None:
+            console.print(line, soft_wrap=True, markup=False)
+
         self.artifacts = artifacts = self.artifacts_of(console)
         artifacts.make([config], only=())
         collection = artifacts.collection(config)
         self.facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
-        self.episodes = _ended(storage, storage.read(EPISODES), console)
+        self.episodes = _finished_episodes(storage, storage.read(EPISODES), note)
         if self.episodes is not None:
             return Work(left=False)
-        checkpoints.load(storage, lambda line: console.print(line, soft_wrap=True, markup=False))
+        self.store = self.request.store(artifacts.keys(config))
+        checkpoints.load(self.store, note)
+        _, outdated = self.store.finished(self.store.keys())
+        for line in outdated_lines(outdated, "trainings"):
+            note(line)
         named = " ".join(f"{key}={config[CHOICES][key]}" for key in ("agent", "reward", "ranker"))
         console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
         artifacts.make([config])
@@ -88,36 +99,35 @@ class LearnExperiment(Experiment):
         self.request.check_unchanged(before, self.facts)
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
-        from cluster.rollouts.backends import attempts
+        from cluster.rollouts.backends import learn
         from cluster.rollouts.candidates import in_ray_tasks, in_this_process
-        from cluster.rollouts.failures import retry_lost
-        from cluster.rollouts.live_line import LiveLine
+        from cluster.rollouts.learning_log import LiveLine, TrackedEpisodes
         from cluster.rollouts.search import search_agent
-        from cluster.rollouts.tracked_episodes import TrackedEpisodes
-        from cluster.rollouts.trainer import Progress
+        from cluster.rollouts.train_agent import LearningProgress
 
         assert tracking is not None
         config, storage = self.request.config, self.request.storage
         parts = {name: self.artifacts.part(config, name) for name in self.artifacts.keys(config)}
         run = Run(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(self.request.overrides))
-        following = TrackedEpisodes(tracking, run)
+        tracked = TrackedEpisodes(tracking, run)
         with LiveLine(console, config["validation"]["measure"]) as line:
 
-            def tell(progress: Progress) -> None:
-                line.tell(progress)
-                following.tell(progress)
+            def on_progress(progress: LearningProgress) -> None:
+                line.update(progress)
+                tracked.update(progress)
 
-            def note(said: str) -> None:
-                console.print(escape(said), soft_wrap=True)
-                tracking.events.emit("lost", says=said)
+            def on_loss(message: str) -> None:
+                console.print(escape(message), soft_wrap=True)
+                tracking.events.emit("lost", says=message)
 
             if config["actions"]["mixture"] is not None:
                 alone = config["workers"] == 0 and config["resources"]["workers"] == 1
                 train = in_this_process if alone else in_ray_tasks
-                self.episodes = search_agent(config, train(config, parts, storage), storage, tell, self.facts)
+                evaluate = train(config, parts, self.store)
+                self.episodes = search_agent(config, evaluate, self.store, on_progress, self.facts)
             else:
-                self.episodes = retry_lost(attempts(config, parts, storage, self.facts), tell, note)
-        following.end(self.episodes)
+                self.episodes = learn(config, parts, self.store, self.facts, on_progress, on_loss)
+        tracked.end(self.episodes)
 
     def finalize(self, console: Console) -> int:
         assert self.episodes is not None
@@ -125,26 +135,26 @@ class LearnExperiment(Experiment):
         return 0
 
 
-def _ended(storage: Storage, episodes: bytes | None, console: Console) -> pl.DataFrame | None:
-    """The episodes of a learning that has ended; None where it has not, or what it left is damaged."""
-    if episodes is None:  # written last
+def _finished_episodes(storage: Storage, episodes: bytes | None, note: Callable[[str], None]) -> pl.DataFrame | None:
+    """Return the episodes of a finished learning; None if it has not finished, or its files are damaged."""
+    if episodes is None:  # the file that is written last
         return None
     try:
         read_agent(storage.place)
         return pl.read_parquet(io.BytesIO(episodes))
     except (BadInput, pl.exceptions.PolarsError):
-        line = f"what {storage} holds of its agent is damaged; it is learned again from the beginning"
-        console.print(line, soft_wrap=True, markup=False)
+        note(f"the agent in {storage} is damaged and is learned again from the beginning")
         return None
 
 
 def show(
     episodes: pl.DataFrame, config: dict[str, Any], overrides: Sequence[str], storage: Storage, console: Console
 ) -> None:
-    """Write the figures of a learning, print its table and how to go on."""
+    """Write the figures of a learning, and print its table and the next command."""
     from cluster.output.episodes import LEARNED, RANDOM, against_random, recent
     from cluster.reports.learning_figures import learning_curves, policy_picture
     from cluster.reports.mixture_figures import mixture_picture
+    from cluster.rollouts.candidates import FOLDER
     from cluster.rollouts.search import last_decisions
 
     measure = config["validation"]["measure"]
@@ -152,10 +162,10 @@ def show(
     learned = read_agent(storage.place)
     storage.write("figures/learning.png", learning_curves(episodes, measure, learned.facts.get("converged_at")))
     if isinstance(learned, MixtureAgent):
-        storage.write("figures/policy.png", mixture_picture(learned, last_decisions(storage)))
+        storage.write("figures/policy.png", mixture_picture(learned, last_decisions(ResultStore(storage, FOLDER))))
     elif config["actions"]["documents"] is None:
         storage.write("figures/policy.png", policy_picture(episodes, names))
-    title = f"the last episodes (of {measure} the best epoch's, on validation queries)"
+    title = f"the last episodes ({measure}: the best epoch's, on validation queries)"
     table = Table(title=title, title_justify="left")
     for column in ("agent", "episodes", "return", measure, "epochs", *names):
         table.add_column(column, justify="left" if column == "agent" else "right")
@@ -175,28 +185,28 @@ def show(
         )
     if "converged" in learned.facts:
         at = learned.facts["converged_at"]
-        said = f"converged after {at} episodes" if at else f"not converged within {config['episodes']} episodes"
-        console.print(f"{said} (until: {config['until']['by']} gains no more, and the shares have settled)")
+        message = f"converged after {at} episodes" if at else f"not converged within {config['episodes']} episodes"
+        console.print(f"{message} (criterion: {config['until']['by']} stops improving and the shares settle)")
     show_losses(failure_summary(EventLog.read(storage)), console)
     where = storage.shown()
     console.print(escape(f"agent, episodes and figures: {where}"), soft_wrap=True)
     imitation = learned.facts.get("imitation")
     if imitation:
         console.print(
-            "imitation of BM25: share of the picks that were its documents, of queries that were held out, "
-            f"{imitation['before']:.0%} before and {imitation['after']:.0%} after; "
-            f"{imitation['learned']:.0%} of those learned from"
+            "imitation of BM25, share of picks that are BM25's documents: "
+            f"{imitation['before']:.0%} before and {imitation['after']:.0%} after on held-out queries, "
+            f"{imitation['learned']:.0%} on the training queries"
         )
     again = shlex.join(["pyrite", "study", *_comparison(config, overrides, where), "seeds=20"])
     console.print(escape(f"compare it over fresh seeds: {again}"), soft_wrap=True)
 
 
 def _comparison(config: dict[str, Any], overrides: Sequence[str], where: str) -> list[str]:
-    """Overrides of a study that holds the agent against chance, in the runs that it learned on."""
-    of_runs = {*SHAPES["config"].model_fields, "scale"} - {"seed"}
-    own = [text for text in overrides if key_of(text).split(".")[0] in of_runs]
+    """Return the overrides of a study that compares the agent with chance, in runs like those it learned on."""
+    run_options = {*SHAPES["config"].model_fields, "scale"} - {"seed"}
+    own = [text for text in overrides if key_of(text).split(".")[0] in run_options]
     given, chosen = {key_of(text) for text in own}, config[CHOICES]
-    # A study's own experiment says other things of these.
+    # The defaults of a study differ for these.
     own += [f"{key}={chosen[key]}" for key in ("ranker", "scale") if key not in given]
     if config["actions"]["documents"] is None:
         own += [] if "function" in given else [f"function=[{','.join(config['function'])}]"]

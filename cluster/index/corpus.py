@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from cluster.runs.artifacts import Artifacts
+from cluster.runs.assemble import make_ranker
 from cluster.runs.parts import Base, read_encoded
-from cluster.runs.rankers import make_ranker
 from ranking.rankers.dense import DenseRanker
 from ranking.texts import Texts
 

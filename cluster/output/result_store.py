@@ -57,6 +57,10 @@ class ResultStore:
         """Return the path of a result in the output folder."""
         return f"{self.folder}/{key}{self.ending}"
 
+    def keys(self) -> list[str]:
+        """Return the keys of all results that were written, in order."""
+        return sorted(name.removesuffix(self.ending) for name in self.storage.names(self.folder))
+
     def has(self, key: str) -> bool:
         """Return whether a result is finished."""
         return self._differences(key) == []

@@ -1,13 +1,14 @@
-"""Steps the copies of the environment in workers, or on ranker hosts that workers call."""
+"""Runs a learning with its environments in workers, or on ranker hosts that workers call."""
 
 from __future__ import annotations
 
 import functools
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -16,30 +17,30 @@ from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.queue import Empty, Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
-from cluster.executors.drain import draining, leave, nodes_of_job
-from cluster.output.storage import Storage
+from cluster.executors.drain import NOTICE, draining, is_draining, leave, nodes_of_job
+from cluster.executors.lost_process import MAX_FAILURES_WITHOUT_PROGRESS, is_loss
+from cluster.output.result_store import ResultStore
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments
-from cluster.rollouts.hosted_copies import HostedCopies
-from cluster.rollouts.ranker_host import RankerHost
-from cluster.rollouts.trainer import Progress, RolloutBackend, Tell, train_agent
+from cluster.rollouts.ranker_host import RankerHost, RemoteVectorEnvironment
+from cluster.rollouts.train_agent import LearningProgress, OnProgress, RolloutBackend, train_agent
 from cluster.runs.execute import Leave
 from ranking.errors import BadInput
 
-LIGHT = 0.1
-"""Cores of a worker that only asks the network what to do, while its host trains."""
-FEASIBLE = 60.0
-"""Seconds that a cluster has to make room for the hosts."""
-REPLACED = 600.0
-"""Seconds that it has where they had room before: a machine that was lost is replaced in minutes."""
+RUNNER_CPUS = 0.1
+"""Cores of a worker that only evaluates the network while its host trains."""
+FEASIBLE_S = 60.0
+"""Seconds to wait for room for the hosts on a cluster."""
+REPLACED_S = 600.0
+"""Seconds to wait if the hosts had room before: a lost node is replaced within minutes."""
 
 
 def in_workers(config: dict[str, Any], shared: Mapping[str, Any] | None) -> RolloutBackend:
-    """Each worker holds its own rankers; their collection is in Ray's object store once a machine.
+    """Return the backend whose workers hold the rankers. Each node holds the collection once, in Ray's object store.
 
     Args:
-        config: of a learning.
-        shared: its parts there, by name; None: read from the cache.
+        config: configuration of the learning.
+        shared: its parts in the object store, by name; None reads them from the cache.
     """
     return RolloutBackend(
         functools.partial(Environments, config, shared), workers_of(config), config["resources"]["cpu"]
@@ -47,94 +48,144 @@ def in_workers(config: dict[str, Any], shared: Mapping[str, Any] | None) -> Roll
 
 
 def workers_of(config: dict[str, Any]) -> int:
-    """How many processes step the copies: as configured, or as many as there are cores to share them out among."""
+    """Return the number of processes that step environments: the configured one, or what the cores share evenly."""
     if config["workers"] is not None or config["hosts"]:
         return int(config["hosts"] if config["workers"] is None else config["workers"])
     cores = int(ray.cluster_resources().get("CPU", 1)) // config["resources"]["cpu"]
-    return max(each for each in range(1, max(cores, 1) + 1) if config["copies"] % each == 0)
+    return max(count for count in range(1, max(cores, 1) + 1) if config["copies"] % count == 0)
 
 
 @dataclass(frozen=True)
-class Hosted:
-    """Makes copies that hosts hold.
+class RemoteEnvironments:
+    """Makes environments that are stepped on hosts.
 
     Args:
-        hosts: names of the actors; neighbouring copies share one.
-        total: copies of the learning.
-        offset: added to the number of each copy.
+        hosts: names of the actors. Neighbouring environments share one.
+        total: number of environments of the learning.
+        offset: added to the number of each environment.
     """
 
     hosts: Sequence[str]
     total: int
     offset: int = 0
 
-    def __call__(self, first: int, count: int) -> HostedCopies:
+    def __call__(self, first: int, count: int) -> RemoteVectorEnvironment:
         host = self.hosts[first * len(self.hosts) // self.total]
-        return HostedCopies(host, self.offset + first, count)
+        return RemoteVectorEnvironment(host, self.offset + first, count)
 
 
-def attempts(
-    config: dict[str, Any], parts: Mapping[str, Any], storage: Storage, facts: Mapping[str, Any]
-) -> Callable[[Tell], pl.DataFrame]:
-    """What learns from the last state to the end, or until a process is lost, as often as it is called.
+def learn(
+    config: dict[str, Any],
+    parts: Mapping[str, Any],
+    store: ResultStore,
+    facts: Mapping[str, Any],
+    on_progress: OnProgress,
+    on_loss: Callable[[str], None],
+) -> pl.DataFrame:
+    """Learn an agent on Ray, and resume from the last state whenever a process is lost.
 
     Args:
-        config: of a learning.
-        parts: of the configuration.
-        storage: the folder.
-        facts: of the agent's file.
+        config: configuration of the learning.
+        parts: parts of the configuration.
+        store: the learning's results.
+        facts: facts to write into the agent's file.
+        on_progress: called after each update; repeated updates are reported again.
+        on_loss: called with a line about each lost process and each node that is left.
+
+    Returns:
+        The episodes. They do not depend on losses.
+
+    Raises:
+        ray.exceptions.RayError: if losses keep the learning from making progress.
     """
     if config["hosts"]:
-        return lambda tell: train_on_hosts(config, storage, tell, facts, f"learn-{uuid.uuid4().hex[:6]}")
-    shared = {name: ray.put(part) for name, part in parts.items()}
 
-    def attempt(tell: Tell) -> pl.DataFrame:
-        on_notice = leaves_machines_of_job(ray.get_runtime_context().get_node_id())
-        # Workers are counted anew each time: there may be fewer cores than before.
-        return train_agent(config, in_workers(config, shared), parts, storage, tell, facts, on_notice)
+        def attempt(on_progress: OnProgress) -> pl.DataFrame:
+            return train_on_hosts(config, store, on_progress, facts, f"learn-{uuid.uuid4().hex[:6]}")
 
-    return attempt
+    else:
+        shared = {name: ray.put(part) for name, part in parts.items()}
+
+        def attempt(on_progress: OnProgress) -> pl.DataFrame:
+            on_notice = leaves_nodes_of_job(ray.get_runtime_context().get_node_id())
+            # Each attempt counts the workers again: there may be fewer cores than before.
+            backend = in_workers(config, shared)
+            return train_agent(config, backend, parts, store, on_progress, facts, on_notice)
+
+    return retry_lost(attempt, on_progress, on_loss)
 
 
-def leaves_machines_of_job(home: str) -> Leave:
-    """Ends a learning where a machine that it uses is to be taken away.
-
-    Those that were to be when it began are none of them: Ray has started nothing there.
+def retry_lost(
+    attempt: Callable[[OnProgress], pl.DataFrame], on_progress: OnProgress, on_loss: Callable[[str], None]
+) -> pl.DataFrame:
+    """Call `attempt`, which resumes from the last state, until it ends without losing a process.
 
     Args:
-        home: machine of the command, which must stay.
+        attempt: learns to the end and reports its progress.
+        on_progress, on_loss: see `learn`.
+    """
+    farthest, failures, losses, latest = -1, 0, 0, 0
+
+    def watch(progress: LearningProgress) -> None:
+        nonlocal farthest, failures, latest
+        latest = len(progress.rows)
+        if latest > farthest:
+            farthest, failures = latest, 0
+        on_progress(replace(progress, losses=losses))
+
+    while True:
+        try:
+            return attempt(watch)
+        except ray.exceptions.RayError as error:
+            if is_draining(error):
+                on_loss(f"a machine {NOTICE}: its state is kept at episode {latest}, and learning continues elsewhere")
+                continue
+            failures, losses = failures + 1, losses + 1
+            if not is_loss(error) or failures > MAX_FAILURES_WITHOUT_PROGRESS:
+                raise
+            named = re.search(r"class_name: (\S+)", str(error))
+            process = named[1] if named else "a process of the learning"
+            on_loss(f"{process} was lost at episode {latest}; continuing from the last state")
+
+
+def leaves_nodes_of_job(home: str) -> Leave:
+    """Return a `Leave` that ends a learning if a node that it uses will be taken away.
+
+    Nodes that were draining when it began do not count: Ray has started nothing there.
+
+    Args:
+        home: node of the command, which must stay.
     """
     before = draining()
     return functools.partial(leave, nodes=lambda: nodes_of_job(home) - before)
 
 
 def train_on_hosts(
-    config: dict[str, Any], storage: Storage, tell: Tell, facts: Mapping[str, Any], name: str
+    config: dict[str, Any], store: ResultStore, on_progress: OnProgress, facts: Mapping[str, Any], name: str
 ) -> pl.DataFrame:
-    """Train on ranker hosts, all in one placement group: from the last state to the end, or until a process is lost.
+    """Train on ranker hosts in one placement group, from the last state to the end or until a process is lost.
 
     Args:
-        config: of a learning, with `hosts` above 0.
-        storage: the folder.
-        tell: told the progress.
-        facts: of the agent's file.
-        name: of the learning, unique on the cluster; hosts are called `NAME-host-0`, `NAME-host-1`, …
+        config: configuration of the learning, with `hosts` above 0.
+        store: the learning's results.
+        on_progress: called with the progress.
+        facts: facts to write into the agent's file.
+        name: name of the learning, unique on the cluster. Hosts are called `NAME-host-0`, `NAME-host-1`, …
     """
     workers = workers_of(config)
-    # One that has begun has had room, and the machine that it lost may come back.
-    patience = FEASIBLE if storage.read(STATE) is None else REPLACED
-    with ranker_hosts(config, workers, name, patience) as (group, names):
+    timeout = FEASIBLE_S if store.storage.read(STATE) is None else REPLACED_S
+    with ranker_hosts(config, workers, name, timeout) as (group, names):
         # On this node, which the learning needs anyway, and whose loss ends it.
         home = ray.get_runtime_context().get_node_id()
-        here = NodeAffinitySchedulingStrategy(home, soft=False)
-        queue = Queue(actor_options={"num_cpus": 0, "name": f"{name}-progress", "scheduling_strategy": here})
+        affinity = NodeAffinitySchedulingStrategy(home, soft=False)
+        queue = Queue(actor_options={"num_cpus": 0, "name": f"{name}-progress", "scheduling_strategy": affinity})
         strategy = PlacementGroupSchedulingStrategy(group, 0, placement_group_capture_child_tasks=True)
-        named = ray.remote(num_cpus=LIGHT, max_retries=0)(_learn)
-        body = named.options(name=f"{name}-learner", scheduling_strategy=strategy)
-        result = body.remote(config, names, workers, storage, dict(facts), queue, home)
+        task = ray.remote(num_cpus=RUNNER_CPUS, max_retries=0)(_learn)
+        body = task.options(name=f"{name}-learner", scheduling_strategy=strategy)
+        result = body.remote(config, names, workers, store, dict(facts), queue, home)
         try:
             while not ray.wait([result], timeout=0)[0]:
-                _pass_on(queue, tell)
+                _forward(queue, on_progress)
             episodes: pl.DataFrame = ray.get(result)
         finally:
             ray.cancel(result, force=True)
@@ -142,77 +193,87 @@ def train_on_hosts(
     return episodes
 
 
-def _pass_on(queue: Queue, tell: Tell) -> None:
-    """Tell the newest that there is."""
-    newest: Progress | None = None
+def _forward(queue: Queue, on_progress: OnProgress) -> None:
+    """Report the newest progress in the queue, if any."""
+    newest: LearningProgress | None = None
     try:
         newest = queue.get(timeout=0.5)
         while True:
             newest = queue.get(block=False)
     except Empty:
         if newest is not None:
-            tell(newest)
+            on_progress(newest)
 
 
 def _learn(
     config: dict[str, Any],
     hosts: Sequence[str],
     workers: int,
-    storage: Storage,
+    store: ResultStore,
     facts: dict[str, Any],
     queue: Queue,
     home: str,
 ) -> pl.DataFrame:
-    """The learner's own process, beside its workers and hosts."""
+    """Train in the learner's process, next to its workers and hosts."""
     last = 0.0
 
-    def tell(progress: Progress) -> None:
+    def on_progress(progress: LearningProgress) -> None:
         nonlocal last
-        if (
-            time.monotonic() - last > 1 or progress.episodes >= progress.wanted
-        ):  # a call each update would cost more than it
+        # A call per update would cost more than the update.
+        if time.monotonic() - last > 1 or progress.episodes >= progress.wanted:
             queue.put(progress)
             last = time.monotonic()
 
-    hosted = functools.partial(Hosted, hosts, config["copies"])
-    backend = RolloutBackend(hosted, workers, LIGHT)
+    environments = functools.partial(RemoteEnvironments, hosts, config["copies"])
+    backend = RolloutBackend(environments, workers, RUNNER_CPUS)
     parts = Environments(config).parts()
-    return train_agent(config, backend, parts, storage, tell, facts, leaves_machines_of_job(home))
+    return train_agent(config, backend, parts, store, on_progress, facts, leaves_nodes_of_job(home))
 
 
 @contextmanager
-def ranker_hosts(config: dict[str, Any], workers: int, name: str, patience: float) -> Iterator[tuple[Any, list[str]]]:
-    """A placement group for the learner, its workers and their hosts, and the hosts in it.
+def ranker_hosts(config: dict[str, Any], workers: int, name: str, timeout: float) -> Iterator[tuple[Any, list[str]]]:
+    """Start a placement group for the learner, its workers and their hosts, and the hosts in it.
 
-    RLlib puts worker k into bundle k. A host shares the bundle of its first worker; with one host everything is on
-    one machine, with several it is packed onto as few as can hold it, unless `resources.placement` is to spread it.
+    RLlib puts worker k into bundle k. A host shares the bundle of its first worker. One host puts everything on one
+    node; several are packed onto as few nodes as can hold them, unless `resources.placement` spreads them.
+
+    Args:
+        config: configuration of the learning.
+        workers: number of its workers.
+        name: name of the learning.
+        timeout: seconds to wait for room.
+
+    Yields:
+        The placement group, and the names of the hosts.
+
+    Raises:
+        BadInput: if the cluster has no room.
     """
-    hosts, asked = config["hosts"], config["resources"]
-    each = workers // hosts
-    bundles: list[dict[str, float]] = [{"CPU": LIGHT}, *({"CPU": LIGHT} for _ in range(workers))]
+    hosts, resources = config["hosts"], config["resources"]
+    workers_per_host = workers // hosts
+    bundles: list[dict[str, float]] = [{"CPU": RUNNER_CPUS}, *({"CPU": RUNNER_CPUS} for _ in range(workers))]
     for host in range(hosts):
-        gpu = {"GPU": asked["gpu"]} if asked["gpu"] else {}
-        bundles[1 + host * each] = {"CPU": LIGHT + asked["cpu"], **gpu, **(asked["custom"] or {})}
-    together = "STRICT_PACK" if hosts == 1 else "PACK"
-    group = placement_group(bundles, strategy="SPREAD" if asked["placement"] == "spread" else together)
+        gpu = {"GPU": resources["gpu"]} if resources["gpu"] else {}
+        bundle = {"CPU": RUNNER_CPUS + resources["cpu"], **gpu, **(resources["custom"] or {})}
+        bundles[1 + host * workers_per_host] = bundle
+    packed = "STRICT_PACK" if hosts == 1 else "PACK"
+    group = placement_group(bundles, strategy="SPREAD" if resources["placement"] == "spread" else packed)
     actors: list[Any] = []
     try:
-        if not group.wait(patience):
-            raise BadInput(
-                f"the cluster has no room for {hosts} hosts with {asked['cpu']} cores and {asked['gpu']:g} GPUs each",
-                "hosts",
-                "choose fewer, or smaller resources.cpu and resources.gpu",
-            )
+        if not group.wait(timeout):
+            needed = f"{hosts} hosts with {resources['cpu']} cores and {resources['gpu']:g} GPUs each"
+            remedy = "choose fewer, or smaller resources.cpu and resources.gpu"
+            raise BadInput(f"the cluster has no room for {needed}", "hosts", remedy)
         names = [f"{name}-host-{host}" for host in range(hosts)]
-        for host, own in enumerate(names):
+        for host, host_name in enumerate(names):
             options = ray.remote(RankerHost).options(
-                name=own,
-                num_cpus=asked["cpu"],
-                num_gpus=asked["gpu"],
-                resources=asked["custom"] or {},
+                name=host_name,
+                num_cpus=resources["cpu"],
+                num_gpus=resources["gpu"],
+                resources=resources["custom"] or {},
                 max_restarts=0,
                 max_task_retries=0,
-                scheduling_strategy=PlacementGroupSchedulingStrategy(group, 1 + host * each),
+                scheduling_strategy=PlacementGroupSchedulingStrategy(group, 1 + host * workers_per_host),
             )
             actors.append(options.remote(config))
         yield group, names

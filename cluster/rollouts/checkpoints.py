@@ -5,45 +5,58 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cluster.output.storage import Storage
+from cluster.output.provenance import differences
+from cluster.output.result_store import BUILT_FROM, ResultStore
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 
 STATE, BEFORE = "state.safetensors", "state.before.safetensors"
 DAMAGED = ".damaged"
-"""Ends the name of a state that was set aside."""
+"""Suffix of a state that was set aside."""
 
 
-def save(storage: Storage, state: dict[str, Any]) -> None:
-    """Keep a state, and the last one beside it: hours of work hang on them."""
-    content = to_bytes(state)
-    if storage.renames:  # what stands in an object store is whole, and its copies are the store's own
+def save(store: ResultStore, state: dict[str, Any]) -> None:
+    """Save a state, and keep the one before it: it holds hours of work."""
+    storage, content = store.storage, to_bytes(state | {BUILT_FROM: _built_from(store)})
+    if storage.renames:  # objects in an object store are always whole, and the store keeps copies of them
         storage.move(STATE, BEFORE)
     storage.write(STATE, content)
 
 
-def load(storage: Storage, note: Callable[[str], None] = lambda line: None) -> dict[str, Any] | None:
-    """The newest whole state; None where there is none. Damaged ones are set aside.
+def load(store: ResultStore, note: Callable[[str], None] = lambda line: None) -> dict[str, Any] | None:
+    """Return the newest whole state; None if there is none, or it was built from other data or code.
+
+    Damaged states are set aside.
 
     Args:
-        storage: the folder.
-        note: told what is damaged, and what is gone on with instead.
+        store: the learning's results.
+        note: called with a line about each state that is not used, and where the learning continues instead.
     """
+    storage = store.storage
     for file in (STATE, BEFORE):
         content = storage.read(file)
         if content is None:
             continue
         try:
             state: dict[str, Any] = from_bytes(content, f"{storage}/{file}")
-            return state
         except BadInput:
             storage.move(file, file + DAMAGED)
-            again = "the state before it" if file == STATE and storage.read(BEFORE) is not None else "the beginning"
-            note(f"{storage}/{file} is damaged and was set aside; going on from {again}")
+            origin = "the state before it" if file == STATE and storage.read(BEFORE) is not None else "the beginning"
+            note(f"{storage}/{file} is damaged and was set aside; continuing from {origin}")
+            continue
+        before, now = state.pop(BUILT_FROM, {}), _built_from(store)
+        if now and (changed := differences(before, now)):
+            note(f"{storage}/{file} was built from another {', '.join(changed)}; learning starts again")
+            return None
+        return state
     return None
 
 
-def forget(storage: Storage) -> None:
-    """Delete what an ended learning does not need."""
+def delete(store: ResultStore) -> None:
+    """Delete the states of a finished learning."""
     for file in (STATE, BEFORE):
-        storage.delete(file)
+        store.storage.delete(file)
+
+
+def _built_from(store: ResultStore) -> dict[str, str]:
+    return {} if store.built_from is None or callable(store.built_from) else dict(store.built_from)

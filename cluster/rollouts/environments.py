@@ -1,4 +1,4 @@
-"""Makes copies of the environment from a configuration."""
+"""Makes the environments of a learning from its configuration."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from gymnasium import spaces
 from cluster.config.agents import actions_of
 from cluster.config.build import build
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
-from cluster.runs.state_tables import state_tables
+from cluster.runs.assemble import assemble, state_tables
 from ranking.training import RankerTraining
 from rl.copies import Copies
 from rl.environment import SamplingEnvironment
@@ -25,12 +24,12 @@ from sampling.sampler import Sampler
 
 @dataclass(frozen=True)
 class Environments:
-    """Makes copies of the environment, in whichever process they are stepped.
+    """Makes environments in the process that steps them.
 
     Args:
-        config: of a learning.
-        shared: its parts in Ray's object store, by name; None: they are read from the cache, or made.
-        offset: added to the number of each copy, so that other copies draw other seeds.
+        config: configuration of the learning.
+        shared: its parts in Ray's object store, by name; None reads them from the cache.
+        offset: added to the number of each environment, so that others draw other seeds.
     """
 
     config: dict[str, Any]
@@ -38,7 +37,7 @@ class Environments:
     offset: int = 0
 
     def parts(self) -> dict[str, Any]:
-        """What rankers and states need; read-only, and one copy of it for all that this process steps."""
+        """Return the parts that rankers and states read; all environments of this process share them."""
         import ray
 
         if self.shared is None:
@@ -46,16 +45,16 @@ class Environments:
         return dict(zip(self.shared, ray.get(list(self.shared.values())), strict=True))
 
     def __call__(self, first: int, count: int) -> Copies:
-        """The copies first … first + count − 1, counted from `offset`."""
-        return self.copies(self.parts(), self.offset + first, count)
+        """Return environments `first` to `first + count − 1`, counted from the offset."""
+        return self.make(self.parts(), self.offset + first, count)
 
-    def copies(self, parts: Mapping[str, Any], first: int, count: int) -> Copies:
-        """The copies first … first + count − 1 over parts that are there."""
+    def make(self, parts: Mapping[str, Any], first: int, count: int) -> Copies:
+        """Return environments `first` to `first + count − 1` over the given parts."""
         torch.set_num_threads(max(1, int(self.config["resources"]["cpu"])))
         config, tables, actions = self.config, state_tables_of(self.config, parts), actions_of(self.config)
 
         def start(sequence: np.random.SeedSequence) -> tuple[RankerTraining, Sampler]:
-            # Cross-validated collections are learned on their first fold.
+            # Agents learn cross-validated collections on their first fold.
             return assemble(config, dict(parts), 0, sequence, actions.policy())
 
         return Copies(
@@ -67,26 +66,26 @@ class Environments:
                     build(config["reward"]),
                     build(config["validation_sample"]),
                     config["seed"],
-                    copy,
+                    number,
                     gamma_of(config),
                     config["decision_every"],
                 )
-                for copy in range(first, first + count)
+                for number in range(first, first + count)
             ]
         )
 
 
 def state_tables_of(config: dict[str, Any], parts: Mapping[str, Any]) -> StateTables:
-    """What the states of a learning look up."""
+    """Return the tables that the states of a learning are looked up in."""
     return state_tables(dict(parts), build(config["state"]), config["training"]["batch_size"], list(config["function"]))
 
 
 def gamma_of(config: dict[str, Any]) -> float:
-    """γ: the user's, or the one that the reward is meant to be learned with."""
+    """Return γ: the configured value, or the default of the reward."""
     reward: Reward = build(config["reward"])
     return reward.gamma if config["gamma"] is None else float(config["gamma"])
 
 
 def spaces_of(config: dict[str, Any], parts: Mapping[str, Any]) -> tuple[spaces.Dict, spaces.Space[Any]]:
-    """Observation and action space of a learning."""
+    """Return the observation and action space of a learning."""
     return state_tables_of(config, parts).space, actions_of(config).space

@@ -1,69 +1,142 @@
-"""Holds the rankers of many copies of the environment in an actor, and steps them in one call."""
+"""Steps environments in an actor that holds their rankers, for runners in other processes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import gymnasium
+import ray
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from cluster.output.throttle import Throttle
 from cluster.rollouts.environments import Environments
-from cluster.rollouts.host_metrics import HostMetrics
 from cluster.telemetry.actor_names import own_name
-from rl.copies import Copies, Transition
+from cluster.telemetry.metrics import EVERY, ThrottledCounter, record
+from rl.copies import Copies, Infos, Observations, Transition
 
 
 class RankerHost:
-    """Copies of the environment on this process's cores or share of a GPU, for runners in other processes.
+    """An actor with environments on its cores or share of a GPU.
 
-    It takes a configuration and no arrays: its parts come from the cache. A runner's share of the copies is named by
-    the first of them.
+    It receives a configuration and no arrays: its parts come from the cache. Each runner steps a share of the
+    environments, named by the number of its first environment.
 
     Args:
-        config: of a learning.
+        config: configuration of the learning.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
-        self._make = Environments(config)
-        self._parts = self._make.parts()
+        self._environments = Environments(config)
+        self._parts = self._environments.parts()
         self._shares: dict[int, Copies] = {}
         self._metrics = HostMetrics(own_name("host"))
 
     def attach(self, first: int, count: int) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
-        """Make the copies first … first + count − 1, unless they are there.
-
-        Args:
-            first, count: which ones.
+        """Make environments `first` to `first + count − 1`, unless they exist.
 
         Returns:
-            Observation and action space of one copy.
+            Observation and action space of one environment.
         """
         if first not in self._shares:
-            self._shares[first] = self._make.copies(self._parts, first, count)
-            self._metrics.copies += count
-        copies = self._shares[first]
-        return copies.single_observation_space, copies.single_action_space
+            self._shares[first] = self._environments.make(self._parts, first, count)
+            self._metrics.environments += count
+        share = self._shares[first]
+        return share.single_observation_space, share.single_action_space
 
     def detach(self, first: int) -> None:
-        """Forget a share."""
-        forgotten = self._shares.pop(first, None)
-        self._metrics.copies -= forgotten.num_envs if forgotten is not None else 0
+        """Drop a share."""
+        share = self._shares.pop(first, None)
+        self._metrics.environments -= share.num_envs if share is not None else 0
 
     def reset(self, first: int) -> Any:
-        """`Copies.reset` of a share."""
+        """Reset the environments of a share."""
         with self._metrics.busy():
             return self._shares[first].reset()
 
     def step(self, first: int, actions: NDArray[Any]) -> Transition:
-        """`Copies.step` of a share."""
+        """Step the environments of a share."""
         with self._metrics.busy():
             return self._shares[first].step(actions)
 
     def state_dict(self, first: int) -> dict[str, Any]:
-        """`Copies.state_dict` of a share."""
+        """Return the state of a share."""
         return self._shares[first].state_dict()
 
     def load_state_dict(self, first: int, state: Mapping[str, Any]) -> None:
-        """`Copies.load_state_dict` of a share."""
+        """Restore the state of a share."""
         self._shares[first].load_state_dict(state)
+
+
+class RemoteVectorEnvironment(gymnasium.vector.VectorEnv):
+    """The environments of a share on a `RankerHost`, with the same steps and results as in this process.
+
+    Args:
+        host: name of the actor.
+        first: number of the first environment.
+        count: number of environments.
+    """
+
+    metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
+
+    def __init__(self, host: str, first: int, count: int) -> None:
+        self.host, self.first, self.num_envs = host, first, count
+        self.actor: Any = ray.get_actor(host)
+        observations_and_actions: Any = ray.get(self.actor.attach.remote(first, count))
+        self.single_observation_space, self.single_action_space = observations_and_actions
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Observations, Infos]:  # type: ignore[override]
+        observed: tuple[Observations, Infos] = self._call("reset")
+        return observed
+
+    def step(self, actions: NDArray[Any]) -> Transition:  # type: ignore[override]
+        transition: Transition = self._call("step", actions)
+        return transition
+
+    def state_dict(self) -> dict[str, Any]:
+        state: dict[str, Any] = self._call("state_dict")
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._call("load_state_dict", state)
+
+    def close(self, **arguments: Any) -> None:
+        """Drop the environments on the host, which ends with the learning."""
+        with contextlib.suppress(ray.exceptions.RayError):
+            self._call("detach")
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the host for these environments."""
+        return ray.get(getattr(self.actor, method).remote(self.first, *arguments))
+
+
+class HostMetrics:
+    """Records how busy a host is.
+
+    Args:
+        host: its name.
+        every: seconds between two records.
+
+    Attributes:
+        environments: number of environments that it holds.
+    """
+
+    def __init__(self, host: str, every: float = EVERY) -> None:
+        self.tags = {"host": host}
+        self.environments = 0
+        self._throttle = Throttle(every)
+        self._busy = ThrottledCounter("pyrite_host_busy_seconds_total", self.tags, every)
+
+    @contextlib.contextmanager
+    def busy(self) -> Iterator[None]:
+        """Count the time in this context as busy."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._busy.add(time.perf_counter() - started)
+            if self._throttle.due():
+                record("pyrite_host_copies", self.environments, self.tags)

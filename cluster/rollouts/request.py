@@ -1,9 +1,9 @@
-"""Composes what an agent is to learn, and writes it down."""
+"""Composes the configuration of a learning, and records it."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,36 +12,52 @@ from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.validate import check_learning
 from cluster.output.manifest import CONFIG, read_config, write_config
+from cluster.output.provenance import code
+from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.plan.sweep import values_of
 from cluster.runs.agent_file import agent_of
+from cluster.runs.file_contents import checkpoints_of
+from ranking.digest import digest
 from ranking.errors import BadInput
 
 MAY_CHANGE = ("workers", "hosts", "save_every", "address", "dashboard", "track")
-"""Options that a learning may be resumed with: its result does not depend on them."""
+"""Options that may change when a learning is resumed, because its result does not depend on them."""
 NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights")
-"""Keys of a configuration on which what is learned does not depend."""
+"""Keys of a configuration on which the result does not depend."""
+CODE = ("ranking", "sampling", "rl", "cluster/runs", "cluster/training", "cluster/rollouts")
+"""Folders of the code on which the result depends."""
 
 
 @dataclass(frozen=True)
 class LearnRequest:
-    """What an agent is to learn, as the user asked for it.
+    """The learning that a user requested.
 
     Args:
-        config: composed.
-        overrides: that gave it.
-        storage: where it goes.
+        config: its configuration, composed.
+        overrides: the overrides that gave it.
+        storage: the output folder.
     """
 
     config: dict[str, Any]
     overrides: list[str]
     storage: Storage
 
-    def manifest(self, facts: dict[str, Any]) -> dict[str, Any]:
-        """What `config.yaml` says of it.
+    def store(self, keys: Mapping[str, str]) -> ResultStore:
+        """Return the store of the learning's trainings and state.
 
         Args:
-            facts: name and fingerprint of its collection.
+            keys: keys of its parts (`cluster.runs.artifacts.Artifacts.keys`).
+        """
+        checkpoints = checkpoints_of(self.config["ranker"])
+        ranker = {"ranker": digest(checkpoints)} if checkpoints else {}
+        return ResultStore(self.storage, "trainings", {**keys, **ranker, **code(*CODE)})
+
+    def manifest(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """Return the content of `config.yaml`.
+
+        Args:
+            facts: name and fingerprint of the collection.
         """
         return {
             "command": shlex.join(["pyrite", "learn", *self.overrides]),
@@ -51,17 +67,17 @@ class LearnRequest:
         }
 
     def check_unchanged(self, before: dict[str, Any], facts: dict[str, Any]) -> None:
-        """See that its collection is still the one that it began with.
+        """Compare the collection with that of the manifest.
 
         Raises:
-            BadInput: where it is another.
+            BadInput: if it has changed.
         """
         if before.get("facts") != facts:
             what = "the collection has changed since this learning began"
             raise BadInput(what, self.storage.place, "start another")
 
     def record(self, facts: dict[str, Any]) -> None:
-        """Write the manifest, or hold it against the one that is there."""
+        """Write the manifest, or compare it with the existing one."""
         if self.storage.read(CONFIG) is None:
             write_config(self.storage, self.manifest(facts))
         else:
@@ -69,10 +85,10 @@ class LearnRequest:
 
 
 def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
-    """The configuration of what an agent learns, each part of it built once to see that it can be.
+    """Return the configuration of a learning, after checking it and building each part once.
 
     Raises:
-        BadInput: where an option is wrong, or sweeps.
+        BadInput: if an option is wrong or has several values.
     """
     for text in overrides:
         if "=" in text and len(values_of(text)) != 1:
@@ -84,10 +100,10 @@ def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
 
 
 def _check_kinds(config: dict[str, Any]) -> None:
-    """See that actions, state and agent are of one kind: shares of functions are searched, and nothing else is.
+    """Check that actions, state and agent fit together: searches need shares of functions, other agents refuse them.
 
     Raises:
-        BadInput: where they are not.
+        BadInput: if they do not.
     """
     from rl.agents.search import PolicySearch
     from rl.progress import ProgressOptions
@@ -112,6 +128,8 @@ def _check_kinds(config: dict[str, Any]) -> None:
 
     generations_of(config, agent)
     if agent.rule == "schedule" and "spent" not in config["state"]["features"]:
-        raise BadInput("a schedule goes by the clock", "state.features", "let spent be among them")
+        raise BadInput("a schedule depends on the time that is spent", "state.features", "add spent")
     if config["decision_every"] == "epoch" or config["hosts"]:
-        raise BadInput("a mixture is decided every so many batches, without hosts", "decision_every", "give a number")
+        raise BadInput(
+            "a mixture is decided every given number of batches, without hosts", "decision_every", "give a number"
+        )

@@ -1,4 +1,4 @@
-"""Searches the parameters of a mixture policy: each candidate trains rankers of its own, here or in Ray tasks."""
+"""Searches the parameters of a mixture policy; each candidate trains its own rankers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import polars as pl
 
 from cluster.config.build import build
 from cluster.output.episodes import LEARNED, table
-from cluster.output.storage import Storage
+from cluster.output.result_store import ResultStore
 from cluster.output.tables import as_parquet
-from cluster.rollouts.candidates import FOLDER, CandidateTraining, Evaluate, file_of
-from cluster.rollouts.trainer import EPISODES, Progress, Tell
+from cluster.rollouts.candidates import CandidateTraining, Evaluate, key_of
+from cluster.rollouts.train_agent import EPISODES, LearningProgress, OnProgress
 from cluster.runs.agent_file import FILE
-from cluster.runs.outcome import unpacked
 from cluster.telemetry.learning_metrics import LearningMetrics
 from cluster.telemetry.training_metrics import study_of
 from ranking.errors import BadInput
@@ -26,25 +25,26 @@ from rl.mixture import RULES, WINDOWS, MixtureAgent
 def search_agent(
     config: dict[str, Any],
     evaluate: Evaluate,
-    storage: Storage,
-    tell: Tell = lambda progress: None,
+    store: ResultStore,
+    on_progress: OnProgress = lambda progress: None,
     facts: Mapping[str, Any] | None = None,
 ) -> pl.DataFrame:
     """Search a mixture policy, and write it and its trainings.
 
-    The result depends on the configuration alone, also after interrupts and whatever trains: a search asks and is told
-    again what is known, and each training's seeds are named by (seed, generation, number).
+    The result depends on the configuration alone, whatever the interrupts and the backend. A resumed search asks and is
+    told again from the finished trainings, and the seeds of a training are named by (seed, generation, number).
 
     Args:
-        config: of a learning, composed.
+        config: configuration of the learning, composed.
         evaluate: trains a generation.
-        storage: the folder; trainings in it are not repeated.
-        tell: told the progress.
-        facts: what the agent's file should say of its making.
+        store: the results of trainings; finished ones are not repeated.
+        on_progress: called after each training.
+        facts: facts to write into the agent's file.
 
     Returns:
-        A row a training (`cluster.output.episodes`).
+        One row per training (`cluster.output.episodes`).
     """
+    storage = store.storage
     agent: PolicySearch = build(config["agent"])
     generations = generations_of(config, agent)
     empty = _agent(config, agent.rule, np.zeros(0), {})
@@ -60,30 +60,29 @@ def search_agent(
             for number, parameters in enumerate(candidates)
             for seed in range(agent.seeds)
         ]
-        known = {each.file: result for each in trainings if (result := _known(storage, each))}
-        left = [each for each in trainings if each.file not in known]
-        for result in evaluate(left):
-            known[file_of(result["generation"], result["candidate"], result["seed"])] = result
-            ended = [*rows, *(_row(empty.functions, each) for each in known.values())]
-            tell(Progress(ended, len(ended), wanted))
-        results = [known[each.file] for each in trainings]
-        returns = np.array([result["return"] for result in results]).reshape(len(candidates), agent.seeds)
-        rows += [_row(empty.functions, result) for result in results]
+        results = {training.key: result for training in trainings if (result := _finished(store, training))}
+        for result in evaluate([training for training in trainings if training.key not in results]):
+            results[key_of(result["generation"], result["candidate"], result["seed"])] = result
+            ended = [*rows, *(_row(empty.functions, other) for other in results.values())]
+            on_progress(LearningProgress(ended, len(ended), wanted))
+        ordered = [results[training.key] for training in trainings]
+        returns = np.array([result["return"] for result in ordered]).reshape(len(candidates), agent.seeds)
+        rows += [_row(empty.functions, result) for result in ordered]
         metrics.record(rows, generation + 1 == generations)
-        tell(Progress(rows, len(rows), wanted))
+        on_progress(LearningProgress(rows, len(rows), wanted))
         search.tell(candidates, returns.mean(axis=1))
-    found = {"trainings": len(rows), "generations": generations, "agent": type(agent).__name__}
-    storage.write(FILE, _agent(config, agent.rule, search.result(), {**(facts or {}), **found}).to_bytes())
+    counts = {"trainings": len(rows), "generations": generations, "agent": type(agent).__name__}
+    storage.write(FILE, _agent(config, agent.rule, search.result(), {**(facts or {}), **counts}).to_bytes())
     episodes = table(rows)
     storage.write(EPISODES, as_parquet(episodes))
     return episodes
 
 
 def generations_of(config: dict[str, Any], agent: PolicySearch) -> int:
-    """How many generations the budget of trainings allows.
+    """Return the number of generations within the budget of trainings.
 
     Raises:
-        BadInput: where it is none.
+        BadInput: if there is none.
     """
     generations: int = config["episodes"] // (agent.candidates * agent.seeds)
     if not generations:
@@ -92,9 +91,9 @@ def generations_of(config: dict[str, Any], agent: PolicySearch) -> int:
     return generations
 
 
-def _known(storage: Storage, training: CandidateTraining) -> dict[str, Any] | None:
-    """The result of a training that is done, if it is of the same candidate."""
-    result: dict[str, Any] | None = unpacked(storage.read(training.file))
+def _finished(store: ResultStore, training: CandidateTraining) -> dict[str, Any] | None:
+    """Return the result of a training if it is finished and of the same candidate."""
+    result = store.read(training.key) if store.has(training.key) else None
     same = result is not None and np.array_equal(result["parameters"], training.agent.parameters)
     return result if same else None
 
@@ -112,8 +111,8 @@ def _agent(config: dict[str, Any], rule: str, parameters: Any, facts: Mapping[st
 
 
 def _row(functions: Sequence[str], result: Mapping[str, Any]) -> dict[str, Any]:
-    """A training as a row of episodes.parquet."""
-    decisions = np.array([each[1 : 1 + len(functions)] for each in result["decisions"]]).reshape(-1, len(functions))
+    """Return a training as a row of episodes.parquet."""
+    decisions = np.array([row[1 : 1 + len(functions)] for row in result["decisions"]]).reshape(-1, len(functions))
     shares = dict(zip(functions, decisions.mean(axis=0) if len(decisions) else np.zeros(len(functions)), strict=True))
     leading = next(iter(result["curve"].values()))
     known = [value for value in leading if value == value]
@@ -134,8 +133,8 @@ def _row(functions: Sequence[str], result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def last_decisions(storage: Storage) -> list[list[list[float]]]:
-    """What the candidates of the last generation decided: by training and decision, step, shares, window."""
-    names = sorted(storage.names(FOLDER))
-    results = [unpacked(storage.read(f"{FOLDER}/{name}")) for name in names if name.startswith(names[-1][:3])]
+def last_decisions(store: ResultStore) -> list[list[list[float]]]:
+    """Return the decisions of the last generation's candidates: by training and decision, [step, shares, window]."""
+    keys = store.keys()
+    results = [store.read(key) for key in keys if key.startswith(keys[-1][:3])]
     return [result["decisions"] for result in results if result is not None]

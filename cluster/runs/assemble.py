@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,20 @@ from cluster.config.build import build
 from cluster.config.counts import counts_of
 from cluster.runs.embeddings import check_vectors
 from cluster.runs.part_keys import validation_parts
-from cluster.runs.parts import read_encoded
-from cluster.runs.rankers import make_ranker
-from cluster.runs.state_tables import equip
+from cluster.runs.parts import Base, read_encoded
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.held_out import HeldOut
+from ranking.rankers.ranker import Ranker
+from ranking.rankers.static import Vocabulary
 from ranking.splits import Split
 from ranking.training import Batch, OptimizerFactory, RankerTraining
+from rl.document_selector import LearnedSelector
+from rl.mixture import MixtureAgent, MixturePolicy
+from rl.policy import LearnedPolicy
+from rl.state import StateOptions, StateTables
+from rl.trained import TrainedAgent
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.dense import Dense
 from sampling.retrieval.random import RandomFunction
@@ -35,14 +41,14 @@ def assemble(
     sequence: np.random.SeedSequence | None = None,
     policy: SamplingPolicy | None = None,
 ) -> tuple[RankerTraining, Sampler]:
-    """The training of a fold's ranker and the sampler of its negatives, from a configuration.
+    """Return the training of a fold's ranker and the sampler of its negatives.
 
     Args:
-        config: composed.
-        parts: its parts.
-        fold: of the cross-validation, 0 where there is none.
-        sequence: of the seeds; the run's own when None.
-        policy: takes the place of the configured one.
+        config: configuration of the run, composed.
+        parts: parts of the configuration.
+        fold: number of the fold; 0 without cross-validation.
+        sequence: the seeds; None takes the run's.
+        policy: replaces the configured policy.
     """
     base, split, encoded = parts["base"], parts["base"].splits[fold], read_encoded(parts)
     weights, order, sampling = (sequence or np.random.SeedSequence([config["seed"], fold])).spawn(3)
@@ -79,16 +85,38 @@ def assemble(
     return training, make_sampler(config, parts, np.random.default_rng(sampling), policy)
 
 
+def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) -> Ranker:
+    """Return the configured ranker with random weights.
+
+    Args:
+        config: configuration of the run, composed.
+        base: the part of that name.
+        rng: draws the weights, and vectors of words that have none.
+    """
+    generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
+    factory = build(config["ranker"])
+    arguments: dict[str, Any] = {"labels": base.encoded.label_counts} if config["ranker"].get("categories") else {}
+    parameters = inspect.signature(factory).parameters
+    if "idf" in parameters:
+        arguments["idf"] = base.encoded.idf
+    if "vocabulary" in parameters and len(base.spelled):
+        arguments["vocabulary"] = Vocabulary(base.words, config["encoding"]["max_document"])
+    ranker: Ranker = factory(vectors=base.vectors.filled(rng), generator=generator, **arguments)
+    if config.get("peft"):
+        build(config["peft"], "peft").add_to(ranker, generator)
+    return ranker
+
+
 def make_sampler(
     config: dict[str, Any], parts: dict[str, Any], rng: np.random.Generator, policy: SamplingPolicy | None = None
 ) -> Sampler:
-    """The sampler of a run's negatives.
+    """Return the sampler of a run's negatives.
 
     Args:
-        config: composed.
-        parts: its parts; of them `base`, the functions' and those of a learned policy are read.
-        rng: every random draw comes from it.
-        policy: takes the place of the configured one.
+        config: configuration of the run, composed.
+        parts: its parts; `base` and those of the functions and of a learned policy are read.
+        rng: the source of all random draws.
+        policy: replaces the configured policy.
     """
     base, functions = parts["base"], {}
     for name, node in config["function"].items():
@@ -100,7 +128,7 @@ def make_sampler(
                 raise BadInput("a ranker guards lists that are fixed while others train", "function.dense", remedy)
         functions[name].prepare(base.encoded, parts[f"function:{name}"].lists)
     selector = build(config["selector"])
-    given = policy is not None
+    replaced = policy is not None
     policy = policy or build(config["policy"])
     if "agent" in parts:
         policy = equip(policy, selector, parts)
@@ -112,13 +140,51 @@ def make_sampler(
         rng,
         {name: parts[f"function:{name}"].guarded.total for name in functions},
         {name: build(node, f"selectors.{name}") for name, node in config["selectors"].items()},
-        None if given else counts_of(config, functions, policy),
+        None if replaced else counts_of(config, functions, policy),
         config["sampling"]["recorded"],
     )
 
 
+def state_tables(parts: dict[str, Any], options: StateOptions, pairs: int, functions: Sequence[str]) -> StateTables:
+    """Return the tables that an agent's states are looked up in.
+
+    Args:
+        parts: parts of the configuration.
+        options: options of the states.
+        pairs: pairs of a full batch.
+        functions: names of the actions, in order.
+    """
+    tables = {name: parts[f"similarity:{name}"] for name in functions}
+    return StateTables(options, parts["compressed"], tables, pairs, parts.get("candidates"))
+
+
+def equip(policy: Any, selector: Any, parts: dict[str, Any]) -> Any:
+    """Give the learned policy or selector of a run its agent.
+
+    Returns:
+        The policy; a `MixturePolicy` replaces a learned policy whose agent mixes functions.
+
+    Raises:
+        BadInput: if the agent was learned with word vectors of another length.
+    """
+    agent: TrainedAgent | MixtureAgent = parts["agent"]
+    if isinstance(agent, MixtureAgent):
+        return MixturePolicy(agent) if isinstance(policy, LearnedPolicy) else policy
+    tables = state_tables(parts, agent.state, agent.pairs, agent.functions)
+    if tables.compressed.dimension != agent.dimension:
+        raise BadInput(
+            f"the agent reads word vectors of {agent.dimension} dimensions, not {tables.compressed.dimension}",
+            "vectors",
+            "choose those that it was learned with",
+        )
+    for part in (policy, selector):
+        if isinstance(part, LearnedPolicy | LearnedSelector):
+            part.equip(agent, tables)
+    return policy
+
+
 def _held_out(config: dict[str, Any], encoded: EncodedCollection, split: Split) -> HeldOut | None:
-    """Random negatives for each dev query: the same ones for every run, whatever it is trained on."""
+    """Return random negatives for each dev query, equal in all runs."""
     count = config["validation"]["negatives"]
     if count is None:
         return None
@@ -131,7 +197,7 @@ def _held_out(config: dict[str, Any], encoded: EncodedCollection, split: Split) 
 
 
 def _optimizer(config: dict[str, Any]) -> OptimizerFactory:
-    """What makes the optimizer; torch checks its options when it does."""
+    """Return a function that makes the optimizer, which is when torch checks its options."""
     factory = build(config["optimizer"])
 
     def make(parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:

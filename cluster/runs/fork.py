@@ -11,8 +11,7 @@ import torch
 
 from cluster.config.build import build
 from cluster.config.groups import option
-from cluster.runs.assemble import assemble
-from cluster.runs.state_tables import equip
+from cluster.runs.assemble import assemble, equip
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.training import RankerTraining
 from sampling.policies.forked import ForkAction, ForkedPolicy

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.runs.assemble import make_ranker
 from cluster.runs.embeddings import spread_out, vectors_of
 from cluster.runs.outcome import Outcome
 from cluster.runs.parts import read_encoded
-from cluster.runs.rankers import make_ranker
 from cluster.runs.zero_shot import measure_zero_shot
 from ranking.encoding import EncodedCollection
 from ranking.evaluation.clusters import agreement

@@ -37,7 +37,7 @@ class Progress:
     left: float | None = None
 
 
-TELL_EVERY = 5.0
+PROGRESS_EVERY_S = 5.0
 """Seconds between two words of progress within an epoch: the first estimate of the time left comes after so many."""
 
 
@@ -64,7 +64,7 @@ class Clock:
     def time_to_tell(self) -> bool:
         """Whether progress should be told now, between two validations."""
         now = time.perf_counter()
-        if now - self.told < TELL_EVERY:
+        if now - self.told < PROGRESS_EVERY_S:
             return False
         self.told = now
         return True

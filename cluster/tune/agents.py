@@ -25,7 +25,7 @@ from cluster.tune.wanted_agents import FOLDER
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from cluster.rollouts.trainer import Progress
+    from cluster.rollouts.train_agent import LearningProgress
 
 
 def learn_agents(
@@ -58,7 +58,7 @@ def learn_agents(
         request.record(facts)
         keys = artifacts.keys(request.config)
         shared |= artifacts.share(request.config, {part: key for part, key in keys.items() if key not in shared})
-        run = {"name": name, "config": request.config, "parts": keys, "place": request.storage.place, "facts": facts}
+        run = {"name": name, "config": request.config, "parts": keys, "store": request.store(keys), "facts": facts}
         trials.append(run | {"overrides": shlex.join(request.overrides)})
     measure = next(iter(requests.values())).config["validation"]["measure"]
     with LiveTable(console, len(requests), 0, measure, "episode") as live:
@@ -77,13 +77,13 @@ def _resources(trial: dict[str, Any]) -> tune.PlacementGroupFactory:
 def _learn(trial: dict[str, Any], shared: dict[str, ray.ObjectRef]) -> None:
     """What a trial's process does: learn one agent, its copies stepped in this very process."""
     # RLlib, which a study without agents does not need.
-    from cluster.rollouts.trainer import RolloutBackend, train_agent
+    from cluster.rollouts.train_agent import RolloutBackend, train_agent
 
     run = trial["run"]
     refs = {name: shared[key] for name, key in run["parts"].items()}
     best = 0.0
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: LearningProgress) -> None:
         nonlocal best
         means = recent(table(progress.rows), LEARNED)
         best = means.get("validation", 0.0)
@@ -95,10 +95,10 @@ def _learn(trial: dict[str, Any], shared: dict[str, ray.ObjectRef]) -> None:
         from cluster.rollouts.candidates import in_this_process
         from cluster.rollouts.search import search_agent
 
-        storage = Storage(run["place"])
-        search_agent(run["config"], in_this_process(run["config"], parts, storage), storage, tell, run["facts"])
+        evaluate = in_this_process(run["config"], parts, run["store"])
+        search_agent(run["config"], evaluate, run["store"], tell, run["facts"])
         tune.report({"best": best})
         return
     backend = RolloutBackend(partial(Environments, run["config"], refs), 0, run["config"]["resources"]["cpu"])
-    train_agent(run["config"], backend, parts, Storage(run["place"]), tell, run["facts"], leave)
+    train_agent(run["config"], backend, parts, run["store"], tell, run["facts"], leave)
     tune.report({"best": best})

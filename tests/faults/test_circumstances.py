@@ -24,6 +24,7 @@ import cluster.output.lock
 from cluster.executors.object_store import bytes_of, check_store, largest_and_all, wanted_store
 from cluster.output.lock import output_lock
 from cluster.output.manifest import CONFIG, read_config, write_config
+from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage, Unwritable, new_place
 from cluster.pools.trial import finished
 from cluster.rollouts import checkpoints
@@ -256,7 +257,7 @@ def test_no_byte_of_a_state_changes_unseen() -> None:
 
 
 def test_a_learning_goes_on_from_the_state_before_a_damaged_one(tmp_path: Path) -> None:
-    storage, said = Storage(str(tmp_path)), []
+    storage, said = ResultStore(Storage(str(tmp_path)), "trainings"), []
     assert checkpoints.load(storage) is None
     for episode in (1, 2):
         checkpoints.save(storage, {"episode": episode})
@@ -268,9 +269,19 @@ def test_a_learning_goes_on_from_the_state_before_a_damaged_one(tmp_path: Path) 
     damage([tmp_path / checkpoints.STATE, tmp_path / checkpoints.BEFORE])
     assert checkpoints.load(storage, said.append) is None
     assert [line.rpartition("; ")[2] for line in said] == [
-        "going on from the state before it", "going on from the state before it", "going on from the beginning"
+        "continuing from the state before it", "continuing from the state before it", "continuing from the beginning"
     ]  # fmt: skip
     assert len(list(tmp_path.glob("*.damaged"))) == 2
+
+
+def test_a_learning_starts_again_if_its_state_is_of_other_code(tmp_path: Path) -> None:
+    storage, lines = Storage(str(tmp_path)), list[str]()
+    old = ResultStore(storage, "trainings", {"code of rl": "old"})
+    checkpoints.save(old, {"episode": 1})
+    assert checkpoints.load(old, lines.append) == {"episode": 1}
+    new = ResultStore(storage, "trainings", {"code of rl": "new"})
+    assert checkpoints.load(new, lines.append) is None
+    assert [line.partition(" was ")[2] for line in lines] == ["built from another code of rl; learning starts again"]
 
 
 def test_damaged_results_of_a_study_are_made_again(undisturbed: Path, tmp_path: Path) -> None:

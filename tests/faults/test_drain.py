@@ -11,12 +11,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from cluster.runs.progress import TELL_EVERY
+from cluster.runs.progress import PROGRESS_EVERY_S
 from tests.faults.disturbed import SYSTEM
 from tests.faults.test_kills import frames
 from tests.nodes import Nodes, nodes
 
-SOON = 12 * TELL_EVERY
+SOON = 12 * PROGRESS_EVERY_S
 """Seconds after which nothing of ours works on a machine that is to be taken away."""
 EPOCHS = {1: 4000, 2: 600}
 """Of a run, by its workers: long enough to be told."""

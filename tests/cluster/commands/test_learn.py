@@ -16,14 +16,14 @@ import pytest
 
 from cluster.commands.learn import LearnExperiment
 from cluster.executors.drain import NodeDraining
+from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
-from cluster.rollouts.backends import Hosted, attempts, in_workers, workers_of
+from cluster.rollouts.backends import RemoteEnvironments, in_workers, learn, retry_lost, workers_of
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments
-from cluster.rollouts.failures import retry_lost
 from cluster.rollouts.ranker_host import RankerHost
 from cluster.rollouts.request import compose_learning
-from cluster.rollouts.trainer import EPISODES, Progress, RolloutBackend, Tell, train_agent
+from cluster.rollouts.train_agent import EPISODES, LearningProgress, OnProgress, RolloutBackend, train_agent
 from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts
 from ranking.errors import BadInput
@@ -45,11 +45,15 @@ def here(config: dict[str, Any]) -> RolloutBackend:
     return RolloutBackend(functools.partial(Environments, config, None), 0, 1)
 
 
+def store(folder: Path) -> ResultStore:
+    return ResultStore(Storage(str(folder)), "trainings")
+
+
 def taught(
     config: dict[str, Any], folder: Path, backend: RolloutBackend | None = None, tell: Any = lambda progress: None
 ) -> tuple[TrainedAgent, pl.DataFrame]:
     """An agent learned into a folder."""
-    episodes = train_agent(config, backend or here(config), Artifacts().parts(config), Storage(str(folder)), tell)
+    episodes = train_agent(config, backend or here(config), Artifacts().parts(config), store(folder), tell)
     return read_agent(str(folder)), episodes
 
 
@@ -72,7 +76,7 @@ def undisturbed(config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 def test_what_a_learning_leaves(
     config: dict[str, Any], undisturbed: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
 ) -> None:
-    told: list[Progress] = []
+    told: list[LearningProgress] = []
     agent, episodes = taught(config | {"random_baseline": 2}, tmp_path, tell=told.append)
     assert agent.functions == ["bm25", "random"]
     assert agent.facts["episodes"] >= 4
@@ -103,7 +107,7 @@ def test_it_goes_on_as_if_it_had_never_stopped(
     class Enough(Exception):
         pass
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: LearningProgress) -> None:
         nonlocal updates
         updates += 1
         if updates == 7:  # in mid-episode
@@ -141,7 +145,9 @@ def test_rankers_on_a_host_learn_the_same(
     import ray
 
     host = ray.remote(RankerHost).options(name="test-host", num_cpus=1).remote(config)
-    agent, episodes = taught(config, tmp_path, RolloutBackend(functools.partial(Hosted, ["test-host"], 2), 0, 1))
+    agent, episodes = taught(
+        config, tmp_path, RolloutBackend(functools.partial(RemoteEnvironments, ["test-host"], 2), 0, 1)
+    )
     ray.kill(host)
     assert same(agent, undisturbed[0])
     assert episodes.equals(undisturbed[1])
@@ -168,18 +174,18 @@ def test_what_a_lost_runner_held_is_repeated(
         next(each for each in processes if victim in " ".join(each.cmdline())).kill()
 
     shared = config | {"episodes": 12, "workers": 2, "save_every": 0.2}
-    attempt = attempts(shared, Artifacts().parts(config), Storage(str(tmp_path)), {})
+    parts = Artifacts().parts(config)
     ended = threading.Event()
     with ThreadPoolExecutor() as killer:
         killing = killer.submit(kill)
         try:
-            episodes = retry_lost(attempt, lambda progress: None, said.append)
+            episodes = learn(shared, parts, store(tmp_path), {}, lambda progress: None, said.append)
         finally:
             ended.set()  # whether or not it came so far that a state was saved
     killing.result()  # raises what the thread raised
     assert len(said) == 1, "it ended before anything could be killed"
     assert victim in said[0]
-    assert "going on from the last state" in said[0]
+    assert "continuing from the last state" in said[0]
     assert same(read_agent(str(tmp_path)), longer[0])
     assert episodes.equals(longer[1])
 
@@ -187,12 +193,12 @@ def test_what_a_lost_runner_held_is_repeated(
 def test_a_machine_that_is_to_be_taken_away_is_left_and_nothing_is_repeated(
     config: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("cluster.rollouts.trainer.TELL_EVERY", 0.0)
+    monkeypatch.setattr("cluster.rollouts.train_agent.PROGRESS_EVERY_S", 0.0)
     six, parts = config | {"episodes": 6}, Artifacts().parts(config)
     said, told, left, calm = list[str](), list[int](), list[int](), list[int]()
     agent, whole = taught(six, tmp_path / "calm", tell=lambda progress: calm.append(progress.episodes))
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: LearningProgress) -> None:
         told.append(progress.episodes)
         assert progress.losses == 0
 
@@ -202,8 +208,8 @@ def test_a_machine_that_is_to_be_taken_away_is_left_and_nothing_is_repeated(
             left.append(told[-1])
             raise NodeDraining
 
-    def attempt(tell: Tell) -> pl.DataFrame:
-        return train_agent(six, here(config), parts, Storage(str(tmp_path / "told")), tell, leave=leave)
+    def attempt(tell: OnProgress) -> pl.DataFrame:
+        return train_agent(six, here(config), parts, store(tmp_path / "told"), tell, leave=leave)
 
     episodes = retry_lost(attempt, tell, said.append)
     assert len(said) == 1

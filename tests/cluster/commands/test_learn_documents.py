@@ -13,12 +13,13 @@ import pytest
 from cluster.config.agents import actions_of
 from cluster.config.compose import compose
 from cluster.config.validate import check_run
+from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.rollouts.backends import in_workers
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments
 from cluster.rollouts.request import compose_learning
-from cluster.rollouts.trainer import Progress, RolloutBackend, train_agent
+from cluster.rollouts.train_agent import LearningProgress, RolloutBackend, train_agent
 from cluster.runs.agent_file import agent_of, read_agent
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
@@ -64,7 +65,7 @@ def taught(config: dict[str, Any], folder: Path, workers: int = 0) -> tuple[Trai
 
 
 def _learned(config: dict[str, Any], backend: RolloutBackend, folder: Path) -> tuple[TrainedAgent, pl.DataFrame]:
-    episodes = train_agent(config, backend, Artifacts().parts(config), Storage(str(folder)))
+    episodes = train_agent(config, backend, Artifacts().parts(config), ResultStore(Storage(str(folder)), "trainings"))
     return read_agent(str(folder)), episodes
 
 
@@ -157,15 +158,15 @@ def test_a_study_learns_its_agent_first(own: list[str], ray_session: None, tmp_p
 def test_an_interrupted_learning_goes_on(config: dict[str, Any], folder: Path, tmp_path: Path) -> None:
     """To the same agent, also of what imitation had come to."""
     backend = RolloutBackend(functools.partial(Environments, config, None), 0, 1)
-    parts, storage = Artifacts().parts(config), Storage(str(tmp_path))
+    parts, store = Artifacts().parts(config), ResultStore(Storage(str(tmp_path)), "trainings")
 
-    def interrupt(progress: Progress) -> None:
-        if storage.read(STATE) is not None:
+    def interrupt(progress: LearningProgress) -> None:
+        if store.storage.read(STATE) is not None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_agent(config | {"save_every": 0}, backend, parts, storage, interrupt)
-    train_agent(config, backend, parts, storage)
+        train_agent(config | {"save_every": 0}, backend, parts, store, interrupt)
+    train_agent(config, backend, parts, store)
     one, other = read_agent(str(folder)), read_agent(str(tmp_path))
     assert all(weights.equal(other.weights[name]) for name, weights in one.weights.items())
     assert one.facts == other.facts

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from cluster.config.build import build
+from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.rollouts.candidates import CandidateTraining, in_ray_tasks, in_this_process, train_candidate
 from cluster.rollouts.request import compose_learning
@@ -29,6 +30,10 @@ SMALL = [
 ]  # fmt: skip
 
 
+def store(folder: Path, built_from: dict[str, str] | None = None) -> ResultStore:
+    return ResultStore(Storage(str(folder)), "trainings", built_from)
+
+
 def learning(beir_folder: Path, *more: str) -> dict[str, Any]:
     return compose_learning(["collection=beir", f"collection.path={beir_folder}", *SMALL, *more])
 
@@ -39,16 +44,16 @@ def test_a_search_goes_on_where_it_was_and_its_agent_is_used(
 ) -> None:
     more = ["agent.rounds=1", "agent.finalists=2", "agent.sampler=tpe"] if agent == "schedule" else []
     config = learning(beir_folder, f"agent={agent}", "validation.origin=[bm25,random]", *more)
-    parts, whole = Artifacts().parts(config), Storage(str(tmp_path / "whole"))
+    parts, whole = Artifacts().parts(config), store(tmp_path / "whole")
     told: list[int] = []
     episodes = search_agent(config, in_this_process(config, parts, whole), whole, lambda at: told.append(at.episodes))
     trainings = 6 if agent == "schedule" else 8
-    assert told[-1] == len(whole.names("trainings")) == trainings
+    assert told[-1] == len(whole.storage.names("trainings")) == trainings
     assert (episodes["return"] > 0).all()
     assert np.allclose(episodes["share:in_batch"] + episodes["share:bm25"], 1)
 
     # In another order, and cut short after three trainings.
-    half = Storage(str(tmp_path / "half"))
+    half = store(tmp_path / "half")
 
     def backwards(trainings: Sequence[CandidateTraining], most: list[int] = [3]) -> Iterator[dict[str, Any]]:  # noqa: B006
         for each in reversed(trainings):
@@ -59,7 +64,7 @@ def test_a_search_goes_on_where_it_was_and_its_agent_is_used(
 
     with pytest.raises(KeyboardInterrupt):
         search_agent(config, backwards, half)
-    done = set(half.names("trainings"))
+    done = set(half.storage.names("trainings"))
     assert len(done) == 3
     again = []
 
@@ -69,8 +74,8 @@ def test_a_search_goes_on_where_it_was_and_its_agent_is_used(
 
     search_agent(config, counted, half)
     assert len(again) == trainings - 3
-    assert np.array_equal(read_agent(half.place).parameters, read_agent(whole.place).parameters)  # type: ignore[union-attr]
-    assert half.read("episodes.parquet") == whole.read("episodes.parquet")
+    assert np.array_equal(read_agent(half.storage.place).parameters, read_agent(whole.storage.place).parameters)  # type: ignore[union-attr]
+    assert half.storage.read("episodes.parquet") == whole.storage.read("episodes.parquet")
 
     learned = read_agent(str(tmp_path / "whole"))
     assert isinstance(learned, MixtureAgent)
@@ -86,6 +91,29 @@ def test_a_search_goes_on_where_it_was_and_its_agent_is_used(
     training.fit(sampler)
     supplied = {row["function"]: row["negatives"] for row in sampler.report()}
     assert supplied["in_batch"] > supplied["bm25"] > 0
+
+
+def test_trainings_of_other_code_are_repeated(beir_folder: Path, own_cache: Path, tmp_path: Path) -> None:
+    config = learning(beir_folder, "agent=bandit", "episodes=4")
+    trained = list[str]()
+
+    def search(code: str) -> None:
+        results = store(tmp_path, {"base": "a", "code of rl": code})
+
+        def evaluate(trainings: Sequence[CandidateTraining]) -> Iterator[dict[str, Any]]:
+            for training in trainings:
+                trained.append(training.key)
+                known = {"generation": 0, "candidate": training.candidate, "seed": 0, "return": 0.5, "epochs": 1}
+                known |= {"parameters": training.agent.parameters, "steps": 1, "diverged": False, "decisions": []}
+                results.write(training.key, known | {"curve": {"validation": [0.5]}})
+                yield known | {"curve": {"validation": [0.5]}}
+
+        search_agent(config, evaluate, results)
+
+    for code, count in (("old", 4), ("old", 4), ("new", 8)):
+        search(code)
+        assert len(trained) == count
+    assert set(trained) == {f"000-{number:02d}-0" for number in range(4)}
 
 
 def test_a_generation_shares_its_seeds_and_the_next_has_others(beir_folder: Path, own_cache: Path) -> None:
@@ -106,10 +134,10 @@ def test_a_generation_shares_its_seeds_and_the_next_has_others(beir_folder: Path
         (["agent=ppo"], "shares of them"),
         (["agent=evolution", "actions=functions"], "actions=mixture"),
         (["agent=evolution", "state=batch"], "progress"),
-        (["agent=evolution", "decision_every=epoch"], "every so many batches"),
+        (["agent=evolution", "decision_every=epoch"], "every given number of batches"),
         (["agent=evolution", "episodes=1"], "less than a generation"),
         (["agent=evolution", "actions.mixture.window=wide"], "window"),
-        (["agent=schedule", "state.features=[one]"], "clock"),
+        (["agent=schedule", "state.features=[one]"], "depends on the time"),
         (["agent=population"], "agent=schedule"),
         (["agent=evolution", "agent.warm_start=somewhere"], "pyrite fork"),
     ],
@@ -141,10 +169,10 @@ def test_the_command_searches_in_ray_tasks(
     assert pl.read_parquet(out / "episodes.parquet").height == 8
     assert {each.name for each in (out / "figures").iterdir()} == {"learning.png", "policy.png"}
     config = learning(beir_folder, "agent=evolution")
-    here = Storage(str(tmp_path / "here"))
+    here = store(tmp_path / "here")
     search_agent(config, in_this_process(config, Artifacts().parts(config), here), here)
     there = read_agent(str(out))
-    assert np.array_equal(there.parameters, read_agent(here.place).parameters)  # type: ignore[union-attr]
+    assert np.array_equal(there.parameters, read_agent(here.storage.place).parameters)  # type: ignore[union-attr]
 
 
 def test_a_candidate_on_two_workers_has_the_numbers_of_one(
@@ -159,7 +187,7 @@ def test_a_candidate_on_two_workers_has_the_numbers_of_one(
         config["decision_every"], agent.rule, np.linspace(-1, 1, size), {},
     )  # fmt: skip
     candidate = CandidateTraining(0, 0, 0, mixture)
-    one, two = Storage(str(tmp_path / "one")), Storage(str(tmp_path / "two"))
+    one, two = store(tmp_path / "one"), store(tmp_path / "two")
     (here,) = in_this_process(config, parts, one)([candidate])
     (there,) = in_ray_tasks(config, parts, two)([candidate])
     assert unpacked(two.read(candidate.file))["return"] == there["return"]
@@ -175,7 +203,7 @@ def test_more_workers_than_a_local_ray_has_are_refused(
 ) -> None:
     config = learning(beir_folder, "agent=evolution", "resources.workers=99")
     with pytest.raises(BadInput, match=r"asks for 99 .*; choose fewer resources.workers"):
-        in_ray_tasks(config, {}, Storage(str(tmp_path)))
+        in_ray_tasks(config, {}, store(tmp_path))
 
 
 @pytest.mark.nightly
@@ -211,7 +239,7 @@ def test_what_functions_cost_is_charged(beir_folder: Path, own_cache: Path, tmp_
     parts = Artifacts().parts(free)
     rows = []
     for name, config in (("free", free), ("dear", dear)):
-        storage = Storage(str(tmp_path / name))
+        storage = store(tmp_path / name)
         rows.append(search_agent(config, in_this_process(config, parts, storage), storage))
     assert rows[1]["return"].to_list() == pytest.approx(list(rows[0]["return"] - 0.1 * rows[0]["share:bm25"]))
     with pytest.raises(BadInput, match="costs"):

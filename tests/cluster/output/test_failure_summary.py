@@ -36,10 +36,10 @@ def test_losses_and_what_was_repeated() -> None:
 
 def test_of_a_learning() -> None:
     events = [
-        {"event": "lost", "says": "RankerHost was lost at episode 8; going on from the last state"},
+        {"event": "lost", "says": "RankerHost was lost at episode 8; continuing from the last state"},
     ]
     assert failure_summary(events) == [
-        "RankerHost was lost at episode 8; going on from the last state.",
+        "RankerHost was lost at episode 8; continuing from the last state.",
     ]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.rollouts import checkpoints
 from ranking.errors import BadInput
@@ -79,8 +80,8 @@ def test_an_object_store_needs_no_renaming(monkeypatch: pytest.MonkeyPatch) -> N
         storage.delete("c")
         storage.delete("c")
         for episode in (1, 2):
-            checkpoints.save(storage, {"episode": episode})
-        assert checkpoints.load(storage) == {"episode": 2}
+            checkpoints.save(ResultStore(storage, "trainings"), {"episode": episode})
+        assert checkpoints.load(ResultStore(storage, "trainings")) == {"episode": 2}
         assert [name for name, _ in store.written[-2:]] == ["bucket/out/state.safetensors"] * 2
 
 

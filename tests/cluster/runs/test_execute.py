@@ -266,7 +266,7 @@ def test_a_state_kept_within_an_epoch_goes_on_bit_for_bit(base: list[str], monke
     config, parts = prepared([*base, "policy=curriculum", "selector=dynamic", "training.max_epochs=2"])
     whole = run(config, parts)
     store, told = Kept(), []
-    monkeypatch.setattr("cluster.runs.progress.TELL_EVERY", 0.0)
+    monkeypatch.setattr("cluster.runs.progress.PROGRESS_EVERY_S", 0.0)
 
     def stop(progress: Progress) -> None:
         told.append(progress)
@@ -292,7 +292,7 @@ def test_a_run_that_is_told_to_leave_goes_on_from_that_very_step(
     config, parts = prepared([*base, "policy=curriculum", "selector=dynamic", "training.max_epochs=2"])
     whole = run(config, parts)
     store, told, asked = Kept(), list[Progress](), list[Progress]()
-    monkeypatch.setattr("cluster.runs.progress.TELL_EVERY", 0.0)
+    monkeypatch.setattr("cluster.runs.progress.PROGRESS_EVERY_S", 0.0)
 
     def leave(keep: Callable[[], None]) -> None:
         asked.append(told[-1])

@@ -18,7 +18,7 @@ from cluster.config.compose import compose
 from cluster.index.actor import IndexMetrics
 from cluster.output.storage import Storage
 from cluster.output.throttle import Throttle, poll
-from cluster.rollouts.host_metrics import HostMetrics
+from cluster.rollouts.ranker_host import HostMetrics
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.results import execute_run
 from cluster.telemetry import metrics as instruments
@@ -235,7 +235,7 @@ def test_a_learning_tells_reward_and_shares(told: Told) -> None:
 def test_an_index_and_a_host_tell_seldom(told: Told) -> None:
     index = IndexMetrics({"run": "r", "function": "dense"}, every=1e9)
     host = HostMetrics("host-0", every=1e9)
-    host.copies = 8
+    host.environments = 8
     for step in range(100):
         index.answered(32, 1, step)
         index.guarded(step)

@@ -13,14 +13,14 @@ import polars as pl
 
 from cluster.config.build import build
 from cluster.output.episodes import LEARNED, RANDOM, row, table
-from cluster.output.storage import Storage
+from cluster.output.result_store import ResultStore
 from cluster.output.tables import as_parquet
 from cluster.output.throttle import Throttle
 from cluster.rollouts import checkpoints
 from cluster.rollouts.environments import Environments, gamma_of, spaces_of
 from cluster.runs.agent_file import FILE
 from cluster.runs.execute import Leave, stay
-from cluster.runs.progress import TELL_EVERY
+from cluster.runs.progress import PROGRESS_EVERY_S
 from cluster.telemetry.learning_metrics import LearningMetrics
 from cluster.telemetry.training_metrics import study_of
 from rl.agents.agent import Agent, AgentTrainer
@@ -36,28 +36,28 @@ EPISODES = "episodes.parquet"
 
 @dataclass(frozen=True)
 class RolloutBackend:
-    """Where the copies of a learning are stepped. What is learned does not depend on it.
+    """The processes that step the environments of a learning. The result does not depend on them.
 
     Args:
-        copies: makes copies, their numbers beginning at the offset that it is given.
-        workers: processes that step them; 0 is this one.
-        cpus: of each.
+        environments: makes environments, numbered from the offset that it is given.
+        workers: number of processes that step them; 0 steps them in this process.
+        cpus: cores per process.
     """
 
-    copies: Callable[[int], Callable[[int, int], Any]]
+    environments: Callable[[int], Callable[[int, int], Any]]
     workers: int
     cpus: float
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far a learning is: told after each update.
+class LearningProgress:
+    """The progress of a learning after an update.
 
     Args:
-        rows: of the episodes that have ended, also the random agent's.
-        episodes: of the agent that have ended.
-        wanted: episodes in the end.
-        losses: times that all went back to the last state since a process was lost.
+        rows: rows of all finished episodes, including the random agent's.
+        episodes: number of finished episodes of the agent.
+        wanted: number of episodes after which the learning ends.
+        losses: number of times that the learning went back to its last state because a process was lost.
     """
 
     rows: list[dict[str, Any]]
@@ -66,113 +66,113 @@ class Progress:
     losses: int = 0
 
 
-Tell = Callable[[Progress], None]
+OnProgress = Callable[[LearningProgress], None]
 
 
 def train_agent(
     config: dict[str, Any],
     backend: RolloutBackend,
     parts: Mapping[str, Any],
-    storage: Storage,
-    tell: Tell = lambda progress: None,
+    store: ResultStore,
+    on_progress: OnProgress = lambda progress: None,
     facts: Mapping[str, Any] | None = None,
     leave: Leave = stay,
 ) -> pl.DataFrame:
-    """Learn an agent and write it, its episodes and, on the way, its state.
+    """Train an agent and write its file, its episodes and, meanwhile, its state.
 
-    The result depends on the configuration alone, also after interrupts and whatever the number of workers.
+    The result depends on the configuration alone, whatever the interrupts and the number of workers.
 
     Args:
-        config: of a learning, composed.
-        backend: where its copies are stepped.
-        parts: of the configuration.
-        storage: the folder; a state in it is gone on with.
-        tell: told the progress.
-        facts: what the agent's file should say of its making.
-        leave: asked every few seconds between two updates (`cluster.runs.execute.Leave`).
+        config: configuration of the learning, composed.
+        backend: the processes that step its environments.
+        parts: parts of the configuration.
+        store: the learning's results; training resumes from a state in it.
+        on_progress: called after each update.
+        facts: facts to write into the agent's file.
+        leave: called every few seconds between two updates (see `cluster.runs.execute.Leave`).
 
     Returns:
         The episodes (`cluster.output.episodes`).
     """
-    saved = checkpoints.load(storage)
-    rows: list[dict[str, Any]] = saved["rows"] if saved else []
-    tell = _measured(tell, LearningMetrics(study_of(storage.place), len(rows)))
-    if saved is None and config["random_baseline"]:
-        rows += _random_baseline(config, backend, parts, tell)
+    storage, state = store.storage, checkpoints.load(store)
+    rows: list[dict[str, Any]] = state["rows"] if state else []
+    on_progress = _with_metrics(on_progress, LearningMetrics(study_of(storage.place), len(rows)))
+    if state is None and config["random_baseline"]:
+        rows += _random_baseline(config, backend, parts, on_progress)
     trainer = _build(config, build(config["agent"]), backend, parts, 0)
     try:
-        if saved:
-            trainer.restore(saved["learning"])
-        imitation = saved["imitation"] if saved else _imitate(config, trainer, parts)
-        _learn(config, trainer, rows, storage, tell, imitation, leave)
-        said = {**(facts or {}), "imitation": imitation, **_convergence(config, rows)}
-        agent = _agent(config, trainer, parts, said)
+        if state:
+            trainer.restore(state["learning"])
+        imitation = state["imitation"] if state else _imitate(config, trainer, parts)
+        _learn(config, trainer, rows, store, on_progress, imitation, leave)
+        outcome = {**(facts or {}), "imitation": imitation, **_convergence(config, rows)}
+        agent = _agent(config, trainer, parts, outcome)
         storage.write(FILE, agent.to_bytes())
     finally:
         trainer.close()
     episodes = table(rows)
     storage.write(EPISODES, as_parquet(episodes))
-    checkpoints.forget(storage)
+    checkpoints.delete(store)
     return episodes
 
 
-def _measured(tell: Tell, metrics: LearningMetrics) -> Tell:
-    """Record the progress in the metrics, too."""
+def _with_metrics(on_progress: OnProgress, metrics: LearningMetrics) -> OnProgress:
+    """Return a callback that also records the progress in the metrics."""
 
-    def both(progress: Progress) -> None:
+    def record(progress: LearningProgress) -> None:
         metrics.record(progress.rows, progress.episodes >= progress.wanted)
-        tell(progress)
+        on_progress(progress)
 
-    return both
+    return record
 
 
 def _learn(
     config: dict[str, Any],
     trainer: AgentTrainer,
     rows: list[dict[str, Any]],
-    storage: Storage,
-    tell: Tell,
+    store: ResultStore,
+    on_progress: OnProgress,
     imitation: dict[str, float] | None,
     leave: Leave,
 ) -> None:
-    """Learn until enough episodes have ended, or until it has converged, adding them to `rows`."""
-    kept, asked = time.perf_counter(), Throttle(TELL_EVERY)
+    """Update the agent until enough episodes have ended or it has converged, and append its episodes to `rows`."""
+    saved, leaving = time.perf_counter(), Throttle(PROGRESS_EVERY_S)
 
-    def keep() -> None:
-        checkpoints.save(storage, {"rows": rows, "imitation": imitation, "learning": trainer.state()})
+    def save() -> None:
+        checkpoints.save(store, {"rows": rows, "imitation": imitation, "learning": trainer.state()})
 
-    count = sum(each["agent"] == LEARNED for each in rows)
+    count = sum(episode["agent"] == LEARNED for episode in rows)
     while count < config["episodes"] and not _convergence(config, rows).get("converged"):
         ended = [row(LEARNED, summary) for summary in trainer.update()]
         rows += ended
         count += len(ended)
-        tell(Progress(rows, count, config["episodes"]))
-        if time.perf_counter() - kept >= config["save_every"]:
-            keep()
-            kept = time.perf_counter()
-        if asked.due():
-            leave(keep)
+        on_progress(LearningProgress(rows, count, config["episodes"]))
+        if time.perf_counter() - saved >= config["save_every"]:
+            save()
+            saved = time.perf_counter()
+        if leaving.due():
+            leave(save)
 
 
 def _convergence(config: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Whether an agent has converged by the criterion that it was given, and after which episode; {} without one."""
+    """Return whether the agent has converged by the configured criterion, and after which episode; {} without one."""
     if config.get("until") is None:
         return {}
     plateau: Plateau = build(config["until"])
-    episode = plateau.converged_at([each for each in rows if each["agent"] == LEARNED])
+    episode = plateau.converged_at([row for row in rows if row["agent"] == LEARNED])
     return {"converged": episode is not None, "converged_at": episode}
 
 
 def _imitate(config: dict[str, Any], trainer: AgentTrainer, parts: Mapping[str, Any]) -> dict[str, float] | None:
-    """Supervised pre-training, where it is asked for; what it came to (`rl.imitation.Imitated`)."""
+    """Pre-train the agent by imitation and return the figures; None if the configuration requests none."""
     node = config["actions"]["imitate"]
     if not node or not node["epochs"]:
         return None
     options = build(node)
     rng = np.random.default_rng(np.random.SeedSequence(config["seed"], spawn_key=(2,)))
-    # A copy that neither the agent nor the random agent has, in this process wherever theirs are.
-    copies = Environments(config).copies(parts, 2 * config["copies"], 1)
-    (environment,) = copies.environments
+    # An environment that neither the agent nor the random agent uses, in this process whatever the backend.
+    environments = Environments(config).make(parts, 2 * config["copies"], 1)
+    (environment,) = environments.environments
     assert isinstance(environment, SamplingEnvironment)
     states = states_of(environment, options.states, rng)
     imitated = imitate(described(trainer.network, trainer.policy_weights()), states, options, rng)
@@ -181,16 +181,16 @@ def _imitate(config: dict[str, Any], trainer: AgentTrainer, parts: Mapping[str, 
 
 
 def _random_baseline(
-    config: dict[str, Any], backend: RolloutBackend, parts: Mapping[str, Any], tell: Tell
+    config: dict[str, Any], backend: RolloutBackend, parts: Mapping[str, Any], on_progress: OnProgress
 ) -> list[dict[str, Any]]:
-    """Episodes of the random agent, on copies of their own: as many of each, or short ones would come first."""
+    """Return episodes of the random agent, equally many per environment, because short ones would end first."""
     trainer = _build(config, RandomAgent(), backend, parts, config["copies"])
     rows: list[dict[str, Any]] = []
-    each = math.ceil(config["random_baseline"] / config["copies"])
+    count = math.ceil(config["random_baseline"] / config["copies"])
     try:
-        while len(rows) < each * config["copies"]:
-            rows += [row(RANDOM, summary) for summary in trainer.update() if summary["episode"] < each]
-            tell(Progress(rows, 0, config["episodes"]))
+        while len(rows) < count * config["copies"]:
+            rows += [row(RANDOM, summary) for summary in trainer.update() if summary["episode"] < count]
+            on_progress(LearningProgress(rows, 0, config["episodes"]))
     finally:
         trainer.close()
     return rows
@@ -201,7 +201,7 @@ def _build(
 ) -> AgentTrainer:
     observations, actions = spaces_of(config, parts)
     return agent.build(
-        backend.copies(offset),
+        backend.environments(offset),
         observations,
         actions,
         seed=config["seed"],
