@@ -16,7 +16,7 @@ from ranking.errors import BadInput
 from ranking.training import RankerTraining
 from rl.progress import Progress, ProgressOptions
 from sampling.policies.policy import SamplingPolicy
-from sampling.policies.shares import placed, share_negatives, share_queries
+from sampling.policies.shares import reindexed, share_negatives, share_queries
 from sampling.retrieval.function import RetrievalFunction
 
 WINDOWS = {"none": 0, "to": 1, "from_to": 2}
@@ -218,7 +218,7 @@ class MixturePolicy(SamplingPolicy):
         self.states: list[list[float]] = []
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
-        self.places = [list(functions).index(name) for name in self.agent.functions]
+        self.indices = [list(functions).index(name) for name in self.agent.functions]
         own = {name: functions[name] for name in self.agent.functions}
         self.depth = max(function.depth for function in own.values())
         self.progress = Progress(self.agent.state, own, training)
@@ -243,7 +243,7 @@ class MixturePolicy(SamplingPolicy):
             assigned = share_negatives(np.cumsum(self.shares)[:-1], len(batch), count, rng)
         else:
             assigned = share_queries(self.shares, len(batch), count, each, rng)
-        return placed(assigned, np.array(self.places))
+        return reindexed(assigned, np.array(self.indices))
 
     def state_dict(self) -> dict[str, Any]:
         return {

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sampling.filtered import FilteredFunction, check_selected
-from sampling.function_stats import FunctionStats
 from sampling.policies.policy import SamplingPolicy
 from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector
+from sampling.shown import FunctionStats
 from sampling.windowed import WindowedFunction
 
 if TYPE_CHECKING:
@@ -22,27 +22,35 @@ if TYPE_CHECKING:
 
 
 class Selection(NamedTuple):
-    """What a selector picked: for which rows and columns of the negatives, and of which part of the batch."""
+    """The negatives that one selector picked from one function, for some rows of a batch.
+
+    Args:
+        selector: the selector.
+        rows: int [r], rows of the batch.
+        columns: int [r, m], columns of the batch's negatives where the picks are stored.
+        batch: the rows as a batch, as the selector received it.
+        selected: the picks.
+    """
 
     selector: Selector
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
-    part: Batch
+    batch: Batch
     selected: CandidateBatch
 
 
 @dataclass
-class Drawn:
-    """The negatives of a batch, with all that is noted when they are shown.
+class BatchDraw:
+    """The negatives of one batch, and what the sampler records once they are shown.
 
     Args:
-        batch: whose negatives they are.
-        rng: state of the generator before they were drawn.
-        assigned: int64 [b, n], the function of each.
-        negatives: int32 [b, n].
-        source_scores: float32 [b, n].
-        selections: all that was picked, in the order in which it was.
-        stats: by function, of this batch alone.
+        batch: the batch.
+        rng: the state of the generator before the draw.
+        assigned: int64 [b, n], the index of the function that each negative comes from.
+        negatives: int32 [b, n], −1 for none.
+        source_scores: float32 [b, n], the functions' scores of the negatives.
+        selections: the picks of each selector, in the order in which they were made.
+        stats: counts for this batch, by function.
     """
 
     batch: Batch
@@ -53,8 +61,8 @@ class Drawn:
     selections: list[Selection]
     stats: dict[str, FunctionStats]
 
-    def of(self, batch: Batch) -> bool:
-        """Whether they are of a batch."""
+    def is_for(self, batch: Batch) -> bool:
+        """Return whether these negatives were drawn for `batch`."""
         same = (np.array_equal(getattr(self.batch, name), getattr(batch, name)) for name in ("queries", "positives"))
         return all(same)
 
@@ -68,50 +76,55 @@ def draw(
     count: int,
     relevant: RelevantPairs,
     rng: np.random.Generator,
-) -> Drawn:
-    """Draw a batch's negatives; nothing but the generator changes.
+) -> BatchDraw:
+    """Draw the negatives of a batch. Nothing but the generator changes.
+
+    The policy assigns a function to each negative. Each function is then asked once for all rows that want the same
+    number of negatives from it. A selector sees the function through two views: the policy's window of ranks
+    (`WindowedFunction`), and without documents that the query may not be shown (`FilteredFunction`).
 
     Args:
-        batch: whose negatives they are.
-        training: of the ranker that is shown them.
-        policy: says which function supplies each negative.
-        functions: by name.
-        selectors: by the name of each function, what picks from it.
-        count: negatives of each query.
-        relevant: what may be nobody's negative.
+        batch: queries and their positives.
+        training: the training of the ranker.
+        policy: assigns a function to each negative.
+        functions: retrieval functions by name.
+        selectors: the selector of each function, by the function's name.
+        count: negatives per query.
+        relevant: the documents that are never a query's negatives.
         rng: every random draw comes from it.
 
     Raises:
-        BadInput: where a selector picked what it may not.
+        BadInput: if a selector picked a document that it must not pick.
     """
-    drawn_from = rng.bit_generator.state
+    rng_before = rng.bit_generator.state
     assigned = policy.assign(batch, count, training, rng)
     window = policy.window
     negatives = np.full((len(batch), count), -1, np.int32)
     source_scores = np.full(negatives.shape, np.nan, np.float32)
     selections: list[Selection] = []
-    every = {name: FunctionStats() for name in functions}
-    # Those last that are told what the others have supplied.
-    for index, name in sorted(enumerate(functions), key=lambda each: functions[each[1]].reads_mined):
-        function, selector = functions[name], selectors[name]
-        whole = replace(batch, mined=negatives.copy()) if function.reads_mined else batch
-        seen = WindowedFunction(function, *window) if window and function.depth else function
-        stats, counts = every[name], (assigned == index).sum(1)
-        stats.batches += bool(counts.any())
-        for wanted in np.unique(counts[counts > 0]).tolist():
-            rows = np.flatnonzero(counts == wanted)
-            part = whole if len(rows) == len(batch) else whole.part(rows)
-            before = (assigned[rows] >= 0) & (assigned[rows] < index)
-            first = before.sum(1)[:, None]  # a function's negatives stand together
-            taken = negatives[rows] if function.reads_mined else negatives[rows, : first.max()]
-            offered = FilteredFunction(seen, relevant, taken)
-            selected = selector.select(part, offered, wanted, training, rng)
-            check_selected(selected, part, offered, wanted, type(selector).__name__, name)
-            columns = first + np.arange(wanted)
-            negatives[rows[:, None], columns[:, : selected.documents.shape[1]]] = selected.documents
-            source_scores[rows[:, None], columns[:, : selected.documents.shape[1]]] = selected.scores
+    all_stats = {name: FunctionStats() for name in functions}
+    # Functions that offer the other functions' negatives (`InBatch.hard`) come last.
+    for index, name in sorted(enumerate(functions), key=lambda item: functions[item[1]].reads_mined):
+        function, selector, stats = functions[name], selectors[name], all_stats[name]
+        readable = replace(batch, mined=negatives.copy()) if function.reads_mined else batch
+        in_window = WindowedFunction(function, *window) if window and function.depth else function
+        wanted_per_row = (assigned == index).sum(1)
+        stats.batches += bool(wanted_per_row.any())
+        for wanted in np.unique(wanted_per_row[wanted_per_row > 0]).tolist():
+            rows = np.flatnonzero(wanted_per_row == wanted)
+            part = readable if len(rows) == len(batch) else readable.part(rows)
+            # `assigned` is ascending within a row: the negatives of earlier functions are to the left.
+            first_column = ((assigned[rows] >= 0) & (assigned[rows] < index)).sum(1)[:, None]
+            supplied = negatives[rows] if function.reads_mined else negatives[rows, : first_column.max()]
+            allowed = FilteredFunction(in_window, relevant, supplied)
+            selected = selector.select(part, allowed, wanted, training, rng)
+            check_selected(selected, part, allowed, wanted, type(selector).__name__, name)
+            columns = first_column + np.arange(wanted)
+            filled = columns[:, : selected.documents.shape[1]]
+            negatives[rows[:, None], filled] = selected.documents
+            source_scores[rows[:, None], filled] = selected.scores
             selections.append(Selection(selector, rows, columns, part, selected))
-            stats.fallback += offered.fallback(selected.documents)
+            stats.fallback += allowed.fallback(selected.documents)
             stats.wanted += len(rows) * wanted
             stats.missing += int(np.count_nonzero(negatives[rows[:, None], columns] < 0))
-    return Drawn(batch, drawn_from, assigned, negatives, source_scores, selections, every)
+    return BatchDraw(batch, rng_before, assigned, negatives, source_scores, selections, all_stats)

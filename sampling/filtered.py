@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class FilteredFunction(RetrievalFunction):
-    """A retrieval function as selectors see it: without relevant documents and those that a query has already.
+    """A retrieval function without a query's relevant documents and without negatives that it already has.
 
-    Where an answer holds such a document, it is asked for again with as many more as may have to go, so that a draw
-    stays uniform over what is left. A function that leaves them out by itself is never asked twice.
+    If an answer holds such a document, the function is asked again for as many more as may have to go, so that a draw
+    stays uniform over the rest. A function that leaves them out itself is never asked twice.
 
     Args:
-        function: what ranks.
-        relevant: judged pairs.
-        taken: int32 [b, t], what other functions have supplied for each query of the batch, −1 for none; None where
-            there is no other.
+        function: the function.
+        relevant: the judged pairs.
+        taken: int32 [b, t], the negatives that other functions have supplied for each query of the batch, −1 for none;
+            None if there is no other function.
     """
 
     def __init__(
@@ -41,31 +41,33 @@ class FilteredFunction(RetrievalFunction):
         self.function.prepare(encoded, lists)
 
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        found = self.function.sample(batch, count, rng)
-        out = self.excluded(batch, found.documents)
+        candidates = self.function.sample(batch, count, rng)
+        out = self.excluded(batch, candidates.documents)
         if not out.any():
-            return self._noted(found)
+            return self._noted(candidates)
         rows = np.flatnonzero(out.any(axis=1))
         more = self.function.sample(batch.part(rows), count + self._most_excluded(batch, rows), rng)
         order = rng.random(more.documents.shape)
-        return self._noted(self._replaced(batch, found, rows, more, order, count))
+        return self._noted(self._replaced(batch, candidates, rows, more, order, count))
 
     def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        found = self.function.top(batch, count, rng)
-        out = self.excluded(batch, found.documents)
+        candidates = self.function.top(batch, count, rng)
+        out = self.excluded(batch, candidates.documents)
         if not out.any():
-            return self._noted(found)
+            return self._noted(candidates)
         rows = np.flatnonzero(out.any(axis=1))
         more = self.function.top(batch.part(rows), count + self._most_excluded(batch, rows), rng)
         order = np.broadcast_to(np.arange(more.documents.shape[1], dtype=float), more.documents.shape)
-        return self._noted(self._replaced(batch, found, rows, more, order, count))
+        return self._noted(self._replaced(batch, candidates, rows, more, order, count))
 
     def excluded(self, batch: Batch, documents: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Which of the documents [b, m] may not be shown: judged relevant for their query, or shown already."""
+        """Return which documents [b, m] must not be shown: judged relevant for their query, or already supplied."""
         return self.relevant.among(batch.queries, documents) | self.repeated(batch, documents)
 
     def repeated(self, batch: Batch, documents: NDArray[np.integer]) -> NDArray[np.bool_] | np.bool_:
-        """Which of the documents [b, m] another function has supplied for their query; one False for no other."""
+        """Return which of the documents [b, m] another function has supplied for their query; one False if there is
+        none.
+        """
         if not self.taken.shape[1]:
             return np.False_
         if len(batch) != len(self.taken):
@@ -83,43 +85,44 @@ class FilteredFunction(RetrievalFunction):
     def _replaced(
         self,
         batch: Batch,
-        found: CandidateBatch,
+        candidates: CandidateBatch,
         rows: NDArray[np.intp],
         more: CandidateBatch,
         order: NDArray[np.float64],
         count: int,
     ) -> CandidateBatch:
-        """`found` with the first `count` allowed documents of `more`, by `order`, in its `rows`."""
+        """Return `candidates` with the first `count` allowed documents of `more`, by `order`, in its `rows`."""
         out = self.relevant.among(batch.queries[rows], more.documents) | (more.documents < 0)
         if self.taken.shape[1]:
             out |= self._again(more.documents, self.taken[rows])
-        if more.tier is not None:  # what is nearer comes first, and only within a tier the order counts
+        if more.tier is not None:  # nearer tiers come first; the order counts within a tier
             order = np.argsort(np.argsort(order, axis=1, kind="stable"), axis=1) + more.tier * float(order.shape[1])
         best = np.argsort(np.where(out, np.inf, order), axis=1, kind="stable")[:, :count]
-        there = ~np.take_along_axis(out, best, 1)
-        width = max(found.documents.shape[1], best.shape[1])
+        present = ~np.take_along_axis(out, best, 1)
+        width = max(candidates.documents.shape[1], best.shape[1])
         documents = np.full((len(batch), width), -1, np.int32)
         scores = np.full((len(batch), width), -np.inf, np.float32)
-        documents[:, : found.documents.shape[1]] = found.documents
-        scores[:, : found.documents.shape[1]] = found.scores
+        documents[:, : candidates.documents.shape[1]] = candidates.documents
+        scores[:, : candidates.documents.shape[1]] = candidates.scores
         documents[rows], scores[rows] = -1, -np.inf
-        documents[rows, : best.shape[1]] = np.where(there, np.take_along_axis(more.documents, best, 1), -1)
-        scores[rows, : best.shape[1]] = np.where(there, np.take_along_axis(more.scores, best, 1), -np.inf)
-        if found.tier is None or more.tier is None:
+        documents[rows, : best.shape[1]] = np.where(present, np.take_along_axis(more.documents, best, 1), -1)
+        scores[rows, : best.shape[1]] = np.where(present, np.take_along_axis(more.scores, best, 1), -np.inf)
+        if candidates.tier is None or more.tier is None:
             return CandidateBatch(documents, scores)
         tier = np.zeros(documents.shape, np.int8)
-        tier[:, : found.tier.shape[1]] = found.tier
+        tier[:, : candidates.tier.shape[1]] = candidates.tier
         tier[rows] = 0
-        tier[rows, : best.shape[1]] = np.where(there, np.take_along_axis(more.tier, best, 1), 0)
+        tier[rows, : best.shape[1]] = np.where(present, np.take_along_axis(more.tier, best, 1), 0)
         return CandidateBatch(documents, scores, tier=tier)
 
-    def _noted(self, found: CandidateBatch) -> CandidateBatch:
-        if found.tier is not None:
-            self._distant.append(np.where(found.tier > 0, found.documents, -1))
-        return found
+    def _noted(self, candidates: CandidateBatch) -> CandidateBatch:
+        """Remember the documents of further tiers, and return the candidates."""
+        if candidates.tier is not None:
+            self._distant.append(np.where(candidates.tier > 0, candidates.documents, -1))
+        return candidates
 
     def fallback(self, documents: NDArray[np.int32]) -> int:
-        """How many of the picked documents [b, n] came from beyond the function's own place."""
+        """Return how many of the picked documents [b, n] came from outside the function's region."""
         if not self._distant:
             return 0
         return int(np.count_nonzero(self._again(documents, np.concatenate(self._distant, axis=1))))
@@ -128,42 +131,42 @@ class FilteredFunction(RetrievalFunction):
 def check_selected(
     selected: CandidateBatch, batch: Batch, function: FilteredFunction, count: int, selector: str, name: str
 ) -> None:
-    """Hold what a selector picked against what every selector promises.
+    """Check what a selector picked against what every selector promises.
 
     Args:
-        selected: int32 [b, up to `count`], −1 for none.
-        batch: that it picked for.
-        function: that it picked from.
-        count: negatives that it was asked for.
-        selector, name: of selector and function, for messages.
+        selected: the picks, int32 [b, up to `count`], −1 for none.
+        batch: the batch that it picked for.
+        function: the function that it picked from.
+        count: the number of negatives that was requested.
+        selector, name: the selector and the function, for messages.
 
     Raises:
-        BadInput: where it picked too many, a relevant document, one twice, one that another function has supplied,
-            or one that there is not.
+        BadInput: if it picked too many documents, a relevant one, one twice, one that another function has supplied, or
+            one that does not exist.
     """
-    documents, who = selected.documents, f"{selector} over {name}"
+    documents, source = selected.documents, f"{selector} over {name}"
     if documents.ndim != 2 or len(documents) != len(batch):
-        raise BadInput(f"{who} picked documents of shape {documents.shape} for {len(batch)} queries", "selector")
+        raise BadInput(f"{source} picked documents of shape {documents.shape} for {len(batch)} queries", "selector")
     if documents.shape[1] > count:
         raise BadInput(
-            f"{who} picked {documents.shape[1]} documents a query where {count} were asked for",
+            f"{source} picked {documents.shape[1]} documents per query instead of {count}",
             "selector",
-            "give at most `count` columns",
+            "return at most `count` columns",
         )
     if documents.size and (documents.min() < -1 or documents.max() >= function.relevant.size):
-        raise BadInput(f"{who} picked a document that is not in the collection", "selector", "give −1 for none")
+        raise BadInput(f"{source} picked a document that is not in the collection", "selector", "use −1 for none")
     if function.relevant.among(batch.queries, documents).any():
         raise BadInput(
-            f"{who} picked a document that is judged relevant for its query",
+            f"{source} picked a document that is judged relevant for its query",
             "selector",
             "pick from what the function offers",
         )
     ordered = np.sort(documents, axis=1)
     if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
-        raise BadInput(f"{who} picked a document twice for one query", "selector", "give −1 where there are too few")
+        raise BadInput(f"{source} picked a document twice for one query", "selector", "use −1 if there are too few")
     if function.repeated(batch, documents).any():
         raise BadInput(
-            f"{who} picked a document that another function has supplied",
+            f"{source} picked a document that another function has supplied",
             "selector",
             "pick from what the function offers",
         )

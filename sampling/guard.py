@@ -17,38 +17,39 @@ from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import RetrievalFunction
 
 DEEPER = 4
-"""How many times as deep a list is searched to fill it again where a ranker guards it."""
+"""If a ranker guards a list, the list is searched up to this many times its length to refill it."""
 FIRST = 32
-"""Documents that are looked at first where something may be dropped: a search costs little more than one for a few."""
+"""Fewest documents of the first search with a guard: a search for this many costs little more than for a few."""
 WIDER = 4
-"""How many times as many are looked at next, where that was too few."""
+"""Factor by which the search is widened if that was too few."""
 CELLS = 1 << 22
-"""Places of lists that are searched at once: what bounds the memory where lists are widened."""
+"""Largest number of list cells searched at once: bounds the memory when lists are widened."""
 
 
 @dataclass(frozen=True)
 class Guard:
     """Drops candidates that the retrieval function scores almost as high as a relevant document, or higher.
 
-    An unjudged document that looks that relevant may well be. A candidate is kept when its score is at most
-    `positive − absolute` and at most `positive − relative·|positive|`, `positive` being the score of the best
-    relevant document of the query. Both None: nothing is dropped. A function that finds none of a query's relevant
-    documents says nothing about how relevant others are: no margin drops anything there. These are TopK-MarginPos,
-    TopK-PercPos and TopK-Abs (Moreira et al. 2024, section 3.2).
+    An unjudged document that looks that relevant may well be. A candidate is kept if its score is at most `positive −
+    absolute` and at most `positive − relative·|positive|`; `positive` is the score of the best relevant document of the
+    query. If both are None, nothing is dropped. If a function finds none of a query's relevant documents, no margin
+    drops anything for that query. These are TopK-MarginPos, TopK-PercPos and TopK-Abs (Moreira et al. 2024, section
+    3.2).
 
     With `ranker` the scores are those of a trained ranker: denoising by a teacher (RocketQA; Qu et al. 2021, section
-    3.2.2), who knows relevant documents that were never judged better than the function does.
+    3.2.2), which recognises unjudged relevant documents better than the function does.
 
     Args:
-        absolute: margin on the scale of the scores, from 0 up.
-        relative: margin as a share of the positive's score, 0 to 1.
+        absolute: margin on the scale of the scores, from 0 up; None for no such margin.
+        relative: margin as a share of the positive's score, 0 to 1, e.g. 0.05; None for no such margin.
         ceiling: the highest score that a candidate may have, on the scale of the scores; None for any.
-        ranker: whose scores they are; None: the function's own.
-        deepest: the last rank that is looked at to fill a list whose first documents were dropped; None: as far as it
-            takes, with a ranker `DEEPER` times the list's length.
+        ranker: the ranker whose scores are compared: a trained run's folder or a checkpoint; None compares the scores
+            of the function.
+        deepest: the last rank that is searched to refill a list whose first documents were dropped; None searches as
+            far as needed, with a ranker `DEEPER` times the list's length.
 
     Raises:
-        BadInput: where an option is out of its range.
+        BadInput: if an option is out of its range.
     """
 
     absolute: float | None = None
@@ -65,16 +66,16 @@ class Guard:
         if self.deepest is not None and self.deepest < 1:
             raise BadInput(f"deepest is {self.deepest}", "sampling.guard", "choose a rank from 1 up, or null")
         if self.ranker is not None and not self.active:
-            remedy = "give absolute, relative or ceiling besides"
+            remedy = "give absolute, relative or ceiling too"
             raise BadInput("a ranker without a margin drops nothing", "sampling.guard.ranker", remedy)
 
     @property
     def active(self) -> bool:
-        """Whether it drops anything at all."""
+        """Whether it drops anything."""
         return self.absolute is not None or self.relative is not None or self.ceiling is not None
 
     def below(self, positives: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The highest score that a candidate may have, by the score of the best relevant document; +inf for none."""
+        """Return the highest score that a candidate may have, given the positives' scores; +inf for no limit."""
         limits = np.full_like(positives, np.inf)
         if self.absolute is not None:
             limits = np.minimum(limits, positives - self.absolute)
@@ -88,11 +89,11 @@ class Guard:
     def scores(
         self, function: RetrievalFunction, sources: Sources, queries: NDArray[np.integer], ranked: RankedLists
     ) -> NDArray[np.float32]:
-        """The scores that candidates are dropped by [q, k], −inf for none."""
+        """Return the scores [q, k] that candidates are dropped by, −inf for none."""
         if self.ranker is None:
             return ranked.scores
-        found: NDArray[np.float32] = self.ranker.own_scores(sources, queries, ranked.documents)
-        return found
+        scores: NDArray[np.float32] = self.ranker.own_scores(sources, queries, ranked.documents)
+        return scores
 
     def record(
         self,
@@ -102,20 +103,20 @@ class Guard:
         positives: NDArray[np.float32],
         depth: int,
     ) -> GuardedDocuments:
-        """What was dropped from the lists of some queries, and why.
+        """Record the documents that were dropped from the lists of some queries, and why.
 
         Args:
             queries: int [q].
-            ranked: their lists.
-            dropped: bool [q, k], what was dropped from those.
-            positives: float32 [q], the scores of their best relevant documents.
-            depth: how many of a query are written down.
+            ranked: the lists of the queries.
+            dropped: bool [q, k], the documents that were dropped.
+            positives: float32 [q], the scores of the best relevant documents.
+            depth: the number of dropped documents per query that are recorded.
         """
         rows, places = np.nonzero(dropped & (np.cumsum(dropped, axis=1) <= depth))
         scores, best = ranked.scores[rows, places], positives[rows]
         absolute = 0 if self.absolute is None else self.absolute
         reasons = np.where(scores > best, 0, np.where(scores > best - absolute, 1, 2)).astype(np.int8)
-        if self.ceiling is not None:  # no margin was passed
+        if self.ceiling is not None:  # below every margin, above the ceiling
             within = Guard(self.absolute, self.relative).below(best)
             reasons[scores <= within] = 3
         documents = ranked.documents[rows, places]
@@ -127,15 +128,20 @@ class Guard:
 def best_positive(
     function: RetrievalFunction, sources: Sources, asked: NDArray[np.integer] | None = None
 ) -> NDArray[np.float32] | None:
-    """The function's highest score of a relevant document for each query asked (all when None), +inf for none found.
+    """Return the function's highest score of a relevant document for each query, +inf if it finds none.
 
-    None where the function has no scores of pairs.
+    None if the function has no scores of pairs.
+
+    Args:
+        function: the function.
+        sources: the collection and indexes that it ranks with.
+        asked: int [q], the queries; None for all.
     """
     relevant = sources.encoded.judgements.relevant()
     asked = np.arange(len(sources.encoded.queries)) if asked is None else asked
     counts = np.diff(relevant.offsets)[asked]
     best = np.full(len(asked), np.inf, np.float32)
-    # By the number of relevant documents, so that one query with many does not widen all the others.
+    # Grouped by the number of relevant documents, so that one query with many does not widen all others.
     for count in np.unique(counts[counts > 0]):
         rows = np.flatnonzero(counts == count)
         documents = relevant.documents[relevant.offsets[asked[rows]][:, None] + np.arange(count)]
@@ -150,19 +156,20 @@ def best_positive(
 def negatives_lists(
     function: RetrievalFunction, sources: Sources, guard: Guard, asked: NDArray[np.integer] | None = None
 ) -> tuple[RankedLists | None, GuardedDocuments]:
-    """A function's lists as a run takes them: without relevant and guarded documents, and yet as long as asked for.
+    """Return a function's lists as a run uses them: without relevant and guarded documents, filled to the full depth.
 
-    Where a list falls short of the function's depth, it is searched for again, deeper, until it is full, the
-    function finds no more, or `guard.deepest` is reached.
+    A list that falls short of the function's depth is searched again, deeper, until it is full, the function finds no
+    more, or `guard.deepest` is reached.
 
     Args:
-        function: not prepared yet.
-        sources: what it ranks with.
-        guard: says what may not be shown.
-        asked: int [q], the queries whose lists are made; all when None.
+        function: the function, not yet prepared.
+        sources: the collection and indexes that it ranks with.
+        guard: decides which documents must not be shown.
+        asked: int [q], the queries whose lists are made; None for all.
 
     Returns:
-        The lists of those queries in their order (None where the function ranks by itself), and what the guard dropped.
+        The lists of those queries in their order (None if the function ranks during the training), and the documents
+        that the guard dropped.
     """
     if type(function).rank is RetrievalFunction.rank:
         return None, GuardedDocuments.joined([])
@@ -173,9 +180,9 @@ def negatives_lists(
         np.full((len(queries), function.depth), -np.inf, np.float32),
     )
     dropped: list[GuardedDocuments] = []
-    first = np.minimum(pairs.counts[queries], function.depth)  # so many more are looked at from the start
+    first = np.minimum(pairs.counts[queries], function.depth)  # this many more are searched from the start
     left, width = np.arange(len(queries)), function.depth + int(first.max(initial=0))
-    # A ranker takes its time: where it lets too little pass, a list stays short.
+    # A ranker is slow: if it drops too much, a list stays short.
     deepest = pairs.size if guard.ranker is None else DEEPER * width
     if guard.active and guard.ranker is None:
         width = max(width, FIRST)
@@ -203,11 +210,11 @@ def _guarded(
     rows: NDArray[np.integer],
     width: int,
 ) -> tuple[NDArray[np.bool_], RankedLists, Callable[[NDArray[np.bool_]], GuardedDocuments]]:
-    """Lists of `rows` from the first `width` documents.
+    """Build the lists of `rows` from the first `width` documents.
 
     Returns:
-        Which queries have more documents behind those; the lists, cut to the function's depth; and what gives the
-        record of what was dropped from some of them.
+        Which queries have more documents beyond those; the lists, cut to the function's depth; and a function that
+        returns the record of what was dropped for some of the queries.
     """
     ranked = function.rank(sources, rows, width)
     assert ranked is not None
@@ -237,7 +244,7 @@ def _guarded(
     documents[:, :there], scores[:, :there] = kept.documents[:, :there], kept.scores[:, :there]
 
     def part(done: NDArray[np.bool_]) -> GuardedDocuments:
-        # What stands before the list was full.
+        # The dropped documents ahead of the last one that the list needed.
         out = candidates & ~allowed & done[:, None] & (np.cumsum(allowed, axis=1) < depth)
         record = guard.record(rows, RankedLists(ranked.documents, judged_by), out, positives, depth)
         return replace(record, relevant=int((others & done[:, None]).sum()))

@@ -14,16 +14,16 @@ REASONS = ("scores above the positive", "within the absolute margin", "within th
 
 @dataclass(frozen=True)
 class GuardedDocuments:
-    """Which documents a guard dropped, and why; of each query the first so many as its list is long.
+    """The documents that a guard dropped, and why; per query at most as many as its list is long.
 
     Args:
         queries, documents: int32 [n], indices.
-        scores: float32 [n], the function's, of the documents.
-        positives: float32 [n], the function's best score of a relevant document of the query.
+        scores: float32 [n], the function's scores of the documents.
+        positives: float32 [n], the score of the positive that each was compared with.
         reasons: int8 [n], indices into `REASONS`.
-        total: how many were dropped in all before the lists were full.
-        relevant: how many documents it would have dropped besides that are judged relevant, without the best-scored one
-            of each query: where they are many, the guard drops what is relevant and not what is noise.
+        total: the number of documents that were dropped before the lists were full.
+        relevant: the number of documents judged relevant that it would also have dropped, without the best-scored one
+            of each query. If they are many, the guard drops relevant documents rather than noise.
     """
 
     queries: NDArray[np.int32]
@@ -35,7 +35,7 @@ class GuardedDocuments:
     relevant: int = 0
 
     def by_query(self, queries: NDArray[np.integer]) -> dict[int, GuardedDocuments]:
-        """The record of each of some queries, by itself."""
+        """Return the record of each of some queries."""
         records = {}
         for query in np.unique(queries).tolist():
             of = self.queries == query
@@ -45,7 +45,7 @@ class GuardedDocuments:
 
     @classmethod
     def joined(cls, parts: Sequence[GuardedDocuments]) -> GuardedDocuments:
-        """All of several, one after the other."""
+        """Concatenate several records."""
         nothing = np.zeros(0, np.int32)
         return cls(
             np.concatenate([nothing, *(part.queries for part in parts)]).astype(np.int32),

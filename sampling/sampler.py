@@ -11,41 +11,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
-from sampling.drawing import Drawn, Selection, draw
-from sampling.function_stats import FunctionStats, RunningStats
+from sampling.drawing import BatchDraw, Selection, draw
 from sampling.policies.policy import SamplingPolicy
 from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import RetrievalFunction
 from sampling.selection.selector import Selector
-from sampling.shown import ShownNegatives
-from sampling.trace import Trace
+from sampling.shown import FunctionStats, RunningStats, ShownNegatives, Trace
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining, UpdateResult
 
 
 AHEAD = ThreadPoolExecutor(1, "negatives")
-"""Draws the negatives of a batch to come while the ranker learns from the one before."""
+"""Draws the negatives of the next batch while the ranker learns from the current one."""
 
 
 @dataclass
 class Sampler:
-    """π, f and the selection of negatives (Cohen et al. 2019, section 3.1.1).
+    """The policy π, the retrieval functions f and the selection of negatives (Cohen et al. 2019, section 3.1.1).
 
-    `negatives` and `observe` take turns; a state is saved or loaded before `negatives`, not between the two.
+    `negatives` and `observe` alternate. A state is saved or loaded before `negatives`, not between the two.
 
     Args:
         policy: chooses the function.
-        functions: by name, prepared.
-        selector: picks from what the function offers.
-        count: negatives for each query.
+        functions: prepared retrieval functions, by name.
+        selector: picks from what a function offers.
+        count: negatives per query.
         rng: every random draw comes from it.
-        guarded: documents that the guard dropped from each function's lists, for the report.
-        selectors: by the name of a function, what picks from it in the selector's place.
-        counts: by the name of each function how many it supplies to each query, in place of `count`, of a policy that
-            does not decide that itself; None where it does.
-        recorded: share of the queries of which is counted what they were shown (`sampling.shown`).
-        source_scores: float32 [b, count], the functions' own scores of the last negatives; nan where they have none.
+        guarded: number of documents that the guard dropped from each function's lists, for the report.
+        selectors: selectors that replace `selector` for single functions, by the function's name.
+        counts: negatives per query that each function supplies, by name; they replace `count`. None if the policy
+            decides, or there is one function.
+        recorded: share of the queries whose negatives are recorded (`sampling.shown.ShownNegatives`).
+
+    Attributes:
+        source_scores: float32 [b, count], the functions' scores of the last negatives; nan if they have none.
     """
 
     policy: SamplingPolicy
@@ -70,19 +70,19 @@ class Sampler:
         self._assigned: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self._last: tuple[Batch, RankerTraining] | None = None
         self._selections: list[Selection] = []
-        self._ahead: Future[Drawn] | None = None
-        self._given = 0  # negatives of the epoch so far
+        self._ahead: Future[BatchDraw] | None = None
+        self._given = 0  # negatives in this epoch so far
         self._started = False
-        self._learned: dict[str, Any] = {}  # loaded, put back after `start_run` of the parts
+        self._learned: dict[str, Any] = {}  # loaded state, restored after the parts' `start_run`
 
     def negatives(self, batch: Batch, training: RankerTraining) -> NDArray[np.int32]:
-        """Document indices [b, count], −1 where a query fell short.
+        """Return the negatives of a batch: document indices int32 [b, count], −1 if a query has fewer.
 
-        Never a document that is judged relevant for its query, and none twice for one query: functions are seen by
-        the selector without those (`FilteredFunction`), and what it picks is checked.
+        A document that is judged relevant for its query is never returned, and no document twice for one query:
+        selectors see functions without those (`sampling.filtered.FilteredFunction`), and their picks are checked.
 
         Raises:
-            BadInput: where the selector picked what it may not.
+            BadInput: if the selector picked a document that it must not pick.
         """
         if not self._started:
             self._start_run(training)
@@ -99,39 +99,39 @@ class Sampler:
     def foresees(self) -> bool:
         """Whether negatives depend on batch and generator alone, so that they can be drawn before the ranker learns."""
         parts = [*self.functions.values(), *(part for _, part in self._learners())]
-        return all(vars(type(part)).get("independent", False) for part in parts)  # a subclass says so itself
+        return all(vars(type(part)).get("independent", False) for part in parts)  # not inherited
 
     def prepare(self, batch: Batch, training: RankerTraining) -> None:
-        """Begin to draw the negatives of the batch to come, in a thread: the same that `negatives` would draw.
+        """Start to draw the negatives of the next batch in a thread: the same that `negatives` would draw.
 
-        Does nothing where they depend on the ranker (`foresees`).
+        Does nothing if the negatives depend on the ranker (`foresees`).
         """
         if self._started and self._ahead is None and self.foresees:
             self._ahead = AHEAD.submit(self._draw, batch, training)
 
-    def _prepared(self, batch: Batch) -> Drawn | None:
-        """What was drawn ahead for a batch; None for nothing, or for another batch, which then was not drawn."""
+    def _prepared(self, batch: Batch) -> BatchDraw | None:
+        """Return what was drawn ahead for this batch, or None; a draw for another batch is undone."""
         if self._ahead is None:
             return None
         drawn, self._ahead = self._ahead.result(), None
-        if drawn.of(batch):
+        if drawn.is_for(batch):
             return drawn
         self.rng.bit_generator.state = drawn.rng
         return None
 
-    def _draw(self, batch: Batch, training: RankerTraining) -> Drawn:
+    def _draw(self, batch: Batch, training: RankerTraining) -> BatchDraw:
         selectors = {name: self.selectors.get(name, self.selector) for name in self.functions}
         return draw(batch, training, self.policy, self.functions, selectors, self.count, self._relevant, self.rng)
 
     @property
     def assigned(self) -> NDArray[np.int64]:
-        """Which function each of the last negatives is from [b, count], by its place among them."""
+        """The function that each of the last negatives comes from, as its index: int64 [b, count]."""
         return self._assigned
 
     def _learners(self) -> list[tuple[str, SamplingPolicy | Selector]]:
-        """What may learn, by the name of its state."""
-        own = [(f"selector:{name}", selector) for name, selector in self.selectors.items()]
-        return [("policy", self.policy), ("selector", self.selector), *own]
+        """Return the parts that may learn, by the name of their state."""
+        per_function = [(f"selector:{name}", selector) for name, selector in self.selectors.items()]
+        return [("policy", self.policy), ("selector", self.selector), *per_function]
 
     def _start_run(self, training: RankerTraining) -> None:
         self._relevant = RelevantPairs(training.encoded.judgements, len(training.encoded.documents))
@@ -146,32 +146,31 @@ class Sampler:
         self._started = True
 
     def observe(self, negatives: NDArray[np.int32], step: UpdateResult) -> None:
-        """Note how the ranker scored what it was shown last, and let policy, selector and functions learn from it.
+        """Record the ranker's scores of the last negatives, and let policy, selectors and functions learn from them.
 
         Raises:
             BadInput: at the end of an epoch in which no query had a negative.
         """
         self.trace.add(list(self.functions.values()), self._assigned, negatives, step.scores)
         for index, stats in enumerate(self.stats.values()):
-            own = self._assigned == index
-            if own.any():
-                stats.positive.add(step.scores[own.any(1), 0])
-                stats.negative.add(step.scores[:, 1:][own & (negatives >= 0)])
+            supplied = self._assigned == index
+            if supplied.any():
+                stats.positive.add(step.scores[supplied.any(1), 0])
+                stats.negative.add(step.scores[:, 1:][supplied & (negatives >= 0)])
         if self._last is not None:
             (batch, training), self._last = self._last, None
             self.shown.add(batch.queries, negatives, self._assigned, step.scores, self.source_scores)
             self.policy.observe(batch, negatives, step, training, self.rng)
             for selector, rows, columns, part, selected in self._selections:
-                of_selected = step.scores[rows[:, None], 1 + columns]
-                of_part = replace(step, scores=np.concatenate([step.scores[rows, :1], of_selected], 1))
-                selector.observe(part, selected, of_part, training, self.rng)
+                scores = np.concatenate([step.scores[rows, :1], step.scores[rows[:, None], 1 + columns]], 1)
+                selector.observe(part, selected, replace(step, scores=scores), training, self.rng)
             for function in self.functions.values():
                 function.after_update(training)
             if training.epoch_over:
                 self._check_epoch(training)
 
     def _check_epoch(self, training: RankerTraining) -> None:
-        """Refuse to go on after an epoch in which no query had a negative: a loss of nothing is always 0."""
+        """Raise if no query had a negative in an epoch: the loss would always be 0."""
         given, self._given = self._given, 0
         if not given and not training.diverged:
             raise BadInput(
@@ -182,14 +181,14 @@ class Sampler:
             )
 
     def traced(self) -> dict[str, NDArray[Any]]:
-        """What each update was shown, by step: see `Trace`."""
+        """Return what each update was shown, by step (see `sampling.shown.Trace`)."""
         return self.trace.arrays()
 
     def report(self) -> list[dict[str, Any]]:
-        """A row a function: what it supplied, took from elsewhere, fell short of and was guarded away, and the
-        ranker's scores of it.
+        """Return one row per function: what it supplied, what it took from other regions, how many negatives are
+        missing, what the guard dropped, and the ranker's scores.
 
-        The scores are those at the time of showing, before the update.
+        The scores are those before the update that showed the negatives.
         """
         return [
             {
@@ -206,7 +205,7 @@ class Sampler:
         ]
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a resumed run needs to draw what it would have drawn."""
+        """Return everything that a resumed run needs to draw the same negatives."""
         learned = self._learned
         if self._started:
             functions = {name: function.state_dict() for name, function in self.functions.items()}
@@ -214,7 +213,7 @@ class Sampler:
                 **{name: part.state_dict() for name, part in self._learners()},
                 "functions": {name: state for name, state in functions.items() if state},
             }
-        # What was drawn ahead has not been shown: it is drawn again from there.
+        # A batch that was drawn ahead was not shown: it is drawn again from the same state of the generator.
         rng = self.rng.bit_generator.state if self._ahead is None else self._ahead.result().rng
         return {
             "rng": rng,
@@ -228,7 +227,7 @@ class Sampler:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict`.
 
-        At the next `negatives` policy, selector and functions start again with what they had learned.
+        At the next `negatives` policy, selectors and functions start again with what they had learned.
         """
         if self._ahead is not None:
             self._ahead.result()
@@ -242,6 +241,6 @@ class Sampler:
             self.trace.load(state["trace"])
         if "shown" in state:
             self.shown.load(state["shown"])
-        named = [*(name for name, _ in self._learners()), "functions"]
-        self._learned = {name: state[name] for name in named if name in state}
+        names = [*(name for name, _ in self._learners()), "functions"]
+        self._learned = {name: state[name] for name in names if name in state}
         self._started = False

@@ -1,26 +1,131 @@
-"""Counts which negatives a ranker was shown, how often, by which function and how close to the positive."""
+"""Records what a ranker was shown: per function, per update, and per query for a share of the queries."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sampling.retrieval.function import RetrievalFunction
+
 WHOLE = np.uint64(1) << np.uint64(32)
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9))
 
 
-class ShownNegatives:
-    """A row a query, document and function, for a share of the queries: small, however long the training is.
+@dataclass
+class RunningStats:
+    """Mean, deviation and range of values that arrive in batches."""
 
-    The columns: `query`, `document` (indices), `function` (its place), `times` that it was shown; `margin`, the sum
-    over these of the ranker's score less that of the positive beside it, before the update; `score`, the function's own
-    at the last time (nan where it has none).
+    count: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    low: float = math.inf
+    high: float = -math.inf
+
+    def add(self, values: NDArray[np.floating]) -> None:
+        """Add a batch of values."""
+        if values.size:
+            exact = values.astype(np.float64)
+            self.count += exact.size
+            self.total += float(exact.sum())
+            self.squares += float(np.square(exact).sum())
+            self.low, self.high = min(self.low, float(exact.min())), max(self.high, float(exact.max()))
+
+    def row(self, name: str) -> dict[str, float]:
+        """Return the four figures as columns `NAME_mean`, `NAME_std`, `NAME_min`, `NAME_max`; nan without values."""
+        mean = self.total / self.count if self.count else math.nan
+        deviation = math.sqrt(max(self.squares / self.count - mean**2, 0)) if self.count else math.nan
+        values = (mean, deviation, self.low, self.high) if self.count else (math.nan,) * 4
+        return {f"{name}_{figure}": value for figure, value in zip(("mean", "std", "min", "max"), values, strict=True)}
+
+
+@dataclass
+class FunctionStats:
+    """The negatives that one function supplied in a run, and the ranker's scores of them when they were shown."""
+
+    batches: int = 0
+    wanted: int = 0
+    missing: int = 0
+    fallback: int = 0
+    positive: RunningStats = field(default_factory=RunningStats)
+    negative: RunningStats = field(default_factory=RunningStats)
+
+    def count(self, batch: FunctionStats) -> None:
+        """Add the counts of one batch."""
+        self.batches += batch.batches
+        self.wanted += batch.wanted
+        self.missing += batch.missing
+        self.fallback += batch.fallback
+
+
+class Trace:
+    """What each update was shown, one value per step: how hard negatives are while a ranker learns.
+
+    The figures of a step: `positive` and `negative`, mean scores before the update; `misranked`, the share of
+    negatives that score at least as high as their positive (nan without negatives); `function`, the index of the
+    chosen function, −1 if a batch mixes several; `version` and `age`, the index version that the first chosen function
+    with versions ranked by and its age in steps, −1 if no function has versions.
+    """
+
+    FIGURES = {
+        "positive": np.float32, "negative": np.float32, "misranked": np.float32,
+        "function": np.int32, "version": np.int32, "age": np.int32,
+    }  # fmt: skip
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[float, ...]] = []
+
+    def add(
+        self,
+        functions: Sequence[RetrievalFunction],
+        assigned: NDArray[np.int64],
+        negatives: NDArray[np.int32],
+        scores: NDArray[np.float32],
+    ) -> None:
+        """Record a step.
+
+        Args:
+            functions: all functions of the run.
+            assigned: int64 [b, n], the index of each negative's function, −1 for none.
+            negatives: int32 [b, n], −1 for none.
+            scores: float32 [b, 1 + n], the ranker's scores, the positive's first.
+        """
+        present = negatives >= 0
+        positives, shown = scores[:, 0], scores[:, 1:]
+        chosen, some = np.unique(assigned[assigned >= 0]), present.any()
+        versioned = [functions[index] for index in chosen if functions[index].version >= 0]
+        self.steps.append((
+            float(positives.mean(dtype=np.float64)) if len(positives) else math.nan,
+            float(shown[present].mean(dtype=np.float64)) if some else math.nan,
+            float((shown >= positives[:, None])[present].mean()) if some else math.nan,
+            int(chosen[0]) if len(chosen) == 1 else -1,
+            versioned[0].version if versioned else -1,
+            versioned[0].age if versioned else -1,
+        ))  # fmt: skip
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return each figure by step [steps]."""
+        columns = zip(*self.steps, strict=True) if self.steps else [()] * len(self.FIGURES)
+        return {name: np.array(column, self.FIGURES[name]) for name, column in zip(self.FIGURES, columns, strict=True)}
+
+    def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from `arrays`."""
+        self.steps = list(zip(*(arrays[name].tolist() for name in self.FIGURES), strict=True))
+
+
+class ShownNegatives:
+    """One row per query, document and function, for a share of the queries: small, however long the training is.
+
+    The columns: `query`, `document` (indices), `function` (index), `times`, the number of times that it was shown;
+    `margin`, the sum over these of the ranker's score minus that of the row's positive, before the update; `score`, the
+    function's score at the last time (nan if it has none).
 
     Args:
-        share: of the queries that are counted, by a hash of their indices; 0 counts none.
+        share: share of the queries that are recorded, chosen by a hash of their indices; 0 records none.
     """
 
     COLUMNS = {
@@ -33,7 +138,7 @@ class ShownNegatives:
         self.rows: dict[tuple[int, int, int], list[float]] = {}
 
     def counts(self, queries: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Which of these queries are counted."""
+        """Return which of these queries are recorded."""
         with np.errstate(over="ignore"):
             mixed = (np.asarray(queries).astype(np.uint64) + np.uint64(1)) * _MIX[0]
             mixed = (mixed ^ (mixed >> np.uint64(31))) * _MIX[1]
@@ -47,14 +152,14 @@ class ShownNegatives:
         scores: NDArray[np.float32],
         source_scores: NDArray[np.float32],
     ) -> None:
-        """Note an update.
+        """Record an update.
 
         Args:
             queries: int [b].
             negatives: int32 [b, n], −1 for none.
-            assigned: int64 [b, n], the place of each one's function.
-            scores: float32 [b, 1 + n], the ranker's, the positive's first.
-            source_scores: float32 [b, n], the functions'.
+            assigned: int64 [b, n], the index of each negative's function.
+            scores: float32 [b, 1 + n], the ranker's scores, the positive's first.
+            source_scores: float32 [b, n], the functions' scores.
         """
         if not self.share:
             return
@@ -70,7 +175,7 @@ class ShownNegatives:
             row[2] = score
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Each column [rows], sorted by query, document and function."""
+        """Return each column [rows], sorted by query, document and function."""
         table = [(*key, *self.rows[key]) for key in sorted(self.rows)]
         columns = zip(*table, strict=True) if table else [()] * len(self.COLUMNS)
         return {name: np.array(column, self.COLUMNS[name]) for name, column in zip(self.COLUMNS, columns, strict=True)}

@@ -1,4 +1,4 @@
-"""Trains several rankers one after the other, each on lists that the one before compressed."""
+"""Trains several rankers one after the other, each on lists that the previous one compressed."""
 
 from __future__ import annotations
 
@@ -6,22 +6,28 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranking.ranked_lists import RankedLists
-from ranking.training import RankerTraining
-from sampling.retrieval.compressed_lists import CompressedLists, compress_lists
+from ranking.sources import Sources
+from ranking.training import Batch, RankerTraining
+from sampling.filtered import FilteredFunction
+from sampling.relevant_pairs import RelevantPairs
+from sampling.retrieval.function import RetrievalFunction
+from sampling.retrieval.ranked import Ranked
 from sampling.sampler import Sampler
 
 
 class StagedTraining:
-    """Trains the stages of an objective: several for SIR V1 and V2, one for all others, which is `RankerTraining.fit`.
+    """Trains the stages of an objective: several for SIR V1 and V2, one for all others (then it is
+    `RankerTraining.fit`).
 
-    After a stage each function's lists are compressed to what the stage's ranker scores highest, and the next ranker
-    is trained on those, from the checkpoint again or from the weights that the stage has reached (Pu et al. 2021,
-    strategies V1 and V2).
+    After a stage each function's lists are compressed to the documents that the stage's ranker scores highest, and the
+    next ranker is trained on those, either from the checkpoint again or from the weights that the stage has reached (Pu
+    et al. 2021, strategies V1 and V2).
 
     Args:
-        assemble: makes a fresh training and its sampler, the same whenever it is called.
+        assemble: returns a fresh training and its sampler, the same at each call.
     """
 
     def __init__(self, assemble: Callable[[], tuple[RankerTraining, Sampler]]) -> None:
@@ -39,8 +45,8 @@ class StagedTraining:
         """Train to the end of the last stage.
 
         Args:
-            on_validation: called after each validation; may keep `state_dict`.
-            on_step: called after each step that no validation follows, likewise.
+            on_validation: called after each validation; it may save `state_dict`.
+            on_step: called after each step that no validation follows; it may save `state_dict`.
         """
         while True:
             if self._has_use(self.stage):
@@ -50,12 +56,12 @@ class StagedTraining:
             self._advance()
 
     def _has_use(self, stage: int) -> bool:
-        """Whether anything comes of a stage: its weights, or what its ranker picks."""
+        """Return whether a stage has an effect: through its weights, or through what its ranker picks."""
         following = self.stages[stage + 1 :]
         return not following or following[0].flows or following[0].pick == "top"
 
     def _advance(self) -> None:
-        """Go on to the next stage: compress the lists, and start a ranker on them."""
+        """Start the next stage: compress the lists, and start a ranker on them."""
         before, sampler = self.training, self.sampler
         self.reports += self._report()
         self.steps, self.epochs = self.steps + before.step, self.epochs + before.epoch
@@ -76,27 +82,29 @@ class StagedTraining:
         self.training, self.sampler = self._assemble()
         block = self.stages[self.stage].block
         assert block is not None
-        self.sampler.functions = {name: CompressedLists(each) for name, each in lists.items()}
+        self.sampler.functions = {name: CompressedLists(ranked) for name, ranked in lists.items()}
         self.sampler.count = block - 1
 
     def _report(self) -> list[dict[str, Any]]:
         return [{"stage": self.stage, **row} for row in self.sampler.report()]
 
     def report(self) -> list[dict[str, Any]]:
-        """A row a stage and function (`Sampler.report`)."""
+        """Return one row per stage and function (see `sampling.sampler.Sampler.report`)."""
         return [*self.reports, *self._report()]
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a resumed run needs to go on at the stage where it was."""
+        """Return everything that a resumed run needs to continue in the stage where it was."""
         later = self.stage > 0
         return {
             "training": self.training.state_dict(),
             "sampler": self.sampler.state_dict(),
             "stage": [self.stage, self.steps, self.epochs],
             "reports": self.reports,
-            "lists": {n: vars(f.lists) for n, f in self.sampler.functions.items() if isinstance(f, CompressedLists)}
-            if later
-            else {},
+            "lists": {
+                name: vars(function.lists)
+                for name, function in self.sampler.functions.items()
+                if later and isinstance(function, CompressedLists)
+            },
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -107,3 +115,64 @@ class StagedTraining:
             self._start_stage({name: RankedLists(**lists) for name, lists in state["lists"].items()})
         self.training.load_state_dict(state["training"])
         self.sampler.load_state_dict(state["sampler"])
+
+
+class CompressedLists(Ranked):
+    """S_{i+1} = Top(f_i(S_i), K_i): the negatives of a list that a ranker scores highest (Pu et al. 2021, equation 4).
+
+    Built by `compress_lists` between two stages of a training, not from a configuration.
+
+    Args:
+        lists: the lists of all queries, without relevant documents.
+    """
+
+    independent = True
+
+    def __init__(self, lists: RankedLists) -> None:
+        super().__init__(max(lists.documents.shape[1], 1))
+        self.lists, self.counts = lists, lists.counts
+
+    def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
+        lists = self.lists.take(queries)
+        return RankedLists(lists.documents[:, :depth], lists.scores[:, :depth])
+
+
+def compress_lists(
+    function: RetrievalFunction,
+    training: RankerTraining,
+    queries: NDArray[np.int64],
+    shown: int,
+    keep: int | None,
+    rng: np.random.Generator,
+    chunk: int = 256,
+) -> CompressedLists:
+    """Return the next stage's function.
+
+    Args:
+        function: the function of this stage.
+        training: the finished training of this stage's ranker.
+        queries: the training queries; other queries get empty lists.
+        shown: the number of documents at the head of each list that compete.
+        keep: the number of documents that are kept, those that the ranker scores highest first; None keeps all in
+            their order.
+        rng: the generator of functions that draw at random.
+        chunk: queries per scoring call.
+    """
+    width = shown if keep is None else min(keep, shown)
+    documents = np.full((len(training.encoded.queries), width), -1, np.int32)
+    scores = np.full(documents.shape, -np.inf, np.float32)
+    relevant = training.encoded.judgements.relevant()
+    pairs = RelevantPairs(training.encoded.judgements, len(training.encoded.documents))
+    offered = FilteredFunction(function, pairs)
+    for start in range(0, len(queries), chunk):
+        rows = queries[start : start + chunk]
+        batch = Batch(rows, relevant.documents[relevant.offsets[rows]])
+        candidates = offered.top(batch, shown, rng)
+        keys = candidates.scores if keep is None else training.score(rows, candidates.documents)
+        order = np.argsort(np.where(candidates.documents >= 0, -keys, np.inf), axis=1, kind="stable")[:, :width]
+        if keep is None:
+            order = np.argsort(candidates.documents < 0, axis=1, kind="stable")[:, :width]
+        size = order.shape[1]
+        documents[rows, :size] = np.take_along_axis(candidates.documents, order, 1)
+        scores[rows, :size] = np.take_along_axis(keys, order, 1)
+    return CompressedLists(RankedLists(documents, np.where(documents >= 0, scores, -np.inf).astype(np.float32)))

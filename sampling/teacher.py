@@ -1,4 +1,4 @@
-"""Asks a teacher for its scores of what a run may show, once for all runs."""
+"""Collects a teacher's scores of the pairs that a run may show, once for all runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 
 CHUNK = 64
-"""Queries that are asked about at once."""
+"""Queries per call of the teacher."""
 
 
 class Teacher(Protocol):
@@ -23,41 +23,41 @@ class Teacher(Protocol):
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
     ) -> NDArray[np.float32] | None:
-        """Scores [q, m] of documents [q, m] for queries [q]; −inf where it has none, and where the document is −1."""
+        """Return scores [q, m] of documents [q, m] for queries [q]; −inf if it has none, or the document is −1."""
 
 
 def teacher_scores(
     teacher: Teacher, sources: Sources, queries: NDArray[np.integer], lists: Sequence[RankedLists]
 ) -> PairScores:
-    """A teacher's scores of the queries' relevant documents and of what some lists hold.
+    """Return a teacher's scores of the queries' relevant documents and of the documents in some lists.
 
     Args:
-        teacher: who is asked.
-        sources: what it scores with.
+        teacher: the teacher.
+        sources: the collection and indexes that it scores with.
         queries: int [q].
-        lists: of all queries, as functions have them.
+        lists: the functions' lists, each of all queries.
 
     Raises:
-        BadInput: where the teacher has no scores.
+        BadInput: if the teacher has no scores.
     """
     relevant, size = sources.encoded.judgements.relevant(), len(sources.encoded.documents)
     rows, documents, scores = [], [], []
     for start in range(0, len(queries), CHUNK):
-        asked = np.asarray(queries[start : start + CHUNK], np.int64)
-        own = [relevant.documents[relevant.offsets[query] : relevant.offsets[query + 1]] for query in asked]
-        listed = [each.documents[asked] for each in lists]
-        wanted = np.full((len(asked), max(map(len, own), default=0)), -1, np.int32)
-        for row, places in enumerate(own):
-            wanted[row, : len(places)] = places
+        chunk = np.asarray(queries[start : start + CHUNK], np.int64)
+        positives = [relevant.documents[relevant.offsets[query] : relevant.offsets[query + 1]] for query in chunk]
+        listed = [ranked.documents[chunk] for ranked in lists]
+        wanted = np.full((len(chunk), max(map(len, positives), default=0)), -1, np.int32)
+        for row, of_query in enumerate(positives):
+            wanted[row, : len(of_query)] = of_query
         wanted = np.concatenate([wanted, *listed], axis=1)
-        found = teacher.own_scores(sources, asked, wanted)
-        if found is None:
+        pair_scores = teacher.own_scores(sources, chunk, wanted)
+        if pair_scores is None:
             what = f"{type(teacher).__name__} has no scores of pairs"
             raise BadInput(what, "teacher", "name the column of scores (collection.scores=COLUMN), or another teacher")
-        there = wanted >= 0
-        rows.append(np.broadcast_to(asked[:, None], wanted.shape)[there])
-        documents.append(wanted[there])
-        scores.append(found[there])
+        present = wanted >= 0
+        rows.append(np.broadcast_to(chunk[:, None], wanted.shape)[present])
+        documents.append(wanted[present])
+        scores.append(pair_scores[present])
     nothing = np.zeros(0, np.int64)
     return PairScores.of(
         np.concatenate([nothing, *rows]),

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class WindowedFunction(RetrievalFunction):
-    """A retrieval function of which only the ranks `first` to `last` are seen: a policy's hardness window.
+    """A retrieval function of which only the ranks `first` to `last` are visible: a policy's hardness window.
 
     Args:
-        function: what ranks.
+        function: the function.
         first: the first rank of the window, from 1.
-        last: the last one.
+        last: the last rank of the window.
 
     Raises:
-        BadInput: where the window is empty.
+        BadInput: if the window is empty.
     """
 
     def __init__(self, function: RetrievalFunction, first: int, last: int) -> None:
@@ -36,26 +36,26 @@ class WindowedFunction(RetrievalFunction):
         self.function.prepare(encoded, lists)
 
     def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        return self._of(self.function.top(batch, min(self.first - 1 + count, self.last), rng))
+        return self._cut(self.function.top(batch, min(self.first - 1 + count, self.last), rng))
 
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        window = self._of(self.function.top(batch, self.last, rng))
+        window = self._cut(self.function.top(batch, self.last, rng))
         keys = np.where(window.documents < 0, np.inf, rng.random(window.documents.shape))
         drawn = np.argsort(keys, axis=1, kind="stable")[:, :count]
         tier = None if window.tier is None else np.take_along_axis(window.tier, drawn, 1)
         documents, scores = np.take_along_axis(window.documents, drawn, 1), np.take_along_axis(window.scores, drawn, 1)
         return CandidateBatch(documents, scores, tier=tier)
 
-    def _of(self, head: CandidateBatch) -> CandidateBatch:
+    def _cut(self, head: CandidateBatch) -> CandidateBatch:
         tier = None if head.tier is None else head.tier[:, self.first - 1 :]
         return CandidateBatch(head.documents[:, self.first - 1 :], head.scores[:, self.first - 1 :], tier=tier)
 
 
 def check_window(window: object) -> tuple[int, int]:
-    """The first and the last rank, if they are such.
+    """Return the first and the last rank of a window.
 
     Raises:
-        BadInput: where they are not two whole numbers from 1 up, in order.
+        BadInput: if they are not two whole numbers from 1 up, in order.
     """
     ranks = list(window) if isinstance(window, list | tuple) else []
     if len(ranks) != 2 or any(type(rank) is not int for rank in ranks) or not 1 <= ranks[0] <= ranks[1]:

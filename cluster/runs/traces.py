@@ -25,7 +25,7 @@ def trace_table(run: str, functions: Sequence[str], traces: Sequence[Mapping[str
     Args:
         run: its name.
         functions: names, in the order of the sampler's.
-        traces: a fold's `sampling.trace.Trace.arrays`.
+        traces: a fold's `sampling.shown.Trace.arrays`.
 
     Returns:
         The columns of SCHEMA. A window has its first step (0 is the first of all), how many `steps` it holds, the

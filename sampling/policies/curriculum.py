@@ -1,4 +1,4 @@
-"""Chooses retrieval functions by a bandit that is paid by what the ranker learns."""
+"""Chooses retrieval functions by a bandit that is rewarded by what the ranker learns."""
 
 from __future__ import annotations
 
@@ -16,27 +16,26 @@ if TYPE_CHECKING:
 
 
 class Curriculum(SamplingPolicy):
-    """Exp3.S over the functions, paid by prediction gain (Graves et al. 2017, sections 2 and 3).
+    """Exp3.S over the functions, rewarded by prediction gain (Graves et al. 2017, sections 2 and 3).
 
-    A batch's gain is its loss before the update less its loss after it, L(x, θ) − L(x, θ′), which takes one more
-    forward pass. Gains are rescaled to [−1, 1] by the percentiles of those before them, of which a uniform sample is
-    kept. Each weight is shared in part with the other functions (the S), so that a function which was poor for long
-    can still come back.
+    A batch's gain is its loss before the update minus its loss after it, L(x, θ) − L(x, θ′), which costs one more
+    forward pass. Gains are rescaled to [−1, 1] by percentiles of a uniform sample of the gains so far. Part of each
+    weight is shared with the other functions (the S), so that a function that was poor for long can recover.
 
-    Differs from the paper: a gain is not divided by the time that a batch took, since batches of all functions take
-    the same; and `eta` is larger by default, since a ranker is trained for hundreds or thousands of batches, the
+    Differs from the paper: a gain is not divided by the time that a batch took, since batches of all functions take the
+    same time; and `eta` is larger by default, since a ranker is trained for hundreds or thousands of batches and the
     paper's networks for far more.
 
     Args:
         eta: η, how far a reward of 1 moves a function's weight; the paper has 0.001. √(2·ln A/(A·T)) suits A functions
             and T batches (Auer et al. 2002): 0.04 for 2 and 500.
-        beta: β, added to the reward of every function, 0 for those that were not chosen, before each is divided by
-            the function's probability: it favours what is rarely chosen.
-        epsilon: ε, share of the draws that are uniform.
-        history: gains kept for the percentiles.
+        beta: β, added to the reward of every function (0 for functions that were not chosen) before it is divided by
+            the function's probability. It favours rarely chosen functions.
+        epsilon: ε, the share of the draws that are uniform.
+        history: number of gains kept for the percentiles.
 
     Raises:
-        BadInput: where an option is out of its range.
+        BadInput: if an option is out of its range.
     """
 
     percentiles = (20, 80)
@@ -59,7 +58,7 @@ class Curriculum(SamplingPolicy):
         self.gains = np.zeros(0)
 
     def probabilities(self) -> NDArray[np.float64]:
-        """π: a softmax of the weights, mixed with ε of a uniform draw. Shape [functions]."""
+        """Return π: a softmax of the weights, mixed with ε of a uniform draw. Shape [functions]."""
         shares = np.exp(self.weights - self.weights.max())
         return (1 - self.epsilon) * shares / shares.sum() + self.epsilon / len(shares)
 
@@ -77,12 +76,12 @@ class Curriculum(SamplingPolicy):
         rng: np.random.Generator,
     ) -> None:
         gain = step.loss - training.loss_now(batch, negatives)
-        if np.isfinite(gain):  # otherwise the training has diverged and ends
+        if np.isfinite(gain):  # otherwise the training has diverged, and it ends
             self.learn(self.rescaled(gain))
             self._keep(gain, rng)
 
     def rescaled(self, gain: float) -> float:
-        """The reward that a gain makes, −1 to 1; 0 for the first and where the percentiles are one."""
+        """Return the reward for a gain, −1 to 1; 0 for the first gain, or if the percentiles are equal."""
         if not len(self.gains):
             return 0.0
         low, high = np.percentile(self.gains, self.percentiles)
@@ -91,26 +90,26 @@ class Curriculum(SamplingPolicy):
         return float(np.clip(2 * (gain - low) / (high - low) - 1, -1, 1))
 
     def learn(self, reward: float) -> None:
-        """Exp3.S's update after the chosen function was paid.
+        """Update the weights by Exp3.S after the chosen function was rewarded.
 
         Args:
             reward: −1 to 1.
         """
         self.updates += 1
-        paid = np.where(np.arange(len(self.weights)) == self.chosen, reward, 0) + self.beta
-        moved = self.weights + self.eta * paid / self.probabilities()
-        # The largest is taken out: it changes no probability, and nothing overflows.
+        rewards = np.where(np.arange(len(self.weights)) == self.chosen, reward, 0) + self.beta
+        moved = self.weights + self.eta * rewards / self.probabilities()
+        # Subtracting the largest changes no probability, and prevents overflow.
         grown = np.exp(moved - moved.max())
         shared = 1 / (self.updates + 1)
         others = (grown.sum() - grown) / (len(grown) - 1)
         self.weights = np.log((1 - shared) * grown + shared * others)
 
     def _keep(self, gain: float, rng: np.random.Generator) -> None:
-        """Add to the sample, in which every gain so far is as probable as another (Vitter 1985, algorithm R)."""
+        """Add to the sample, in which every gain so far is equally probable (Vitter 1985, algorithm R)."""
         if len(self.gains) < self.history:
             self.gains = np.append(self.gains, gain)
-        elif (place := int(rng.integers(self.updates))) < self.history:
-            self.gains[place] = gain
+        elif (index := int(rng.integers(self.updates))) < self.history:
+            self.gains[index] = gain
 
     def state_dict(self) -> dict[str, Any]:
         return {"weights": self.weights, "chosen": self.chosen, "updates": self.updates, "gains": self.gains}

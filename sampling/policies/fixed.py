@@ -1,4 +1,4 @@
-"""Takes the same retrieval functions for all batches."""
+"""Uses the same retrieval functions for all batches."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class Fixed(SamplingPolicy):
-    """Always the one function, BM25 or random sampling as it is usually done; or always the same number of several.
+    """One function for all batches, as BM25 or random sampling are usually used; or fixed numbers of several functions.
 
-    Several functions need to be told how many negatives of each (`set_counts`): all other positives of the batch and
-    one mined document, say (Karpukhin et al. 2020, section 3.2).
+    With several functions, `set_counts` must set how many negatives each supplies: all other positives of the batch and
+    one mined document, for example (Karpukhin et al. 2020, section 3.2).
     """
 
     independent = True
@@ -29,7 +29,9 @@ class Fixed(SamplingPolicy):
 
     def set_counts(self, counts: Sequence[int]) -> None:
         if len(counts) != len(self.functions) or min(counts) < 0 or not sum(counts):
-            raise BadInput(f"numbers of negatives are {list(counts)}", "negatives", "give one a function, from 0 up")
+            raise BadInput(
+                f"numbers of negatives are {list(counts)}", "negatives", "give one number per function, from 0 up"
+            )
         self.counts = list(counts)
 
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -38,8 +40,10 @@ class Fixed(SamplingPolicy):
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         if self.counts is None:
             if len(self.functions) > 1:
-                raise BadInput(f"no numbers of negatives for {self.functions}", "negatives", "give one a function")
+                raise BadInput(
+                    f"no numbers of negatives for {self.functions}", "negatives", "give one number per function"
+                )
             return super().assign(batch, count, training, rng)
         if sum(self.counts) != count:
-            raise ValueError(f"asked for {count} negatives where the functions supply {self.counts}")
+            raise ValueError(f"{count} negatives were requested, and the functions supply {self.counts}")
         return np.tile(np.repeat(np.arange(len(self.counts)), self.counts), (len(batch), 1))

@@ -1,4 +1,4 @@
-"""Follows another action for some batches of a training, and its own policy before and after."""
+"""Takes another action for some batches of a training, and follows its own policy before and after."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ranking.errors import BadInput
 from sampling.policies.policy import SamplingPolicy
-from sampling.policies.shares import placed, share_queries
+from sampling.policies.shares import reindexed, share_queries
 from sampling.retrieval.function import RetrievalFunction
 from sampling.windowed import check_window
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ForkAction:
-    """What a fork does in place of the policy.
+    """The action that a fork takes instead of the policy.
 
     Args:
-        function: that supplies the negatives.
-        window: first and last rank that are seen of its list; None for all.
+        function: name of the function that supplies the negatives.
+        window: first and last rank of the function's list that are visible; None for all.
     """
 
     function: str
@@ -36,32 +36,31 @@ class ForkAction:
 
     @classmethod
     def parse(cls, text: str) -> ForkAction:
-        """An action from FUNCTION, or FUNCTION:FIRST-LAST for a window of its list.
+        """Parse FUNCTION, or FUNCTION:FIRST-LAST for a window of its list.
 
         Raises:
-            BadInput: where it is neither.
+            BadInput: if the text is neither.
         """
-        found = re.fullmatch(r"(\w+)(?::(\d+)-(\d+))?", str(text))
-        if found is None:
-            raise BadInput(f"the action {text!r} can't be read", "actions", "write bm25, or bm25:1-10 for its ranks")
-        return cls(found[1], check_window([int(found[2]), int(found[3])]) if found[2] else None)
+        match = re.fullmatch(r"(\w+)(?::(\d+)-(\d+))?", str(text))
+        if match is None:
+            raise BadInput(f"can't read the action {text!r}", "actions", "write bm25, or bm25:1-10 for its ranks")
+        return cls(match[1], check_window([int(match[2]), int(match[3])]) if match[2] else None)
 
 
 class ForkedPolicy(SamplingPolicy):
-    """A policy that does something else for some batches: what is worth what it does then?
+    """A policy that takes another action for some batches, to measure what that action is worth at that point.
 
-    The policy sees nothing of those batches, and goes on behind them as it was. With policies whose `each` is a number,
-    and where the first function supplies all queries besides, an action's function supplies `each` negatives to every
-    query.
+    The policy does not see those batches, and resumes after them as it was. With a policy whose `each` is a number, the
+    first function still supplies all queries, and the action's function supplies `each` negatives to every query.
 
     Args:
-        policy: of the run.
-        own: functions of the run, in their order.
-        action: what is done; None: what the policy does, a fork that changes nothing.
-        begin: batches before it.
-        batches: for which it is done.
-        back: state of the sampler's generator behind them, so that what follows draws the same as another fork; None
-            lets it go on.
+        policy: the policy of the run.
+        own: names of the run's functions, in their order.
+        action: the action; None follows the policy throughout, a fork that changes nothing.
+        begin: number of batches before the action.
+        batches: number of batches with the action.
+        back: state of the sampler's generator after the action, so that later draws equal those of another fork; None
+            lets the generator continue.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class ForkedPolicy(SamplingPolicy):
     def set_functions(self, functions: list[str]) -> None:
         self.functions = functions
         self.policy.set_functions(self.own)
-        self.places = np.array([functions.index(name) for name in self.own])
+        self.indices = np.array([functions.index(name) for name in self.own])
         if self.action is not None and self.action.function not in functions:
             raise BadInput(f"no function {self.action.function!r}", "actions", f"choose of {', '.join(functions)}")
 
@@ -90,7 +89,7 @@ class ForkedPolicy(SamplingPolicy):
         self.policy.start_run({name: functions[name] for name in self.own}, training)
 
     def acts(self, training: RankerTraining) -> bool:
-        """Whether the action takes the policy's place now."""
+        """Return whether the action replaces the policy now."""
         return self.action is not None and self.begin <= training.step < self.end
 
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -102,20 +101,20 @@ class ForkedPolicy(SamplingPolicy):
         if not self.acts(training):
             assigned = self.policy.assign(batch, count, training, rng)
             self.window = self.policy.window
-            return placed(assigned, self.places)
+            return reindexed(assigned, self.indices)
         assert self.action is not None
         self.window = self.action.window
-        place, each = self.functions.index(self.action.function), _each(self.policy)
+        index, each = self.functions.index(self.action.function), _each(self.policy)
         if each is None:
-            return np.full((len(batch), count), place, np.int64)
-        # Every query has the same number of negatives of the first function, and `each` of the action's besides.
+            return np.full((len(batch), count), index, np.int64)
+        # Every query has the same number of negatives from the first function, and `each` from the action's.
         base = self.functions.index(self.own[0])
         others = len(self.own) - 1
         chosen = share_queries(np.array([0.0, 1.0]), len(batch), count - each * (others - 1), each, rng)
-        chosen = np.where(chosen == 1, place if place != base else -1, np.where(chosen == 0, base, -1))
+        chosen = np.where(chosen == 1, index if index != base else -1, np.where(chosen == 0, base, -1))
         padded = np.full((len(batch), count), -1, np.int64)
         padded[:, : chosen.shape[1]] = chosen
-        return placed(padded, np.arange(len(self.functions)))
+        return reindexed(padded, np.arange(len(self.functions)))
 
     def observe(
         self,
@@ -136,8 +135,8 @@ class ForkedPolicy(SamplingPolicy):
 
 
 def _each(policy: SamplingPolicy) -> int | None:
-    """Negatives that functions but the first supply to their share of the queries; None where they share a query's."""
-    found = getattr(policy, "each", None) or getattr(
+    """Return a policy's `each`, the negatives that functions but the first supply to their queries; or None."""
+    each = getattr(policy, "each", None) or getattr(
         getattr(getattr(policy, "agent", None), "actions", None), "each", None
     )
-    return None if found is None else int(found)
+    return None if each is None else int(each)

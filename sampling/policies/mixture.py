@@ -18,18 +18,19 @@ if TYPE_CHECKING:
 
 
 class Mixture(SamplingPolicy):
-    """Draws the function with given weights.
+    """Draws the function with fixed weights.
 
-    With three category functions and `per=negative` these are the refined negatives of Saeidi et al. 2017, section
-    2.1: of a query's negatives 20% from its subcategory, 30% from the rest of its category, 50% from elsewhere.
+    With three category functions and `per=negative` these are the refined negatives of Saeidi et al. 2017, section 2.1:
+    of a query's negatives 20% from its subcategory, 30% from the rest of its category, 50% from elsewhere.
 
     Args:
-        weights: one a function, in their order; they need not add up to 1. Equal where None.
-        per: `batch` draws once for all its queries, `query` for each query by itself, `negative` shares the negatives
-            of each query out among the functions, as near to the weights as whole numbers come.
-        each: where it is a number, the first function supplies all queries, and each other one so many negatives to its
-            share of the queries: in-batch negatives with a mined one for some. `per` is not looked at.
-        window: first and last rank of what is seen of lists, as [1, 20]; None for all of them.
+        weights: one weight per function, in their order; they need not add up to 1. None for equal weights.
+        per: `batch` draws one function per batch, `query` one per query, and `negative` shares out the negatives of
+            each query among the functions, as close to the weights as whole numbers allow.
+        each: if it is a number, the first function supplies all queries, and every other function supplies `each`
+            negatives to its share of the queries: in-batch negatives and a mined one for some queries. `per` is then
+            ignored. None draws by `per`.
+        window: first and last rank of the lists that are visible, as [1, 20]; None for all ranks.
     """
 
     independent = True
@@ -42,7 +43,7 @@ class Mixture(SamplingPolicy):
         window: Sequence[int] | None = None,
     ) -> None:
         if weights is not None and (min(weights, default=0) < 0 or not sum(weights) > 0):
-            raise BadInput(f"weights are {list(weights)}", "policy.weights", "give one number ≥ 0 a function")
+            raise BadInput(f"weights are {list(weights)}", "policy.weights", "give one number ≥ 0 per function")
         if per not in ("batch", "query", "negative"):
             raise BadInput(f"no unit {per!r}", "policy.per", "choose batch, query or negative")
         if each is not None and each < 1:
@@ -57,12 +58,14 @@ class Mixture(SamplingPolicy):
             raise BadInput(
                 f"{len(weights)} weights for the functions {functions}",
                 "policy.weights",
-                "give one a function",
+                "give one per function",
             )
         self.edges = np.cumsum(weights / weights.sum())[:-1]
 
     def edges_at(self, training: RankerTraining) -> NDArray[np.float64]:
-        """The cumulative weights of all functions but the last; a subclass may move them while the ranker learns."""
+        """Return the cumulative weights of all functions but the last; a subclass may change them while the ranker
+        learns.
+        """
         return self.edges
 
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Defines what every sampling policy does: choose a retrieval function for each batch."""
+"""Defines the interface of sampling policies: choose a retrieval function for each batch."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ if TYPE_CHECKING:
 class SamplingPolicy(ABC):
     """Chooses, for every batch, the retrieval function that supplies its negatives (π in Cohen et al. 2019).
 
-    A subclass writes `choose`. One that learns while the ranker does also writes `start_run`, `observe` and its state;
-    the sampler calls `set_functions`, `start_run`, and for each batch `choose` and `observe`.
+    A subclass defines `choose`. A policy that learns while the ranker does also defines `start_run`, `observe` and its
+    state. The sampler calls `set_functions`, `start_run`, and for each batch `assign` and `observe`.
 
-    Args:
-        chooses: whether it needs several functions to choose among.
-        window: first and last rank, from 1, of what selectors see of functions with lists; None for all of them. It
-            may change from batch to batch: it is read after `assign`.
-        independent: whether what it gives depends on its arguments, not on the ranker, nor on what it has seen of the
-            training, so that it may be asked ahead of time, in another thread. Each class says so for itself: a
-            subclass does not inherit it.
+    >>> class EasyFirst(SamplingPolicy): ...     def choose(self, batch, training, rng): ...         return
+    np.full(len(batch), int(training.step >= 20))
+
+    Attributes:
+        chooses: whether it needs several functions to choose from.
+        window: first and last rank, from 1, of the lists that selectors see; None for all ranks. It may change from
+            batch to batch: it is read after `assign`.
+        independent: whether its choices depend only on its arguments, not on the ranker or on what it has observed, so
+            that it can be asked ahead of time in another thread. Every class declares this itself; it is not inherited.
     """
 
     chooses: ClassVar[bool] = True
@@ -36,21 +38,21 @@ class SamplingPolicy(ABC):
     window: tuple[int, int] | None = None
 
     def set_functions(self, functions: list[str]) -> None:
-        """Take the names of the functions, in the order in which `choose` indexes them."""
+        """Receive the names of the functions, in the order in which `choose` indexes them."""
         name = type(self).__name__
         if self.chooses and len(functions) < 2:
             raise BadInput(
-                f"{name} chooses among functions and has only {functions}",
+                f"{name} chooses between functions, and there is only {functions}",
                 "function",
                 "give a list: function=[random,bm25]",
             )
         self.functions = functions
 
     def set_counts(self, counts: Sequence[int]) -> None:
-        """Take how many negatives each function supplies, where a run says so.
+        """Receive the number of negatives that each function supplies, if a run sets them.
 
         Raises:
-            BadInput: where the policy decides that itself.
+            BadInput: if the policy decides that itself.
         """
         raise BadInput(
             f"{type(self).__name__} decides itself how many negatives each function supplies",
@@ -59,23 +61,24 @@ class SamplingPolicy(ABC):
         )
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:  # noqa: B027
-        """Start afresh for a ranker that is about to be trained.
+        """Start with a ranker that is about to be trained.
 
-        Called once before the first `choose`, and again after a state was loaded: the state is put back behind it.
+        Called once before the first `choose`, and again before a saved state is loaded.
 
         Args:
-            functions: by name, in the order of `set_functions`.
-            training: of the ranker; in mid-training where a run goes on.
+            functions: the functions by name, in the order of `set_functions`.
+            training: the training of the ranker; in mid-training if a run is resumed.
         """
 
     @abstractmethod
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
-        """An index into the functions for each query of the batch (the same for all in most policies)."""
+        """Return the index of a function for each query of the batch (int64 [b]; the same for all in most policies)."""
 
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
-        """The function of each negative [b, count], ascending in a row: what `choose` says, for all of a query's.
+        """Return the index of the function of each negative, int64 [b, count], ascending within a row.
 
-        A query may have fewer: −1 behind the others.
+        By default all negatives of a query come from the function that `choose` returns. A query may have fewer
+        negatives: then −1 follows the others.
         """
         return np.repeat(self.choose(batch, training, rng)[:, None], count, 1)
 
@@ -87,18 +90,18 @@ class SamplingPolicy(ABC):
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> None:
-        """Learn what the last choice led to.
+        """Learn from the result of the last choice.
 
         Args:
-            batch: of the last `choose`.
+            batch: the batch of the last `choose`.
             negatives: int32 [b, n], −1 for none.
-            step: of the update with them.
-            training: after that update.
+            step: the result of the update with them.
+            training: the training after that update.
             rng: every random draw comes from it.
         """
 
     def state_dict(self) -> dict[str, Any]:
-        """What it has learned in this run, for `ranking.checkpoint`; nothing where it does not learn."""
+        """Return what it has learned in this run, for `ranking.checkpoint`; empty if it does not learn."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027

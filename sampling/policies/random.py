@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RandomPolicy(SamplingPolicy):
-    """Every function as probable as another, drawn anew for each batch: "Random AC-IR" (Cohen et al. 2019, 5.2)."""
+    """Every function equally probable, drawn for each batch: "Random AC-IR" (Cohen et al. 2019, section 5.2)."""
 
     independent = True
 

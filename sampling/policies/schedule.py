@@ -16,23 +16,25 @@ if TYPE_CHECKING:
 
 
 class Schedule(Mixture):
-    """A mixture that moves from the first functions to the last, the hard one, while the ranker learns.
+    """A mixture that moves from the first functions to the last, hardest one while the ranker learns.
 
-    The last function's share of the batches goes from `start` to `end`, and stays there; the others share the rest
+    The last function's share of the batches moves from `start` to `end`, and stays there; the others share the rest
     equally. Easy examples before hard ones is curriculum learning (Bengio et al. 2009).
 
     Args:
         start: the last function's share at the first batch, 0 to 1.
-        end: its share from the end of the schedule on, 0 to 1.
-        epochs: how long the schedule takes, from 0 up; parts of an epoch are fine.
-        steps: the same in batches, in place of `epochs` where it is not None.
-        shape: `linear` moves with every batch, `switch` stays at `start` and changes to `end` at once.
-        per: `batch` draws once for all its queries, `query` for each query by itself, `negative` shares the negatives
-            of each query out.
-        each, window: see `Mixture`.
+        end: its share after the end of the schedule, 0 to 1.
+        epochs: length of the schedule in epochs, from 0 up; fractions are allowed.
+        steps: length of the schedule in batches, instead of `epochs`; None uses `epochs`.
+        shape: `linear` moves with every batch; `switch` stays at `start` and then changes to `end` at once.
+        per: `batch` draws one function per batch, `query` one per query, and `negative` shares out the negatives of
+            each query.
+        each: if it is a number, the first function supplies all queries, and every other function supplies `each`
+            negatives to its share of the queries (see `sampling.policies.mixture.Mixture`).
+        window: first and last rank of the lists that are visible, as [1, 20]; None for all ranks.
 
     Raises:
-        BadInput: where an option is out of its range.
+        BadInput: if an option is out of its range.
     """
 
     def __init__(
@@ -58,11 +60,11 @@ class Schedule(Mixture):
         self.start, self.end, self.epochs, self.steps, self.shape = start, end, epochs, steps, shape
 
     def share(self, step: int, steps_per_epoch: int) -> float:
-        """The last function's share at a batch.
+        """Return the last function's share at a batch.
 
         Args:
-            step: batches before it, from the start of the training.
-            steps_per_epoch: batches of an epoch.
+            step: number of batches since the start of the training.
+            steps_per_epoch: batches per epoch.
         """
         length = self.epochs * steps_per_epoch if self.steps is None else self.steps
         if step >= length:

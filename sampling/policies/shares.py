@@ -1,4 +1,4 @@
-"""Shares negatives out among functions: each function's part of a query's negatives, or of the queries."""
+"""Shares out negatives among functions: each function's part of a query's negatives, or of the queries."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from ranking.errors import BadInput
 def share_negatives(
     edges: NDArray[np.float64], queries: int, count: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The function of each negative [queries, count], ascending: each function's share of every query's negatives.
+    """Assign functions to negatives so that each function has its share of every query's negatives.
 
-    Systematic sampling: marks one apart over the shares laid end to end, so that a function of share w gets the whole
-    number below or above w · count, and w · count on average.
+    Systematic sampling: marks at distance 1 over the shares laid end to end, so that a function of share w gets the
+    whole number below or above w · count, and w · count on average.
 
     Args:
         edges: float64 [functions − 1], the cumulative shares of all functions but the last.
-        queries: of the batch.
-        count: negatives of each.
+        queries: number of queries in the batch.
+        count: negatives per query.
         rng: draws where the marks begin.
+
+    Returns:
+        int64 [queries, count], the index of each negative's function, ascending.
     """
     marks = np.arange(count) + rng.random((queries, 1))
     return np.searchsorted(edges * count, marks, side="right").astype(np.int64)
@@ -29,27 +32,30 @@ def share_negatives(
 def share_queries(
     shares: NDArray[np.float64], queries: int, count: int, each: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The function of each negative [queries, count], ascending, −1 for none: each function's share of the queries.
+    """Assign functions to negatives so that each function has its share of the queries.
 
-    The first function supplies all queries with `count` less what the others may supply; each other one supplies
-    `each` negatives to its share of the queries, drawn anew for every batch: in-batch negatives with a mined one for
-    some. Of a share w the whole number below or above w · queries is drawn, and w · queries on average.
+    The first function supplies all queries with `count` minus what the others may supply. Every other function supplies
+    `each` negatives to its share of the queries, drawn for every batch: in-batch negatives and a mined one for some
+    queries. Of a share w the whole number below or above w · queries is drawn, and w · queries on average.
 
     Args:
-        shares: float64 [functions], 0 to 1 each; the first one's is not looked at.
-        queries: of the batch.
-        count: negatives of each, where all functions supply it.
+        shares: float64 [functions], 0 to 1 each; the first one is ignored.
+        queries: number of queries in the batch.
+        count: negatives of a query that all functions supply.
         each: negatives that a function other than the first supplies to a query.
         rng: draws which queries.
 
+    Returns:
+        int64 [queries, count], the index of each negative's function, ascending, −1 for none.
+
     Raises:
-        BadInput: where nothing is left to the first function.
+        BadInput: if nothing is left for the first function.
     """
     functions = len(shares)
     base = count - each * (functions - 1)
     if base < 1:
         raise BadInput(
-            f"{functions - 1} functions supply {each} of {count} negatives each, and the first one none",
+            f"{functions - 1} functions supply {each} of {count} negatives each, which leaves none for the first",
             "policy.each",
             "give fewer, or more sampling.negatives",
         )
@@ -62,16 +68,16 @@ def share_queries(
     return np.where(assigned == functions, -1, assigned)
 
 
-def placed(assigned: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Functions by their places among all of a run's, ascending in a row, −1 behind the others.
+def reindexed(assigned: NDArray[np.int64], indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Translate a policy's function indices into indices among all functions of the run, ascending within a row.
 
     Args:
-        assigned: int64 [queries, count], functions of a policy, −1 for none.
-        places: int64, the place of each of the policy's functions.
+        assigned: int64 [queries, count], indices among the policy's functions, −1 for none.
+        indices: int64, the index of each of the policy's functions among all functions.
     """
-    if np.array_equal(places, np.arange(len(places))) and not (np.diff(assigned, axis=1) < 0).any():
+    if np.array_equal(indices, np.arange(len(indices))) and not (np.diff(assigned, axis=1) < 0).any():
         return assigned
     last = np.iinfo(np.int64).max
-    found = np.where(assigned < 0, last, places[assigned])
-    found.sort(axis=1)
-    return np.where(found == last, -1, found)
+    translated = np.where(assigned < 0, last, indices[assigned])
+    translated.sort(axis=1)
+    return np.where(translated == last, -1, translated)

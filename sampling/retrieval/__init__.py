@@ -1,1 +1,1 @@
-"""Holds the retrieval functions: each ranks documents for a query."""
+"""Holds the retrieval functions, which rank documents for a query."""

@@ -25,16 +25,20 @@ class Bm25Function(Ranked):
 
     Args:
         depth: length of a list.
-        k1, b, stemming, stop_words: see `ranking.bm25.Bm25Options`.
-        shards: ranges of documents, each searched by an actor of its own on Ray. With several, no lists are made
-            before the training: those of a batch are asked for while the ranker learns from the one before. Where a
-            guard, a teacher or an agent wants lists before, they are made from one shard after the other. What is
-            found does not depend on it.
-        on_lost_shard: `wait` until a shard that died is back, or `skip`: go on without its documents meanwhile, which
-            no run that is to be repeated may do.
+        k1: how quickly repeated occurrences of a word stop counting (see `ranking.bm25.Bm25Options`).
+        b: how much long documents are discounted, 0 to 1.
+        stemming: language of the stemmer, e.g. `english`; None for no stemming.
+        stop_words: whether English stop words are dropped.
+        shards: number of ranges of documents, each searched by its own actor on Ray. With several, no lists are made
+            before the training: those of a batch are requested while the ranker learns from the previous batch. If a
+            guard, a teacher or an agent needs lists before, they are made one shard after the other. The lists do not
+            depend on the number of shards.
+        on_lost_shard: `wait` until a shard that died is back, or `skip` its documents until then, which makes a run
+            unrepeatable.
+        replicas: actors per shard, used round-robin: a run does not wait for one that dies.
 
     Raises:
-        BadInput: where an option makes no sense.
+        BadInput: if an option is out of its range.
     """
 
     independent = True
@@ -67,7 +71,7 @@ class Bm25Function(Ranked):
         self._pairs = RelevantPairs(encoded.judgements, len(encoded.documents))
 
     def attach_index(self, index: Bm25Index) -> None:
-        """Ask this index for the lists of each batch."""
+        """Use this index for the lists of each batch."""
         self._served = index
 
     def start_run(self, training: RankerTraining) -> None:
@@ -78,21 +82,21 @@ class Bm25Function(Ranked):
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         if self._served is None:
             return super().sample(batch, count, rng)
-        lists = self._asked(batch.queries)
+        lists = self._search_served(batch.queries)
         return candidates_at(lists, draw_positions(lists.counts, count, rng))
 
     def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         if self._served is None:
             return super().top(batch, count, rng)
-        return candidates_at(self._asked(batch.queries), np.broadcast_to(np.arange(count), (len(batch), count)))
+        return candidates_at(self._search_served(batch.queries), np.broadcast_to(np.arange(count), (len(batch), count)))
 
-    def _asked(self, queries: NDArray[np.integer]) -> RankedLists:
-        """The first `depth` documents of each query that are not relevant."""
+    def _search_served(self, queries: NDArray[np.integer]) -> RankedLists:
+        """Return the first `depth` documents of each query that are not relevant."""
         assert self._served is not None
         assert self._pairs is not None
         width = self.depth + int(self._pairs.counts[queries].max(initial=0))
-        found = self._served.search(queries, width)[0]
-        kept = found.keep(~self._pairs.among(queries, found.documents))
+        lists = self._served.search(queries, width)[0]
+        kept = lists.keep(~self._pairs.among(queries, lists.documents))
         return RankedLists(kept.documents[:, : self.depth], kept.scores[:, : self.depth])
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
@@ -102,4 +106,4 @@ class Bm25Function(Ranked):
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
     ) -> NDArray[np.float32]:
         scores = sources.bm25(self.options, self.shards).search(queries, 0, documents)[1]
-        return np.where(scores > 0, scores, -np.inf).astype(np.float32)  # without a common term it finds nothing
+        return np.where(scores > 0, scores, -np.inf).astype(np.float32)  # −inf without a common term

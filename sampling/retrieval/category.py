@@ -16,21 +16,22 @@ from sampling.retrieval.ranked import draw_positions, skip_excluded
 if TYPE_CHECKING:
     from ranking.training import Batch
 
-Places = NDArray[np.int64]
+Positions = NDArray[np.int64]
 SUBCATEGORY, CATEGORY, OUTSIDE = "same subcategory", "same category", "other categories"
 
 
 class CategoryFunction(RetrievalFunction):
     """Base of functions that draw uniformly from one region of the categories (Saeidi et al. 2017, section 2.1).
 
-    Three regions share out the documents, without those judged relevant: those of the query's category and
-    subcategory; the rest of its category; all others. A query without a category has all documents outside; one with a
-    category alone has all of the category's in the second. Documents without a category are outside of every one.
+    Three regions divide the documents that are not judged relevant: those of the query's category and subcategory; the
+    rest of its category; all others. A query without a category has all documents in the third region; a query with a
+    category but no subcategory has all of the category's in the second. Documents without a category are outside of
+    every category.
 
-    Where a query's region has fewer documents than are asked for, all of them are given and the rest is drawn from
-    the next of `regions`, which is its `tier`.
+    If a query's region has fewer documents than requested, all of them are returned and the rest is drawn from the next
+    of `regions`, whose number is their `tier`.
 
-    A subclass names its `regions`, its own first.
+    A subclass defines `regions`, the first of which it draws from.
     """
 
     regions: tuple[str, str, str]
@@ -39,7 +40,7 @@ class CategoryFunction(RetrievalFunction):
         documents = labels_of(encoded.documents, "function").astype(np.int64)
         queries = encoded.queries.labels
         assert queries is not None
-        # Documents in the order of their categories: a region is then one stretch of places, or two around a third.
+        # In documents ordered by category a region is one stretch of positions, or two around a hole.
         width = int(max(documents[:, 1].max(initial=0), queries[:, 1].max(initial=0))) + 2
         pairs = documents[:, 0] * width + documents[:, 1] + 1
         self.order = np.argsort(pairs, kind="stable").astype(np.int32)
@@ -47,17 +48,17 @@ class CategoryFunction(RetrievalFunction):
         category, subcategory = queries.astype(np.int64).T
         nowhere, everywhere = np.zeros(len(queries), np.int64), np.full(len(queries), len(documents))
 
-        def stretch(first: Places, last: Places, known: NDArray[np.bool_]) -> tuple[Places, Places]:
+        def stretch(first: Positions, last: Positions, known: NDArray[np.bool_]) -> tuple[Positions, Positions]:
             edges = [np.where(known, np.searchsorted(ranked, edge), nowhere) for edge in (first, last)]
             return edges[0], edges[1]
 
         whole = stretch(category * width, (category + 1) * width, category >= 0)
         pair = category * width + subcategory + 1
         inner = stretch(pair, pair + 1, (category >= 0) & (subcategory >= 0))
-        own = encoded.judgements.relevant()
-        place = np.empty(len(documents), np.int64)
-        place[self.order] = np.arange(len(documents))
-        relevant = np.stack([own.rows(), place[own.documents]])
+        judged = encoded.judgements.relevant()
+        position = np.empty(len(documents), np.int64)
+        position[self.order] = np.arange(len(documents))
+        relevant = np.stack([judged.rows(), position[judged.documents]])
         bounds = {
             SUBCATEGORY: (*inner, nowhere, nowhere),
             CATEGORY: (*whole, *inner),
@@ -72,15 +73,14 @@ class CategoryFunction(RetrievalFunction):
         missing = np.full(len(queries), count)
         for step, region in enumerate(self._regions):
             short = np.flatnonzero(missing)
-            # By how many are missing: nearly all rows miss all of them, or none.
+            # Grouped by the number that is missing: nearly all rows miss all of them, or none.
             for wanted in np.unique(missing[short]):
                 rows = short[missing[short] == wanted]
-                places, there = region.draw(queries[rows], int(wanted), rng)
-                found = np.where(there, self.order[np.where(there, places, 0)], -1)
-                documents[rows, count - wanted :] = found
+                positions, present = region.draw(queries[rows], int(wanted), rng)
+                drawn = np.where(present, self.order[np.where(present, positions, 0)], -1)
+                documents[rows, count - wanted :] = drawn
                 tier[rows, count - wanted :] = step
-                given = there.sum(1)
-                missing[rows] -= given
+                missing[rows] -= present.sum(1)
         return CandidateBatch(documents, np.full(documents.shape, np.nan, np.float32), tier=tier)
 
     def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
@@ -88,7 +88,7 @@ class CategoryFunction(RetrievalFunction):
 
 
 class SameSubcategory(CategoryFunction):
-    """Of the query's category and subcategory; then of the category, then from anywhere."""
+    """Documents of the query's category and subcategory; then of the category, then any."""
 
     independent = True
 
@@ -96,7 +96,7 @@ class SameSubcategory(CategoryFunction):
 
 
 class SameCategory(CategoryFunction):
-    """Of the query's category but not its subcategory; then of the subcategory, then from anywhere."""
+    """Documents of the query's category but not its subcategory; then of the subcategory, then any."""
 
     independent = True
 
@@ -104,7 +104,7 @@ class SameCategory(CategoryFunction):
 
 
 class OtherCategory(CategoryFunction):
-    """Not of the query's category; then of the category, then of the subcategory."""
+    """Documents of other categories; then of the query's category, then of its subcategory."""
 
     independent = True
 
@@ -112,34 +112,39 @@ class OtherCategory(CategoryFunction):
 
 
 class _Region:
-    """The places of each query from `start` to `end`, but those from `hole` to `gap` and its relevant documents.
+    """The positions of each query from `start` to `end`, without those from `hole` to `gap` and its relevant documents.
 
     Args:
-        relevant: int64 [2, judgements], query (ascending) and place of each relevant document.
+        relevant: int64 [2, judgements], query (ascending) and position of each relevant document.
         start, end, hole, gap: int64 by query; the hole lies within.
     """
 
-    def __init__(self, relevant: Places, start: Places, end: Places, hole: Places, gap: Places) -> None:
+    def __init__(self, relevant: Positions, start: Positions, end: Positions, hole: Positions, gap: Positions) -> None:
         self.start, self.hole, self.width = start, hole, gap - hole
-        query, place = relevant
-        inside = (place >= start[query]) & (place < end[query]) & ~((place >= hole[query]) & (place < gap[query]))
-        query, place = query[inside], place[inside]
-        # As steps from the start, the hole left out: steps of relevant documents, ascending within a query.
-        steps = place - start[query] - np.where(place >= gap[query], self.width[query], 0)
+        query, at = relevant
+        inside = (at >= start[query]) & (at < end[query]) & ~((at >= hole[query]) & (at < gap[query]))
+        query, at = query[inside], at[inside]
+        # Relevant documents as steps from the start without the hole, ascending within a query.
+        steps = at - start[query] - np.where(at >= gap[query], self.width[query], 0)
         order = np.lexsort((steps, query))
         counts = np.bincount(query, minlength=len(start))
         self.offsets = np.concatenate([[0], np.cumsum(counts)])
-        # How many other steps lie before each relevant one: past as many of them a step is moved.
+        # The number of other steps before each relevant one, by which `skip_excluded` moves a step.
         self.before = steps[order] - (np.arange(len(order)) - self.offsets[query[order]])
         self.counts = end - start - self.width - counts
 
     def draw(
         self, queries: NDArray[np.integer], count: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """`count` distinct places of each query [q, count], and which of them there are."""
+        """Draw `count` distinct positions of each query.
+
+        Returns:
+            int64 [q, count], and bool [q, count], whether each position exists.
+        """
         counts = self.counts[queries]
         drawn = draw_positions(counts, count, rng)
         steps = skip_excluded(drawn, self.before, self.offsets, queries)
         start, hole = self.start[queries][:, None], self.hole[queries][:, None]
-        places = start + steps
-        return places + np.where(places >= hole, self.width[queries][:, None], 0), np.arange(count) < counts[:, None]
+        positions = start + steps
+        skipped = np.where(positions >= hole, self.width[queries][:, None], 0)
+        return positions + skipped, np.arange(count) < counts[:, None]

@@ -31,26 +31,27 @@ if TYPE_CHECKING:
 
 MODES = ("never", "sync", "async", "lagged")
 WIDEST = 8
-"""How many times the depth the index is asked for, at most, where the guard takes most of what it finds."""
+"""Largest multiple of the depth that is searched if the guard drops most documents."""
 
 
 @dataclass(frozen=True)
 class Refresh:
-    """When an index is built again, and from when on the new version is served.
+    """When an index is rebuilt, and from which step on a new version is served.
 
     Args:
-        mode: `never`: the weights of the start, for good. `sync`: the trainer waits for each build. `async`: a
-            version is served as soon as it is built, which depends on timing, so no two runs are alike. `lagged`:
-            built beside the training as well, but the version published at step s is served from step s + lag on
-            exactly, and the trainer waits if it isn't ready: the same negatives in every run.
+        mode: `never` keeps the weights of the start. `sync`: the trainer waits for each build. `async`: a version is
+            served as soon as it is built, which depends on timing, so no two runs are equal. `lagged`: built next to
+            the training too, but the version published at step s is served exactly from step s + lag on, and the
+            trainer waits if it is not ready: the same negatives in every run.
         every: steps between two publications.
-        lag: of `lagged`; `every` when None.
-        max_staleness: of `async`: steps by which a version may be older than the trainer, who waits otherwise.
-        on_lost_shard: `wait` until a shard that died is back, or `skip`: go on without its documents meanwhile,
-            which no run that is to be repeated may do.
+        lag: with `lagged`, the steps between publication and service; None takes `every`.
+        max_staleness: with `async`, the largest age of a version in steps, beyond which the trainer waits; None for
+            any.
+        on_lost_shard: `wait` until a shard that died is back, or `skip` its documents until then, which makes a run
+            unrepeatable.
 
     Raises:
-        BadInput: where a value is out of its range, or belongs to another mode.
+        BadInput: if a value is out of its range, or belongs to another mode.
     """
 
     mode: Literal["never", "sync", "async", "lagged"] = "lagged"
@@ -81,37 +82,39 @@ class Refresh:
         if self.on_lost_shard not in ("wait", "skip"):
             raise BadInput(f"on_lost_shard is {self.on_lost_shard!r}", "refresh.on_lost_shard", "choose wait or skip")
         if self.on_lost_shard == "skip" and self.mode != "async":
-            what = f"mode {self.mode} promises the same negatives in every run, which skips would break"
+            what = f"mode {self.mode} returns the same negatives in every run, which skipping would break"
             raise BadInput(what, "refresh.on_lost_shard", "choose wait, or mode=async")
 
     @property
     def delay(self) -> int:
-        """Steps from publication to service where that is fixed; 0 where a version is served once it is built."""
+        """Steps from publication to service if fixed; 0 if a version is served once it is built."""
         if self.mode != "lagged":
             return 0
         return self.every if self.lag is None else self.lag
 
 
 class Dense(RetrievalFunction):
-    """The nearest documents by the ranker's own vectors: hard for the ranker of now, or of a little while ago.
+    """The nearest documents by the ranker's vectors: hard for the ranker of this step, or of a few steps ago.
 
-    With a refreshed index this is ANCE (Xiong et al. 2021); with an index that never changes, the query vectors of now
-    and a frozen tower of documents it is the dynamic hard negatives of ADORE (Zhan et al. 2021). Needs a `DenseRanker`.
+    With a refreshed index this is ANCE (Xiong et al. 2021). With an index that never changes, current query vectors and
+    a frozen document tower it is the dynamic hard negatives of ADORE (Zhan et al. 2021). Needs a `DenseRanker`.
 
     Args:
-        depth: length of a list, relevant and guarded documents not counted.
-        queries: whose query vectors are searched with: `version`, the index's own, or `now`, the ranker's.
+        depth: length of a list, not counting relevant and guarded documents.
+        queries: the query vectors of the search: `version`, those of the index's weights, or `now`, the ranker's.
         refresh: when the index follows the ranker.
-        index: how vectors are kept and searched.
-        shards: ranges of documents, each with an index of its own, on an actor of its own where the index lives on
-            Ray. What an exact index finds does not depend on it; FAISS's others find more with more shards.
-        searched: when queries are searched: at each `step` those of its batch, or all training queries once a
+        index: how vectors are stored and searched.
+        shards: number of ranges of documents, each with an index (on Ray, on its own actor). An exact index finds the
+            same with any number; FAISS's approximate ones find more with more shards.
+        searched: when queries are searched: at each `step` those of its batch, or all training queries once per
             `version`, in batches, so that a step reads lists.
-        precision: in which the texts of the index are read: `float32`, `bfloat16` or `float16`; None: the ranker's own.
-            What is kept of them is `index.precision`.
+        replicas: actors per shard if the index lives on Ray: readers are spread over them, and a run does not wait for
+            one that dies. No list depends on it.
+        precision: precision in which the index reads texts: `float32`, `bfloat16` or `float16`; None takes the
+            ranker's. The precision of the stored vectors is `index.precision`.
 
     Raises:
-        BadInput: where an option makes no sense.
+        BadInput: if an option is out of its range.
     """
 
     def __init__(
@@ -130,7 +133,7 @@ class Dense(RetrievalFunction):
         if searched not in ("step", "version"):
             raise BadInput(f"searched is {searched!r}", "function.dense.searched", "choose step or version")
         if searched == "version" and queries == "now":
-            what = "lists are made with the version's query vectors, and queries=now searches with others"
+            what = "searched=version makes lists with the version's query vectors, not those of queries=now"
             raise BadInput(what, "function.dense.searched", "choose searched=step, or queries=version")
         if queries not in ("version", "now"):
             raise BadInput(f"queries is {queries!r}", "function.dense.queries", "choose version or now")
@@ -142,7 +145,7 @@ class Dense(RetrievalFunction):
         self.shards, self.searched = shards, searched
         self.guard = Guard()
         self.guarded = 0
-        self._dropped: dict[int, GuardedDocuments] = {}  # by query, when it was last asked
+        self._dropped: dict[int, GuardedDocuments] = {}  # by query, at its last search
         self._served: NegativeIndex | None = None
         self._loaded: dict[str, Any] | None = None
 
@@ -152,7 +155,7 @@ class Dense(RetrievalFunction):
 
     @property
     def in_full(self) -> bool:
-        """Whether the index keeps vectors in memory as the ranker gives them."""
+        """Whether the index keeps vectors in memory exactly as the ranker returns them."""
         return self.index.in_full and self.precision is None
 
     def attach_index(self, index: NegativeIndex) -> None:
@@ -163,19 +166,19 @@ class Dense(RetrievalFunction):
         ranker = training.ranker
         if not isinstance(ranker, DenseRanker):
             raise BadInput(
-                f"{type(ranker).__name__} gives texts no vectors that an index could search",
+                f"{type(ranker).__name__} has no text vectors that an index could search",
                 "function=dense",
                 "choose ranker=bi_encoder, or function=embedding with a fixed encoder",
             )
         self.index.check(ranker.dimension)
         if self.precision is not None:
-            transformers_of(ranker)  # refused here, and not where an encoder starts
+            transformers_of(ranker)  # raises here rather than when an encoder starts
         self.training, self.ranker = training, ranker
         self.version = self.age = -1
         self.guarded = 0
         self._dropped.clear()
-        # Without a service of its own, an index that would be built in the background is built while the trainer
-        # waits. A lagged one gives the same negatives either way.
+        # Without an index service, the index is built while the trainer waits. With mode=lagged the negatives are the
+        # same either way.
         self.service = self._served or LocalIndex(
             self._copy(ranker), training.encoded, self.index, self.refresh.delay,
             shards=self.shards, listed=self.listed(training),
@@ -189,18 +192,18 @@ class Dense(RetrievalFunction):
         else:
             self.service.publish(ranker.state_dict(), training.step)
         if ranker.fixed_documents and self.in_full and isinstance(self.service, LocalIndex):
-            # What the index has read needs no second reading in each step.
+            # Texts that the index has read are not read again in each step.
             vectors = torch.from_numpy(self.service.document_vectors(training.step))
             training.remember(FixedVectors(vectors.to(ranker.device)))
 
     def _copy(self, ranker: DenseRanker) -> DenseRanker:
-        """The ranker as the index reads with it."""
+        """Return a copy of the ranker in the precision of the index."""
         copied = copy.deepcopy(ranker)
         read_in(copied, self.precision)
         return copied
 
     def listed(self, training: RankerTraining) -> Listed | None:
-        """The queries that are searched once a version, None where each step searches its own."""
+        """Return the queries that are searched once per version; None if each step searches its batch."""
         if self.searched == "step":
             return None
         queries = np.unique(training.examples.queries).astype(np.int64)
@@ -219,7 +222,7 @@ class Dense(RetrievalFunction):
         return candidates_at(lists, np.broadcast_to(np.arange(count), (len(batch), count)))
 
     def guarded_documents(self) -> GuardedDocuments:
-        """What the guard dropped when each query was last asked."""
+        """Return the documents that the guard dropped when each query was last searched."""
         return GuardedDocuments.joined(list(self._dropped.values()))
 
     def state_dict(self) -> dict[str, Any]:
@@ -229,7 +232,7 @@ class Dense(RetrievalFunction):
         self._loaded = dict(state)
 
     def _lists(self, queries: NDArray[np.integer]) -> RankedLists:
-        """The first `depth` documents of each query that are neither relevant nor guarded, by one version."""
+        """Return the first `depth` documents of each query that are neither relevant nor guarded, by one version."""
         step, size = self.training.step, len(self.encoded.documents)
         vectors = None
         if self.queries == "now":
@@ -259,7 +262,7 @@ class Dense(RetrievalFunction):
         return RankedLists(kept.documents[:, : self.depth], kept.scores[:, : self.depth])
 
     def _positives(self, queries: NDArray[np.integer]) -> NDArray[np.int32]:
-        """The relevant documents of each query [q, most], −1 behind the last."""
+        """Return the relevant documents of each query [q, most], −1 after the last."""
         starts = self.relevant.offsets[queries]
         counts = self.relevant.offsets[queries + 1] - starts
         places = np.arange(counts.max(initial=0))
@@ -269,6 +272,6 @@ class Dense(RetrievalFunction):
 
 
 def _among(documents: NDArray[np.int32], positives: NDArray[np.int32], size: int) -> NDArray[np.bool_]:
-    """Which of the documents [q, k] stand in their own row of `positives` [q, m]."""
+    """Return which of the documents [q, k] are in their row of `positives` [q, m]."""
     rows = np.arange(len(documents), dtype=np.int64)[:, None] * (size + 1)
     return np.isin(rows + documents, (rows + positives)[positives >= 0])

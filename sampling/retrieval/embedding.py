@@ -14,25 +14,25 @@ from ranking.sources import Sources
 from sampling.retrieval.ranked import Ranked
 
 CHUNK = 4096
-"""Queries that are searched at once."""
+"""Queries per search."""
 
 
 class Embedding(Ranked):
-    """The documents that a pretrained bi-encoder finds first: hard negatives for any ranker, as STAR's are (Zhan et
-    al. 2021).
+    """The documents that a pretrained bi-encoder finds first: hard negatives for any ranker, as in STAR (Zhan et al.
+    2021).
 
-    Exact. The encoder never changes; `function=dense` follows the ranker that is trained.
+    The search is exact. The encoder never changes; `function=dense` follows the ranker that is trained.
 
     Args:
-        checkpoint: folder, or name at the hub.
+        checkpoint: a folder, or a name at the hub.
         depth: length of a list.
-        layers: the encoder's first so many; all when None.
+        layers: number of the encoder's first layers that are used; None for all.
         max_query: subwords read of a query.
         max_document: subwords read of a document.
-        pooling: mean or cls; None takes the checkpoint's, or else mean.
-        similarity: cosine or dot; None takes the checkpoint's, or else cosine.
-        tied: one tower reads queries and documents; false for a checkpoint of two.
-        precision: float32, bfloat16 or float16.
+        pooling: `mean`, `cls` or `last` (for decoders); None takes the checkpoint's, or mean.
+        similarity: `cosine` or `dot`; None takes the checkpoint's, or cosine.
+        tied: whether one tower reads queries and documents; false for a checkpoint with two towers.
+        precision: `float32`, `bfloat16` or `float16`.
     """
 
     independent = True
@@ -58,12 +58,12 @@ class Embedding(Ranked):
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         index, vectors = self._vectors(sources)
-        found = [
+        chunks = [
             index.search(vectors[queries[start : start + CHUNK]], depth) for start in range(0, len(queries), CHUNK)
         ]
-        if not found:
+        if not chunks:
             return RankedLists(np.zeros((0, depth), np.int32), np.zeros((0, depth), np.float32))
-        documents, scores = zip(*found, strict=True)
+        documents, scores = zip(*chunks, strict=True)
         return RankedLists(np.concatenate(documents), np.concatenate(scores))
 
     def own_scores(
@@ -73,7 +73,7 @@ class Embedding(Ranked):
         return index.scores(of_queries[queries], documents)
 
     def _vectors(self, sources: Sources) -> tuple[VectorIndex, NDArray[np.float32]]:
-        """The documents' index and the queries' vectors, encoded once."""
+        """Return the documents' index and the queries' vectors, encoded once."""
         if self._sources is not sources:
             encoder = BiEncoder(generator=torch.Generator().manual_seed(0), **self.options)  # type: ignore[arg-type]
             encoder.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))

@@ -1,4 +1,4 @@
-"""Defines what every retrieval function does: offer documents as negatives for queries."""
+"""Defines the interface of retrieval functions: offer documents as negatives for queries."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class CandidateBatch:
     """Documents that a retrieval function offers as negatives, or that a selector picked among them.
 
     Args:
-        documents: int32 [b, m], −1 where the function has fewer.
-        scores: float32 [b, m], the function's own scores; nan where it has none.
-        tier: int8 [b, m], 0 for documents of the function's own place, more for those that it took from further and
-            further away because its own had too few; None where a function has no such thing.
+        documents: int32 [b, m], −1 if the function has fewer.
+        scores: float32 [b, m], the function's scores; nan if it has none.
+        tier: int8 [b, m], 0 for documents of the function's region, and larger numbers for documents from further
+            regions, taken because the region had too few; None if the function has no regions.
     """
 
     documents: NDArray[np.int32]
@@ -38,20 +38,20 @@ class CandidateBatch:
 class RetrievalFunction(ABC):
     """f: Q × C → C_r, an action of the agent (Cohen et al. 2019, section 3.1.1): ranks documents for a query.
 
-    A function lives in two places. Where a study starts, `rank` does the work that needs text, once
-    for all runs; its lists travel to the runs as arrays. In a run, `prepare` takes them, and `sample`
-    and `top` serve each batch. A function that ranks by itself leaves `rank` as it is. One that follows
-    the ranker has `start_run` and `after_update` too.
+    A function works in two places. At the start of a study, `rank` does the work that needs text, once for all runs;
+    its lists are passed to the runs as arrays. In a run, `prepare` receives them, and `sample` and `top` serve each
+    batch. A function that ranks during the training leaves `rank` undefined. One that follows the ranker also defines
+    `start_run` and `after_update`.
 
-    Args:
-        depth: length of its lists; 0 where it has none.
-        guarded: documents that it dropped by itself as probable false negatives, so far.
-        reads_mined: whether it is asked after the other functions, and told what they have supplied (`Batch.mined`).
-        independent: whether what it gives depends on its arguments, not on the ranker, nor on what it has seen of the
-            training, so that it may be asked ahead of time, in another thread. Each class says so for itself: a
-            subclass does not inherit it.
-        version: of what it ranks by, where that changes during a run; −1 where it doesn't.
-        age: steps since the weights behind that version were the ranker's, −1 likewise.
+    Attributes:
+        depth: length of its lists; 0 if it has none.
+        guarded: number of documents that it has dropped itself as probable false negatives.
+        reads_mined: whether it is asked after the other functions, and receives what they have supplied
+            (`Batch.mined`).
+        independent: whether its answers depend only on its arguments, not on the ranker or on what it has observed, so
+            that it can be asked ahead of time in another thread. Every class declares this itself; it is not inherited.
+        version: version of the index that it ranks by, if that changes during a run; −1 otherwise.
+        age: steps since the weights of that version were the ranker's; −1 without versions.
     """
 
     depth: int = 0
@@ -64,21 +64,21 @@ class RetrievalFunction(ABC):
     def rank(
         self, sources: Sources, queries: NDArray[np.integer] | None = None, depth: int | None = None
     ) -> RankedLists | None:
-        """Lists, best first, with what is judged relevant still in them; None where it ranks while rankers train.
+        """Return ranked lists, best first, with relevant documents in them; None if it ranks during the training.
 
         Args:
-            sources: what it ranks with.
-            queries: int [q], whose lists; all when None.
-            depth: length of a list; the function's own when None. A longer list begins with a shorter one.
+            sources: the collection and indexes that it ranks with.
+            queries: int [q], the queries to rank for; None for all.
+            depth: length of a list; None takes the function's. A longer list begins with the shorter one.
         """
         return None
 
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
     ) -> NDArray[np.float32] | None:
-        """Scores of pairs [q, m] on the scale of `rank`, for the guard; None where there is no such scale.
+        """Return scores of pairs [q, m] on the scale of `rank`, for the guard; None if there is no such scale.
 
-        −inf where the document is −1, and where the function does not find it for the query.
+        A score is −inf if the document is −1, or the function does not find it for the query.
         """
         return None
 
@@ -88,46 +88,46 @@ class RetrievalFunction(ABC):
 
         Args:
             encoded: the collection.
-            lists: what `rank` gave, without relevant and guarded documents.
+            lists: the lists of `rank`, without relevant and guarded documents; None if `rank` returned none.
         """
 
     @abstractmethod
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        """`count` distinct documents drawn uniformly from each query's list.
+        """Draw `count` distinct documents uniformly from each query's list.
 
-        Relevant documents may be among them: selectors never see those (`sampling.filtered`).
+        Relevant documents may be among them: selectors never see those (`sampling.filtered.FilteredFunction`).
 
         Args:
-            batch: queries and their positives; `batch.whole` is the training's batch where this is a part of it.
-            count: documents for each query.
+            batch: queries and their positives; `batch.whole` is the training's batch if this is a part of it.
+            count: documents per query.
             rng: every random draw comes from it.
 
         Returns:
-            Documents [b, up to `count`], −1 where the list has fewer.
+            Documents [b, up to `count`], −1 if the list has fewer.
         """
 
     @abstractmethod
     def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        """The first `count` documents of each query's list, best first; arguments as of `sample`."""
+        """Return the first `count` documents of each query's list, best first; for the arguments see `sample`."""
 
     def excluded(self, batch: Batch, documents: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Which of the documents [b, m] may not be shown for their query, as far as it is known here."""
+        """Return which of the documents [b, m] must not be shown for their query, as far as this function knows."""
         return np.zeros(documents.shape, bool)
 
     def supply(self, batch_size: int, mined: int) -> int | None:
-        """The most negatives that it has for a query, where that is known and is what one takes of it by default.
+        """Return the default and largest number of negatives per query if the function has a limit; None otherwise.
 
         Args:
-            batch_size: pairs of a batch.
-            mined: negatives that the other functions supply for a query.
+            batch_size: pairs per batch.
+            mined: negatives per query that the other functions supply.
         """
         return None
 
     def start_run(self, training: RankerTraining) -> None:  # noqa: B027  (most functions do nothing)
-        """Called before the first batch, and after `load_state_dict`."""
+        """Start a run. Called before the first batch, and after `load_state_dict`."""
 
     def after_selection(self, batch: Batch, negatives: NDArray[np.int32], own: NDArray[np.bool_]) -> None:  # noqa: B027
-        """Called when a batch's negatives are chosen.
+        """Observe the negatives of a batch. Called when they are chosen.
 
         Args:
             batch: queries and their positives.
@@ -136,14 +136,14 @@ class RetrievalFunction(ABC):
         """
 
     def after_update(self, training: RankerTraining) -> None:  # noqa: B027
-        """Called after each update of the ranker."""
+        """Follow the ranker. Called after each of its updates."""
 
     def guarded_documents(self) -> GuardedDocuments | None:
-        """What it dropped by itself as probable false negatives; None where it drops nothing."""
+        """Return the documents that it dropped itself as probable false negatives; None if it drops nothing."""
         return None
 
     def state_dict(self) -> dict[str, Any]:
-        """What it needs to go on after an interrupt; empty where it never changes."""
+        """Return what it needs to continue after an interrupt; empty if it never changes."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: B027

@@ -1,4 +1,4 @@
-"""Offers the documents that the collection itself gives with a query, as mined sets do."""
+"""Offers the documents that the collection lists with a query, as mined sets do."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sampling.retrieval.ranked import Ranked
 
 
 class Given(Ranked):
-    """The negatives that stand with each query in `collection=pairs`: what someone, or `pyrite mine`, has chosen.
+    """The negatives that `collection=pairs` lists with each query: chosen by a person, or by `pyrite mine`.
 
-    By their scores where they have any, else in the order of the file. A query without any gets none.
+    They are ordered by their scores if they have any, otherwise as in the file. A query without any gets none.
 
     Args:
         depth: length of a list.
@@ -31,7 +31,7 @@ class Given(Ranked):
         lists = self._lists(sources)
         if not (lists.documents >= 0).any():
             raise BadInput(
-                "this collection gives no documents with its queries",
+                "this collection lists no documents with its queries",
                 "function=given",
                 "name the columns by collection=pairs collection.negatives=[…], or choose another function",
             )
@@ -40,16 +40,16 @@ class Given(Ranked):
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
     ) -> NDArray[np.float32] | None:
-        given = self._lists(sources)
-        lists = given.take(queries)
-        if not np.isfinite(lists.scores).any() and not np.isfinite(given.scores).any():  # some may well have none
+        all_lists = self._lists(sources)
+        lists = all_lists.take(queries)
+        if not np.isfinite(lists.scores).any() and not np.isfinite(all_lists.scores).any():  # some may have none
             return None
         match = (documents[:, :, None] == lists.documents[:, None, :]) & (documents >= 0)[:, :, None]
-        found = np.where(match, lists.scores[:, None, :], -np.inf).max(axis=2, initial=-np.inf)
-        return np.nan_to_num(found, nan=-np.inf, neginf=-np.inf).astype(np.float32)
+        scores = np.where(match, lists.scores[:, None, :], -np.inf).max(axis=2, initial=-np.inf)
+        return np.nan_to_num(scores, nan=-np.inf, neginf=-np.inf).astype(np.float32)
 
     def _lists(self, sources: Sources) -> RankedLists:
-        """All that the collection gives, sorted once: a teacher is asked about a few queries at a time."""
+        """Return all lists of the collection, sorted once: a teacher is asked about a few queries at a time."""
         if self._read is None or self._read[0] is not sources:
             self._read = (sources, given_lists(sources.collection))
         return self._read[1]

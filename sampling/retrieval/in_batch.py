@@ -1,4 +1,4 @@
-"""Offers the positives of the other queries of a batch, and on demand their mined negatives."""
+"""Offers the positives of the other queries of a batch, and optionally their mined negatives."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class InBatch(RetrievalFunction):
     """In-batch negatives: each query is shown positives of other queries of its batch (Karpukhin et al. 2020).
 
     They cost little, since a ranker reads a document once for the whole batch, and they are drawn as often as they are
-    relevant somewhere. A document that is judged relevant for the query, or reads the same as one that is, is left
-    out. A batch of `training.batch_size` pairs supplies at most one document less than its size; where several workers
-    train the ranker it is the batch of all of them.
+    relevant somewhere. A document that is judged relevant for the query, or has the same text as one that is, is left
+    out. A batch of `training.batch_size` pairs supplies at most one document less than its size. If several workers
+    train the ranker, the batch is that of all workers.
 
     Args:
-        hard: offer what other functions have mined for the other queries as well: `function=[in_batch,bm25]` then shows
-            a query BM25's documents of all queries of the batch (Karpukhin et al. 2020, section 5.2). They are in the
-            batch already, so a ranker reads no more for it.
+        hard: whether the documents that other functions have mined for the other queries are offered as well:
+            `function=[in_batch,bm25]` then shows a query BM25's documents of all queries of the batch (Karpukhin et al.
+            2020, section 5.2). They are in the batch already, so a ranker reads no more documents.
     """
 
     independent = True
@@ -41,7 +41,7 @@ class InBatch(RetrievalFunction):
         relevant = encoded.judgements.relevant()
         self._texts, self._size = replace(encoded.documents, labels=None), len(encoded.documents)
         self._judged = relevant.rows() * self._size + relevant.documents
-        # Of a large collection only what is judged is read here, and else what stands in a batch.
+        # Only judged documents are read here, and otherwise those of a batch: a collection may be large.
         self._contents, content = np.unique(digests(self._texts, relevant.documents), return_inverse=True)
         self._alike = np.unique(relevant.rows() * self._size + content)
 
@@ -56,17 +56,17 @@ class InBatch(RetrievalFunction):
         return self.offer(batch, np.unique(others), count, rng)
 
     def offer(self, batch: Batch, others: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
-        """`count` of some documents for each query, without those that read as a relevant one does."""
+        """Draw `count` of the documents `others` for each query, without those that have the text of a relevant one."""
         contents = digests(self._texts, others)
         out = contents == digests(self._texts, batch.positives)[:, None]
         out |= self._reads_relevant(batch.queries, others, contents)
         if self.hard and batch.mined is not None:
-            for column in batch.mined.T:  # of which there are few
+            for column in batch.mined.T:  # there are few columns
                 out |= others == column[:, None]
         keys = np.where(out, np.inf, rng.random(out.shape))
         order = np.argsort(keys, axis=1, kind="stable")[:, :count]
-        there = np.isfinite(np.take_along_axis(keys, order, 1))
-        documents = np.where(there, others[order], -1).astype(np.int32)
+        present = np.isfinite(np.take_along_axis(keys, order, 1))
+        documents = np.where(present, others[order], -1).astype(np.int32)
         return CandidateBatch(documents, np.full(documents.shape, np.nan, np.float32))
 
     def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
@@ -75,9 +75,10 @@ class InBatch(RetrievalFunction):
     def _reads_relevant(
         self, queries: NDArray[np.integer], documents: NDArray[np.integer], contents: NDArray[np.uint64]
     ) -> NDArray[np.bool_]:
-        """Which of the documents [m] read as one that is relevant for the query, by query [b, m], and are not judged.
+        """Return which of the documents [m] have the text of one that is relevant for the query, without being judged:
+        [b, m].
 
-        What is judged relevant itself is left out for every function (`sampling.filtered`).
+        Documents that are judged relevant are left out for every function (`sampling.filtered.FilteredFunction`).
         """
         rows = np.asarray(queries, np.int64)[:, None] * self._size
         content, known = find(self._contents, contents)

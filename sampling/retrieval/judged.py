@@ -1,4 +1,4 @@
-"""Offers documents that were judged and found not relevant."""
+"""Offers documents that were judged not relevant."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Judged(RetrievalFunction):
-    """The documents that assessors have read and judged not relevant: negatives that nobody doubts.
+    """The documents that assessors have read and judged not relevant: negatives beyond doubt.
 
     They come from pools of the best documents of many systems, so they are hard as well; Cohen et al. 2019 point out
     that Robust04's queries have them. A query without such a document gets no negatives; combine this function with
-    another one where judgements are few. Those with higher grades come first.
+    another one if judgements are few. Documents with higher grades come first.
 
     Raises:
-        BadInput: where no document was judged not relevant.
+        BadInput: if no document was judged not relevant.
     """
 
     independent = True
@@ -35,7 +35,7 @@ class Judged(RetrievalFunction):
             raise BadInput(
                 "no document was judged not relevant",
                 "function=judged",
-                "choose another function; collections with judgements of relevant documents alone have none",
+                "choose another function; this collection has judgements of relevant documents only",
             )
         order = np.lexsort((judged.documents, -judged.grades, judged.rows()))
         self.documents, self.grades = judged.documents[order], judged.grades[order]
@@ -48,8 +48,8 @@ class Judged(RetrievalFunction):
         return self._candidates(batch, np.broadcast_to(np.arange(count), (len(batch), count)))
 
     def _candidates(self, batch: Batch, positions: np.ndarray) -> CandidateBatch:
-        """The documents at these positions of each query's list [b, count], with their grades as scores."""
-        there = np.arange(positions.shape[1]) < self.counts[batch.queries][:, None]
-        places = np.where(there, self.first[batch.queries][:, None] + positions, 0)
-        documents = np.where(there, self.documents[places], -1).astype(np.int32)
-        return CandidateBatch(documents, np.where(there, self.grades[places], -np.inf).astype(np.float32))
+        """Return the documents at these positions of each query's list [b, count], with their grades as scores."""
+        present = np.arange(positions.shape[1]) < self.counts[batch.queries][:, None]
+        rows = np.where(present, self.first[batch.queries][:, None] + positions, 0)
+        documents = np.where(present, self.documents[rows], -1).astype(np.int32)
+        return CandidateBatch(documents, np.where(present, self.grades[rows], -np.inf).astype(np.float32))

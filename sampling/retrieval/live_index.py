@@ -32,13 +32,13 @@ from ranking.shards import Searched, ShardedIndex
 
 @dataclass(frozen=True)
 class Answer:
-    """What one version of an index says to some queries.
+    """The answer of one version of an index to some queries.
 
     Args:
-        documents: int32 [q, k], best first, −1 where there are fewer.
-        scores: float32 [q, k], inner products, −inf where the document is −1.
-        version: counts from 0.
-        step: the trainer's, when the version's weights were published.
+        documents: int32 [q, k], best first, −1 if there are fewer.
+        scores: float32 [q, k], inner products, −inf if the document is −1.
+        version: number of the version, from 0.
+        step: the trainer's step when the version's weights were published.
     """
 
     documents: NDArray[np.int32]
@@ -48,43 +48,43 @@ class Answer:
 
 
 class NegativeIndex(Protocol):
-    """An index of all documents that is built again from newer weights while a ranker trains (Xiong et al. 2021)."""
+    """An index of all documents that is rebuilt from newer weights while a ranker trains (Xiong et al. 2021)."""
 
     def publish(self, weights: Mapping[str, Tensor], step: int) -> None:
-        """Hand over the ranker's weights of now, copied before this returns; nobody waits for the build.
+        """Publish the ranker's current weights, which are copied before this returns; it does not wait for the build.
 
         Args:
             weights: the ranker's `state_dict`.
-            step: updates that the ranker has seen.
+            step: number of updates that the ranker has made.
         """
 
     def search(
         self, queries: NDArray[np.integer], depth: int, step: int, vectors: NDArray[np.float32] | None = None
     ) -> Answer:
-        """The best documents of each query.
+        """Return the best documents of each query.
 
         Args:
-            queries: ids [q].
-            depth: documents a query.
-            step: the reader's now, which decides the version that may answer.
-            vectors: float32 [q, dimension] to search with; None takes the version's own.
+            queries: int [q], indices.
+            depth: documents per query.
+            step: the reader's current step, which decides the version that may answer.
+            vectors: float32 [q, dimension] to search with; None takes the version's.
         """
 
     def scores(
         self, queries: NDArray[np.integer], documents: NDArray[np.integer], vectors: NDArray[np.float32] | None = None
     ) -> NDArray[np.float32]:
-        """Inner products [q, m] by the version that answered last; −inf where the document is −1."""
+        """Return inner products [q, m] by the version that answered last; −inf if the document is −1."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What it needs to answer after an interrupt as it would have without."""
+        """Return what it needs to give the same answers after an interrupt."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from `state_dict`; what had been published since is forgotten."""
+        """Continue from `state_dict`; later publications are discarded."""
 
 
 @dataclass(frozen=True)
-class _Published:
-    """Weights that a version is, or will be, built from."""
+class PublishedWeights:
+    """The weights that a version is, or will be, built from."""
 
     version: int
     step: int
@@ -92,19 +92,19 @@ class _Published:
 
 
 class LocalIndex:
-    """An index in the trainer's own process: the trainer waits while a version is built.
+    """An index in the trainer's process: the trainer waits while a version is built.
 
-    A version published at step s answers from step s + lag on; the first one at once. It is built when it is first
-    asked, so that a version that nobody reads costs nothing.
+    A version published at step s answers from step s + lag on; the first one at once. It is built at its first search,
+    so a version that is never read costs nothing.
 
     Args:
-        ranker: a copy of the trained one, which takes the published weights in turn.
+        ranker: a copy of the trained ranker, into which published weights are loaded.
         encoded: the collection.
-        options: of the index.
+        options: the options of the index.
         lag: steps from publication to service.
-        folder: where vectors are mapped from; a temporary one when None. In RAM none is needed.
-        shards: that the documents are shared out to; what an exact index finds does not depend on it.
-        listed: queries that are searched when a version is built.
+        folder: the folder that vectors are mapped from; None takes a temporary one. Not used if vectors are in RAM.
+        shards: number of ranges of documents; an exact index finds the same with any number.
+        listed: the queries that are searched when a version is built; None for none.
     """
 
     def __init__(
@@ -120,64 +120,64 @@ class LocalIndex:
         self.ranker, self.encoded, self.options, self.lag = ranker.requires_grad_(False), encoded, options, lag
         self._folder, self.shards, self.listed = folder, shards, listed
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._published: list[_Published] = []  # the one that is served, and those that will be
+        self._published: list[PublishedWeights] = []  # the served version, and those to come
         self._built: IndexVersion | None = None
         self._count = 0
 
     def publish(self, weights: Mapping[str, Tensor], step: int) -> None:
-        """See `NegativeIndex`."""
+        """See `NegativeIndex.publish`."""
         copies = {name: tensor.detach().clone() for name, tensor in weights.items()}
-        self._published.append(_Published(self._count, step, copies))
+        self._published.append(PublishedWeights(self._count, step, copies))
         self._count += 1
         self._drop_passed(step)
 
     def search(
         self, queries: NDArray[np.integer], depth: int, step: int, vectors: NDArray[np.float32] | None = None
     ) -> Answer:
-        """See `NegativeIndex`."""
+        """See `NegativeIndex.search`."""
         served = self._version(step)
         return Answer(*served.search(queries, depth, vectors), served.version, served.step)
 
     def scores(
         self, queries: NDArray[np.integer], documents: NDArray[np.integer], vectors: NDArray[np.float32] | None = None
     ) -> NDArray[np.float32]:
-        """See `NegativeIndex`."""
+        """See `NegativeIndex.scores`."""
         if self._built is None:
             raise RuntimeError("no version has answered yet")
         return self._built.scores(queries, documents, vectors)
 
     def document_vectors(self, step: int) -> NDArray[np.float32]:
-        """The vectors [documents, dimension] of the version that answers at `step`, in float32, for a trainer."""
+        """Return the float32 vectors [documents, dimension] of the version that answers at `step`, for a trainer."""
         index = self._version(step).index
-        assert isinstance(index, ShardedIndex)  # here all of it is in this process
+        assert isinstance(index, ShardedIndex)  # it is all in this process
         return index.vectors
 
     def state_dict(self) -> dict[str, Any]:
-        """The weights of the served version and of those that wait."""
+        """Return the weights of the served version and of those that wait."""
         return {"published": [vars(published) for published in self._published], "count": self._count}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See `NegativeIndex`."""
-        self._published = [_Published(**published) for published in state["published"]]
+        """See `NegativeIndex.load_state_dict`."""
+        self._published = [PublishedWeights(**published) for published in state["published"]]
         self._count = state["count"]
         self._built = None
 
     def _version(self, step: int) -> IndexVersion:
-        """The version that answers at `step`, built if need be."""
+        """Return the version that answers at `step`; build it if necessary."""
         if not self._published:
             raise RuntimeError("nothing has been published to the index")
         self._drop_passed(step)
         if self._built is None or self._built.version != self._published[0].version:
-            self._built = None  # in one process nobody reads the old one meanwhile: its memory is free
+            self._built = None  # no reader is left in this process: free its memory first
             self._built = self._build(self._published[0])
         return self._built
 
     def _drop_passed(self, step: int) -> None:
-        """Forget the weights that a later version has taken the place of at `step`."""
-        due = [place for place, each in enumerate(self._published) if each.step + self.lag <= step]
+        """Discard the weights that a later version has replaced at `step`."""
+        due = [index for index, published in enumerate(self._published) if published.step + self.lag <= step]
         self._published = self._published[due[-1] if due else 0 :]
 
-    def _build(self, published: _Published) -> IndexVersion:
+    def _build(self, published: PublishedWeights) -> IndexVersion:
         self.ranker.load_state_dict(published.weights)
         digest = weights_digest(published.weights)
         index = self._mapped(published, digest) if self.options.memory == "mapped" else self._in_memory()
@@ -191,11 +191,11 @@ class LocalIndex:
         vectors = in_precision(embed(self.ranker, self.encoded.documents, everything), self.options.precision)
         return ShardedIndex.build(vectors, self.options, self.shards)
 
-    def _mapped(self, published: _Published, digest: str) -> Searched:
-        """Each shard written to disk and mapped, with a block of vectors in memory at once."""
+    def _mapped(self, published: PublishedWeights, digest: str) -> Searched:
+        """Write each shard to disk and map it, with one block of vectors in memory at a time."""
         shards = []
         for number, held in enumerate(shard_ranges(len(self.encoded.documents), self.shards, BLOCK)):
-            folder = self._place() / f"version-{number}"
+            folder = self._index_folder() / f"version-{number}"
             building = start_version(folder, len(held), 0, self.ranker.dimension, self.options)
             for start in block_starts(len(held)):
                 rows = np.arange(held.start + start, min(held.start + start + BLOCK, held.stop))
@@ -205,7 +205,7 @@ class LocalIndex:
             shards.append(finished.index)
         return ShardedIndex(shards)
 
-    def _place(self) -> Path:
+    def _index_folder(self) -> Path:
         if self._folder is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="pyrite-index-")
             self._folder = Path(self._temporary.name)

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 class Memory(InBatch):
-    """Cross-batch memory: documents of the last batches, each for the price of an inner product (Wang et al. 2020).
+    """Cross-batch memory: documents of the last batches, each at the cost of an inner product (Wang et al. 2020).
 
-    Their vectors are those of the weights of then, and no gradient goes through them: a ranker drifts slowly enough for
-    that once its learning rate is small. What the batch itself reads is not taken from the memory. A document that
-    reads as a relevant one does is left out. The first batch has none: use it beside another function,
-    `function=[in_batch,memory]`.
+    Their vectors are those of the weights at that time, and no gradient flows through them: a ranker drifts slowly
+    enough for that once its learning rate is small. Documents of the current batch are not taken from the memory. A
+    document that has the text of a relevant one is left out. The memory is empty at the first batch: use it with
+    another function, as in `function=[in_batch,memory]`.
 
     Args:
-        batches: that are remembered, with all documents that were read of them.
+        batches: number of batches that are remembered, with all documents that were read for them.
 
     Raises:
-        BadInput: where it is not above 0, or the ranker has no vectors or several workers train it.
+        BadInput: if it is not above 0, the ranker has no vectors, or several workers train it.
     """
 
     def __init__(self, batches: int = 8) -> None:
@@ -49,7 +49,7 @@ class Memory(InBatch):
             remedy = "choose ranker=static, bi_encoder or dssm"
             raise BadInput(f"{type(training.ranker).__name__} has no vectors to remember", "function.memory", remedy)
         if not isinstance(training.gradient_sync, SingleProcess):
-            raise BadInput("each worker would remember others", "function.memory", "set resources.workers=1")
+            raise BadInput("each worker would remember other documents", "function.memory", "set resources.workers=1")
         if self._loaded is not None:
             self.memory.load_state_dict(self._loaded, training.ranker.device)
             self._loaded = None

@@ -24,8 +24,8 @@ class RandomFunction(RetrievalFunction):
         relevant = encoded.judgements.relevant()
         self.size = len(encoded.documents)
         self.offsets = relevant.offsets
-        # The j-th relevant document (from 0) less j: how many places lie before it. A place is then
-        # moved past as many relevant documents as have no more places before them than it.
+        # The j-th relevant document (from 0) minus j is the number of other documents before it, by which
+        # `skip_excluded` moves a draw past relevant documents.
         rank = np.arange(len(relevant.documents)) - np.repeat(relevant.offsets[:-1], np.diff(relevant.offsets))
         self.before = relevant.documents - rank
 

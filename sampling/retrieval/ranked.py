@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Ranked(RetrievalFunction):
-    """Base of functions whose lists are fixed while rankers train: a subclass writes `search` alone.
+    """Base of functions whose lists are fixed while rankers train: a subclass defines `search` only.
 
     Args:
         depth: length of a list.
 
     Raises:
-        BadInput: where the depth is below 1.
+        BadInput: if the depth is below 1.
     """
 
     def __init__(self, depth: int = 100) -> None:
@@ -36,74 +36,74 @@ class Ranked(RetrievalFunction):
     def rank(
         self, sources: Sources, queries: NDArray[np.integer] | None = None, depth: int | None = None
     ) -> RankedLists:
-        every = np.arange(len(sources.encoded.queries))
-        return self.search(sources, every if queries is None else queries, self.depth if depth is None else depth)
+        all_queries = np.arange(len(sources.encoded.queries))
+        return self.search(sources, all_queries if queries is None else queries, self.depth if depth is None else depth)
 
     @abstractmethod
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
-        """The first `depth` documents of each query, best first; arguments as of `rank`."""
+        """Return the first `depth` documents of each query, best first (arguments: see `RetrievalFunction.rank`)."""
 
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         if lists is None:
-            raise ValueError(f"{type(self).__name__} ranks ahead of time and got no lists")
+            raise ValueError(f"{type(self).__name__} ranks ahead of time, and received no lists")
         self.lists = lists
         self.counts = lists.counts
 
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         counts = self.counts[batch.queries]
-        places = draw_positions(counts, count, rng)
-        return self._candidates(batch.queries, places, np.arange(count) < counts[:, None])
+        positions = draw_positions(counts, count, rng)
+        return self._candidates(batch.queries, positions, np.arange(count) < counts[:, None])
 
     def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        places = np.broadcast_to(np.arange(count), (len(batch), count))
-        return self._candidates(batch.queries, places, places < self.counts[batch.queries][:, None])
+        positions = np.broadcast_to(np.arange(count), (len(batch), count))
+        return self._candidates(batch.queries, positions, positions < self.counts[batch.queries][:, None])
 
     def _candidates(
-        self, queries: NDArray[np.integer], places: NDArray[np.integer], there: NDArray[np.bool_]
+        self, queries: NDArray[np.integer], positions: NDArray[np.integer], present: NDArray[np.bool_]
     ) -> CandidateBatch:
-        rows, places = np.asarray(queries)[:, None], np.where(there, places, 0)
-        documents = np.where(there, self.lists.documents[rows, places], -1)
-        return CandidateBatch(documents, np.where(there, self.lists.scores[rows, places], -np.inf))
+        rows, columns = np.asarray(queries)[:, None], np.where(present, positions, 0)
+        documents = np.where(present, self.lists.documents[rows, columns], -1)
+        return CandidateBatch(documents, np.where(present, self.lists.scores[rows, columns], -np.inf))
 
 
-def candidates_at(lists: RankedLists, places: NDArray[np.integer]) -> CandidateBatch:
-    """The documents at the first so many places [q, count] of each list as its length allows."""
-    count = places.shape[1]
-    there = (np.arange(count) < lists.counts[:, None]) & bool(lists.documents.shape[1])
-    places = np.where(there, places, 0)
-    documents = np.where(there, np.take_along_axis(lists.documents, places, 1), -1)
-    return CandidateBatch(documents, np.where(there, np.take_along_axis(lists.scores, places, 1), -np.inf))
+def candidates_at(lists: RankedLists, positions: NDArray[np.integer]) -> CandidateBatch:
+    """Return the documents at the given positions [q, count] of each list, as many as its length allows."""
+    count = positions.shape[1]
+    present = (np.arange(count) < lists.counts[:, None]) & bool(lists.documents.shape[1])
+    columns = np.where(present, positions, 0)
+    documents = np.where(present, np.take_along_axis(lists.documents, columns, 1), -1)
+    return CandidateBatch(documents, np.where(present, np.take_along_axis(lists.scores, columns, 1), -np.inf))
 
 
 def draw_positions(counts: NDArray[np.integer], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """`count` distinct places below each row's `counts`, uniformly, as far as there are so many.
+    """Draw `count` distinct positions below each row's `counts`, uniformly; all of them if there are fewer.
 
-    Floyd's algorithm (Bentley and Floyd 1987), for all rows at once: its cost depends on how many are
-    drawn, not on how long the lists are. The set is uniform, its order is not: low places tend to come first.
+    Floyd's algorithm (Bentley and Floyd 1987), for all rows at once: its cost depends on the number of draws, not on
+    the length of the lists. The set is uniform, its order is not: low positions tend to come first.
 
     Returns:
-        int64 [rows, count]; a row with fewer than `count` places names each once, then is arbitrary.
+        int64 [rows, count]; a row with fewer than `count` positions has each once, followed by arbitrary ones.
     """
     draws = rng.random((len(counts), count))
-    places = np.full((len(counts), count), -1, np.int64)
-    # The j-th draw is uniform over 0 … top; where it hits an earlier place, `top` itself is new.
+    positions = np.full((len(counts), count), -1, np.int64)
+    # The j-th draw is uniform over 0 … top; if it hits an earlier position, `top` itself is new.
     for drawn in range(count):
         top = np.maximum(counts - count, 0) + drawn
-        place = (draws[:, drawn] * (top + 1)).astype(np.int64)
-        hit = (places[:, :drawn] == place[:, None]).any(axis=1)
-        places[:, drawn] = np.where(hit, top, place)
-    return places
+        position = (draws[:, drawn] * (top + 1)).astype(np.int64)
+        hit = (positions[:, :drawn] == position[:, None]).any(axis=1)
+        positions[:, drawn] = np.where(hit, top, position)
+    return positions
 
 
 def skip_excluded(
     steps: NDArray[np.int64], before: NDArray[np.integer], offsets: NDArray[np.int64], queries: NDArray[np.integer]
 ) -> NDArray[np.int64]:
-    """Steps that leave out some of each query's: moved past as many of these as have no more others before them.
+    """Move steps past the ones that are left out for each query.
 
     Args:
-        steps: int64 [q, n], counted without those left out.
-        before: of each one left out, ascending within a query: how many others lie before it.
-        offsets: int64, where each query's begin.
+        steps: int64 [q, n], counted without the ones that are left out.
+        before: int64, for each one left out the number of others before it, ascending within a query.
+        offsets: int64, the start of each query in `before`.
         queries: int [q].
     """
     starts = offsets[queries]

@@ -14,7 +14,7 @@ from sampling.retrieval.ranked import Ranked
 
 
 class RunFile(Ranked):
-    """The lists of a TREC run: this is how HDCT or ANCE candidates come in.
+    """The lists of a TREC run: the way to use candidates of other systems, such as HDCT or ANCE.
 
     Queries that the run lacks get no negatives, and the sampler's report counts them.
 
@@ -32,8 +32,8 @@ class RunFile(Ranked):
         self._known: tuple[RankedLists, PairScores] | None = None
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
-        found = self._lists(sources).take(queries)
-        return RankedLists(found.documents[:, :depth], found.scores[:, :depth])
+        lists = self._lists(sources).take(queries)
+        return RankedLists(lists.documents[:, :depth], lists.scores[:, :depth])
 
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
@@ -43,11 +43,11 @@ class RunFile(Ranked):
             rows, columns = np.nonzero(lists.documents >= 0)
             of_pairs = (rows, lists.documents[rows, columns], lists.scores[rows, columns])
             self._known = (lists, PairScores.of(*of_pairs, len(sources.encoded.documents)))
-        found = self._known[1].lookup(queries, documents)
-        return np.nan_to_num(found, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+        scores = self._known[1].lookup(queries, documents)
+        return np.nan_to_num(scores, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
 
     def _lists(self, sources: Sources) -> RankedLists:
-        """All that the files rank, read once."""
+        """Return all lists of the files, read once."""
         if self._read is None or self._read[0] is not sources:
             lists = lists_of_run(self.paths, sources.collection, None)
             if not (lists.documents >= 0).any():

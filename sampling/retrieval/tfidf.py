@@ -14,10 +14,10 @@ PLACE = "function=tfidf"
 
 
 class TfIdf(Ranked):
-    """Nearest by cosine among tf·idf-weighted mean word vectors (Cohen et al. 2019, section 6.2).
+    """Nearest documents by the cosine of tf·idf-weighted mean word vectors (Cohen et al. 2019, section 6.2).
 
-    Exact (faiss IndexFlatIP); within a list, equal cosines stand in the collection's order. Needs word vectors.
-    A query without a known word gets no list.
+    The search is exact (faiss IndexFlatIP); documents with equal cosines keep the collection's order. Needs word
+    vectors. A query without a known word gets no list.
 
     Args:
         depth: length of a list.

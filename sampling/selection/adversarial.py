@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Drawn(CandidateBatch):
-    """What the generator drew, and what it drew from.
+class GeneratorDraw(CandidateBatch):
+    """The documents that the generator drew, and the candidates that it drew from.
 
     Args:
-        candidates: int32 [b, m], −1 where the function had fewer.
+        candidates: int32 [b, m], −1 if the function had fewer.
     """
 
     candidates: NDArray[np.int32]
@@ -38,22 +38,22 @@ class Drawn(CandidateBatch):
 class Adversarial(Selector):
     """IRGAN's generator, with the ranker as its discriminator (Wang et al. 2017, section 2).
 
-    The generator is a second model of the ranker's form, g_φ: a copy at the start, with its own weights from then on.
-    It draws the negatives of a query from the candidates, one after the other without replacement, by
-    p_φ(d|q) = softmax of g_φ(q, d)/τ over those that are left. After the ranker's update f_θ pays for each draw, and
-    one step of Adam follows REINFORCE,
+    The generator is a second model of the ranker's form, g_φ: a copy of the ranker at the start, with separate weights
+    from then on. It draws the negatives of a query from the candidates, one after the other without replacement, by
+    p_φ(d|q) = softmax of g_φ(q, d)/τ over the remaining ones. After the ranker's update f_θ rewards each draw, and one
+    step of Adam follows REINFORCE,
 
         ∇_φ J ≈ mean over the draws of ∇_φ log p_φ(d|q) · (r(d) − E_{d′~p_φ}[r(d′)]),  r(d) = log(1 + e^{f_θ(d, q)})
 
     which is the paper's equation 5 with the baseline that it names there. Cohen et al. 2019, section 5.2, use it so:
     the generator supplies negatives and never ranks.
 
-    Differs from the paper: both models start together and untrained, and take a step each a batch, in place of
-    pre-training and rounds of several steps.
+    Differs from the paper: both models start together and untrained, and each takes one step per batch; the paper
+    pre-trains them and alternates rounds of several steps.
 
     Args:
-        candidates: how many are drawn uniformly from the list for the generator to choose from, for each query.
-        temperature: τ, above 0; the lower, the more surely it draws what it scores high.
+        candidates: documents per query that are drawn uniformly from the list for the generator to choose from.
+        temperature: τ, above 0; the lower, the more often the generator draws what it scores high.
         lr: learning rate of the generator's Adam.
         reward: `softplus`, the paper's log(1 + e^f), or `sigmoid`, 2·(σ(f) − ½), which is bounded.
     """
@@ -70,7 +70,7 @@ class Adversarial(Selector):
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         self.generator: Ranker = copy.deepcopy(training.ranker)
-        # Fused: one pass over all weights, as for the ranker.
+        # One pass over all weights, as for the ranker.
         self.optimizer = torch.optim.Adam(self.generator.parameters(), self.lr, fused=True)
 
     def select(
@@ -80,14 +80,14 @@ class Adversarial(Selector):
         count: int,
         training: RankerTraining,
         rng: np.random.Generator,
-    ) -> Drawn:
+    ) -> GeneratorDraw:
         candidates = function.sample(batch, max(self.candidates, count), rng)
         logits = (
             score_candidates(self.generator, training.encoded, batch.queries, candidates.documents) / self.temperature
         )
-        # The largest of logits plus Gumbel noise are draws one after the other without replacement (Gumbel-top-k).
+        # The largest sums of logits and Gumbel noise are draws without replacement (Gumbel-top-k).
         drawn = pick(candidates, logits + rng.gumbel(size=logits.shape), count)
-        return Drawn(drawn.documents, drawn.scores, candidates.documents)
+        return GeneratorDraw(drawn.documents, drawn.scores, candidates.documents)
 
     def observe(
         self,
@@ -97,21 +97,21 @@ class Adversarial(Selector):
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> None:
-        if not isinstance(selected, Drawn):
+        if not isinstance(selected, GeneratorDraw):
             raise TypeError(f"{type(selected).__name__} is not what select returned")
         self.optimizer.zero_grad(set_to_none=True)
         self.surrogate(batch, selected, training).backward()
-        # Where ranker or generator has diverged, its weights stay.
+        # If the ranker or the generator has diverged, the generator's weights stay.
         if math.isfinite(float(gradient_norm(self.generator.parameters()))):
             self.optimizer.step()
 
-    def surrogate(self, batch: Batch, drawn: Drawn, training: RankerTraining) -> Tensor:
-        """A scalar whose gradient is −1 times the REINFORCE estimate of ∇_φ J.
+    def surrogate(self, batch: Batch, drawn: GeneratorDraw, training: RankerTraining) -> Tensor:
+        """Return a scalar whose gradient is −1 times the REINFORCE estimate of ∇_φ J.
 
         Args:
-            batch: whose negatives were drawn.
+            batch: the batch whose negatives were drawn.
             drawn: the draws.
-            training: of the ranker that pays for them.
+            training: the training of the ranker that rewards them.
         """
         documents = training.encoded.documents.take(np.maximum(drawn.candidates, 0).ravel())
         logits = self.generator(training.encoded.queries.take(batch.queries), documents) / self.temperature
@@ -130,7 +130,7 @@ class Adversarial(Selector):
         return -together.sum() / max(len(together), 1)
 
     def _rewards(self, scores: Tensor) -> Tensor:
-        """r of the ranker's scores; finite where there is no document (−inf) too."""
+        """Return r of the ranker's scores; also finite if there is no document (−inf)."""
         return F.softplus(scores) if self.reward == "softplus" else 2 * (torch.sigmoid(scores) - 0.5)
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Picks negatives that the ranker itself scores high (Dynamic-λ)."""
+"""Picks negatives that the current ranker scores high (Dynamic-λ)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 class Dynamic(Selector):
     """Dynamic negative sampling (Zhang et al. 2013; Dynamic-λ in Cohen et al. 2019, section 5.2).
 
-    Draws candidates uniformly from the list, orders them by the current ranker's score, and takes the
-    one at rank k = 0, 1, … with probability proportional to λ^k, without replacement.
+    Draws candidates uniformly from the list, orders them by the current ranker's score, and picks the candidate at rank
+    k = 0, 1, … with probability proportional to λ^k, without replacement.
 
     Args:
-        lam: λ, 0 to 1. 0 takes the top; 1 is uniform.
-        candidates: how many are drawn and scored for each query.
+        lam: λ, 0 to 1. 0 picks the top, 1 is uniform.
+        candidates: documents per query that are drawn from the list and scored.
     """
 
     @checked
@@ -40,7 +40,7 @@ class Dynamic(Selector):
         candidates = function.sample(batch, max(self.candidates, count), rng)
         scores = training.score(batch.queries, candidates.documents)
         ordered = pick(candidates, scores, candidates.documents.shape[1])
-        # The largest of log λ^k plus Gumbel noise are a draw without replacement (Gumbel-top-k).
+        # The largest sums of log λ^k and Gumbel noise are draws without replacement (Gumbel-top-k).
         ranks = np.arange(ordered.documents.shape[1])
         with np.errstate(divide="ignore", invalid="ignore"):
             weights = np.where(ranks == 0, 0.0, ranks * np.log(self.lam)) if self.lam else -ranks * 1e9

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 class ErrorReduction(Selector):
     """Expected error reduction (Roy and McCallum 2001; EER in Cohen et al. 2019, section 5.2).
 
-    Takes the candidates with the largest −P·log P, P being the probability that a candidate is relevant. The paper
-    does not say how P comes from a ranker's scores. Where it is a share of a softmax over positive and candidates,
-    nearly all P lie below 1/e, −P·log P rises with the score, and what is picked is what scores highest (Dynamic-λ
-    with λ = 0). As a sigmoid of a pair of documents it says what uncertainty sampling means: the candidates are picked
-    whose order beside the positive is least sure.
+    Picks the candidates with the largest −P·log P, where P is the probability that a candidate is relevant. The paper
+    does not say how P follows from a ranker's scores. If it is a share of a softmax over positive and candidates,
+    nearly all P are below 1/e, −P·log P increases with the score, and the picks are those with the highest scores
+    (Dynamic-λ with λ = 0). As a sigmoid over a pair of documents it is uncertainty sampling: the picks are the
+    candidates whose order relative to the positive is least certain.
 
-    The paper prints argmax P·log P, which would pick what the ranker is surest about; `form=printed` does that.
+    The paper prints argmax P·log P, which would pick what the ranker is most certain about; `form=printed` does that.
 
     Args:
-        candidates: how many are drawn from the list and scored for each query.
-        form: `entropy` (−P·log P, the default) or `printed` (P·log P).
-        probability: `pair`, σ(f(q, d) − f(q, d⁺)) with d⁺ the positive, or `objective`, as the training objective
-            reads the ranker's scores.
+        candidates: documents per query that are drawn from the list and scored.
+        form: `entropy` (−P·log P, the default) or `printed` (P·log P, as the paper prints it).
+        probability: `pair`, σ(f(q, d) − f(q, d⁺)) with d⁺ the positive, or `objective`, as the training objective reads
+            the ranker's scores.
     """
 
     @checked
@@ -55,7 +55,7 @@ class ErrorReduction(Selector):
         if self.probability == "pair":
             scores = training.score(batch.queries, together).astype(np.float64)
             lead = scores[:, :1] - scores[:, 1:]
-            logs = -np.logaddexp(0, lead)  # log σ(−lead), exact where σ itself is 0; −inf where there is no document
+            logs = -np.logaddexp(0, lead)  # log σ(−lead), exact even if σ is 0; −inf without a document
             keys = np.where(candidates.documents >= 0, self.sign * np.exp(logs) * np.maximum(logs, -1e300), -np.inf)
         else:
             probability = training.probabilities(batch.queries, together)[:, 1:].astype(np.float64)

@@ -1,4 +1,4 @@
-"""Picks negatives evenly over the margins that a teacher sees between them and the positive."""
+"""Picks negatives evenly over a teacher's margins between them and the positive."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ if TYPE_CHECKING:
 
 
 class MarginBalanced(Selector):
-    """Draws a bin of the teacher's margin s(d⁺) − s(d⁻), and then a document of it (Hofstätter et al. 2021).
+    """Draws a bin of the teacher's margin s(d⁺) − s(d⁻), and then a document in it (Hofstätter et al. 2021).
 
-    Most documents of a list are easy: drawn uniformly, pairs of a wide margin would be nearly all there are. The
-    margins of a query's candidates are cut into bins of equal width; each bin that has documents is as probable as
-    another, and so is each document of a bin; draws are without replacement.
-    With `batches=topic_balanced` it is TAS-Balanced.
+    Most documents of a list are easy: drawn uniformly, nearly all pairs would have a wide margin. The margins of a
+    query's candidates are cut into bins of equal width. Each bin that has documents is equally probable, and so is each
+    document within a bin; draws are without replacement. With `batches=topic_balanced` it is TAS-Balanced.
 
     Args:
-        bins: of a query's margins.
-        candidates: how many are drawn from the list for each query.
+        bins: number of bins for a query's margins.
+        candidates: documents per query that are drawn from the list.
 
     Raises:
-        BadInput: if the run has no teacher.
+        BadInput: if there are fewer than two bins, or the run has no teacher.
     """
 
     @checked
@@ -54,9 +53,9 @@ class MarginBalanced(Selector):
         low = np.where(known, scores, np.inf).min(axis=1, keepdims=True, initial=np.inf)
         high = np.where(known, scores, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
         with np.errstate(invalid="ignore", divide="ignore"):
-            places = (scores - low) / (high - low) * self.bins
-        # What the teacher does not know is a bin of its own; so are all where there is one margin.
-        bins = np.where(known & (high > low), np.clip(np.nan_to_num(places), 0, self.bins - 1), self.bins).astype(int)
+            position = (scores - low) / (high - low) * self.bins
+        # Documents that the teacher does not know share one bin; so do all documents if there is one margin.
+        bins = np.where(known & (high > low), np.clip(np.nan_to_num(position), 0, self.bins - 1), self.bins).astype(int)
         sizes = (bins[:, :, None] == bins[:, None, :]).sum(axis=2)
-        # The largest of −log(size) plus Gumbel noise are draws one after the other without replacement (Gumbel-top-k).
+        # The largest sums of −log(size) and Gumbel noise are draws without replacement (Gumbel-top-k).
         return pick(candidates, rng.gumbel(size=scores.shape) - np.log(sizes), count)

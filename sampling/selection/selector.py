@@ -1,4 +1,4 @@
-"""Defines what every selector does: pick negatives from what a retrieval function offers."""
+"""Defines the interface of selectors: pick negatives from what a retrieval function offers."""
 
 from __future__ import annotations
 
@@ -17,25 +17,28 @@ if TYPE_CHECKING:
 class Selector(ABC):
     """Picks negatives from what a retrieval function offers.
 
-    It sees the ranker's training, so it can ask for the ranker's scores of now. A subclass writes `select`; one that
-    learns while the ranker does also writes `start_run`, `observe` and its state.
+    A selector receives the ranker's training, so it can ask for the ranker's current scores. A subclass defines
+    `select`. A selector that learns while the ranker does also defines `start_run`, `observe` and its state.
 
-    Args:
-        independent: whether what it gives depends on its arguments, not on the ranker, nor on what it has seen of the
-            training, so that it may be asked ahead of time, in another thread. Each class says so for itself: a
-            subclass does not inherit it.
+    >>> class Bottom(Selector): ...     def select(self, batch, function, count, training, rng): ...         candidates
+    = function.sample(batch, max(8, count), rng) ...         return pick(candidates, -training.score(batch.queries,
+    candidates.documents), count)
+
+    Attributes:
+        independent: whether its picks depend only on its arguments, not on the ranker or on what it has observed, so
+            that it can be asked ahead of time in another thread. Every class declares this itself; it is not inherited.
     """
 
     independent: ClassVar[bool] = False
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:  # noqa: B027
-        """Start afresh for a ranker that is about to be trained.
+        """Start with a ranker that is about to be trained.
 
-        Called once before the first `select`, and again after a state was loaded: the state is put back behind it.
+        Called once before the first `select`, and again before a saved state is loaded.
 
         Args:
-            functions: by name.
-            training: of the ranker; in mid-training where a run goes on.
+            functions: the functions by name.
+            training: the training of the ranker; in mid-training if a run is resumed.
         """
 
     @abstractmethod
@@ -47,7 +50,16 @@ class Selector(ABC):
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> CandidateBatch:
-        """`count` negatives for each query of the batch, fewer where the function offers fewer."""
+        """Return `count` negatives for each query of the batch, fewer if the function offers fewer.
+
+        Args:
+            batch: queries and their positives.
+            function: offers candidates by `sample` (at random) and `top` (the first ones). Relevant documents, and
+                those that other functions have supplied, are not among them.
+            count: negatives per query.
+            training: the training of the ranker.
+            rng: every random draw comes from it.
+        """
 
     def observe(  # noqa: B027
         self,
@@ -57,19 +69,19 @@ class Selector(ABC):
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> None:
-        """Learn what a selection led to. Called once for each `select` of a batch, in their order, after the update.
+        """Learn from the result of a selection. Called after the update, once per `select` of the batch, in their
+        order.
 
         Args:
-            batch: that `select` was given.
-            selected: what `select` returned, itself: a subclass of `CandidateBatch` may carry
-                what learning needs.
-            step: of the update, with the scores of this batch's rows alone; columns 1 … are those of `selected`.
-            training: after the update.
+            batch: the batch that `select` received.
+            selected: the object that `select` returned; a subclass of `CandidateBatch` may carry what learning needs.
+            step: the result of the update, with the scores of this batch's rows only; columns 1 … belong to `selected`.
+            training: the training after the update.
             rng: every random draw comes from it.
         """
 
     def state_dict(self) -> dict[str, Any]:
-        """What it has learned in this run, for `ranking.checkpoint`; nothing where it does not learn."""
+        """Return what it has learned in this run, for `ranking.checkpoint`; empty if it does not learn."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027
@@ -77,7 +89,7 @@ class Selector(ABC):
 
 
 def pick(candidates: CandidateBatch, keys: NDArray[np.floating], count: int) -> CandidateBatch:
-    """The `count` documents of each row with the highest keys; missing ones (−1) come last.
+    """Return the `count` documents of each row with the highest keys; missing ones (−1) come last.
 
     Equal keys keep the order of the candidates.
     """

@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
 
 DRAWS = 8
-"""Times that lists are drawn from before fewer documents than asked for have to do."""
+"""Number of draws from the lists before fewer documents than requested are accepted."""
 
 
 class Shared(Selector):
-    """Every query of a batch is shown the same documents, to which each query's list gives its part.
+    """The same documents for every query of a batch; each query's list contributes its part.
 
-    A ranker reads them once for all queries, so that many cost little. Documents that are relevant for a query are left
-    out of its own. What depends on the query, as category functions do, is kept by the batch and not by each query.
+    A ranker reads them once for all queries, so many negatives cost little. Documents that are relevant for a query are
+    left out for that query. Properties that depend on the query, such as the regions of category functions, hold for
+    the batch and not for each query.
     """
 
     independent = True

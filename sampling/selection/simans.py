@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 class SimANS(Selector):
     """Draws a document with probability proportional to exp(−a·(s(q, d) − s(q, d⁺) − b)²) (Zhou et al. 2022).
 
-    Documents that score about as high as the positive are neither too easy nor probably relevant. Scores are the
-    ranker's of now, so that the picks follow it; draws are without replacement.
+    Documents that score about as high as the positive are neither too easy nor probably relevant. The scores are those
+    of the current ranker, so the picks follow it; draws are without replacement.
 
-    Differs from the paper: candidates are drawn from the list for each batch and scored then; the paper takes scores
+    Differs from the paper: candidates are drawn from the list for each batch and scored then; the paper uses the scores
     of the retriever that made the list.
 
     Args:
         a: how sharply the probability falls with the distance, above 0.
-        b: where it is highest, as a lead over the positive's score.
-        candidates: how many are drawn from the list and scored for each query.
+        b: the distance from the positive's score at which the probability is highest.
+        candidates: documents per query that are drawn from the list and scored.
     """
 
     @checked
@@ -46,7 +46,7 @@ class SimANS(Selector):
         candidates = function.sample(batch, max(self.candidates, count), rng)
         together = np.concatenate([batch.positives[:, None], candidates.documents], axis=1)
         scores = training.score(batch.queries, together).astype(np.float64)
-        with np.errstate(invalid="ignore"):  # −inf where there is no document, which pick leaves out
+        with np.errstate(invalid="ignore"):  # −inf without a document, which `pick` leaves out
             logits = -self.a * (scores[:, 1:] - scores[:, :1] - self.b) ** 2
-        # The largest of logits plus Gumbel noise are draws one after the other without replacement (Gumbel-top-k).
+        # The largest sums of logits and Gumbel noise are draws without replacement (Gumbel-top-k).
         return pick(candidates, logits + rng.gumbel(size=logits.shape), count)

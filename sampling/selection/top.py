@@ -1,4 +1,4 @@
-"""Picks the first of the offered documents."""
+"""Picks the first documents of a list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Top(Selector):
-    """The head of the list: the hardest documents by the retrieval function's own order."""
+    """The head of the list: the hardest documents by the retrieval function's order."""
 
     independent = True
 

@@ -1,4 +1,4 @@
-"""Picks any of the offered documents at random."""
+"""Picks documents of a list at random."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Uniform(Selector):
-    """Distinct documents of the list, each as probable as another: `_rand` in Cohen et al. 2019, section 5.2."""
+    """Distinct documents of the list, all equally probable: `_rand` in Cohen et al. 2019, section 5.2."""
 
     independent = True
 

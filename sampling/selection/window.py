@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 class Window(Selector):
     """Documents at certain ranks of the list, without those that score too high.
 
-    The first documents of a list are often relevant and were never judged; those far down teach little. Known
-    elsewhere as `range_min`, `range_max` and `max_score`. For a ceiling that depends on the positive's score use
-    the guard (`sampling.guard`).
+    The first documents of a list are often relevant and were never judged; those far down teach little. Other tools
+    call these options `range_min`, `range_max` and `max_score`. For a ceiling that depends on the positive's score use
+    the guard (`sampling.guard.Guard`).
 
     Args:
-        first: rank of the first document, from 1, of those that may be shown.
+        first: rank of the first document that may be picked, from 1.
         last: rank of the last one.
-        ceiling: the highest score, on the function's own scale, that a document may have; None for any.
-        pick: `random` draws uniformly from the window, `first` takes its head.
+        ceiling: the highest score, on the function's scale, that a document may have; None for any.
+        pick: `random` draws uniformly from the window, `first` picks its head.
 
     Raises:
-        BadInput: if the window is empty.
+        BadInput: if the window is empty or `pick` is unknown.
     """
 
     independent = True
@@ -58,6 +58,6 @@ class Window(Selector):
         documents, scores = head.documents[:, self.first - 1 :], head.scores[:, self.first - 1 :]
         if self.ceiling is not None:
             documents = np.where(scores > self.ceiling, -1, documents)
-        places = np.broadcast_to(np.arange(documents.shape[1], dtype=float), documents.shape)
-        keys = -places.astype(np.float64) if self.pick == "first" else rng.random(documents.shape)
+        ranks = np.broadcast_to(np.arange(documents.shape[1], dtype=float), documents.shape)
+        keys = -ranks.astype(np.float64) if self.pick == "first" else rng.random(documents.shape)
         return pick(CandidateBatch(documents, scores), keys, count)

@@ -110,7 +110,7 @@ def test_it_decides_every_so_many_batches_and_the_rule_is_obeyed(tiny_sources: S
     assert rows["random"] == 0
     assert rows["bm25"] > 0
     assert policy.window == (1, 1)
-    assert policy.places == [1, 0]  # the run has BM25 first, the agent random
+    assert policy.indices == [1, 0]  # the run has BM25 first, the agent random
     easy = run_of(tiny_sources, agent_of([-20.0, *[0] * 15]))
     easy[0].fit(easy[1])  # type: ignore[attr-defined]
     assert easy[1].report()[0]["negatives"] == 0  # type: ignore[attr-defined]

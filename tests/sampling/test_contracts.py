@@ -34,12 +34,12 @@ from sampling.policies.fixed import Fixed
 from sampling.policies.forked import ForkedPolicy
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.bm25 import Bm25Function
-from sampling.retrieval.compressed_lists import CompressedLists
 from sampling.retrieval.function import RetrievalFunction
 from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
 from sampling.selection.selector import Selector
 from sampling.selection.uniform import Uniform
+from sampling.staged_training import CompressedLists
 from tests.sampling.retrieval.test_dense import Bag
 
 CONF = Path(__file__).parents[2] / "cluster" / "conf"

@@ -90,7 +90,7 @@ class Picking(Selector):
     [
         ([[0, 1], [1, "positive"]], "Picking over bm25 picked a document that is judged relevant for its query"),
         ([[0, 1], [2, 2]], "Picking over bm25 picked a document twice"),
-        ([[0, 1, 2], [1, 2, 3]], "Picking over bm25 picked 3 documents a query where 2 were asked for"),
+        ([[0, 1, 2], [1, 2, 3]], "Picking over bm25 picked 3 documents per query instead of 2"),
         ([[0, 1], [1, 12]], "Picking over bm25 picked a document that is not in the collection"),
         ([[0, 1]], r"Picking over bm25 picked documents of shape \(1, 2\) for 2 queries"),
     ],

@@ -17,11 +17,10 @@ from sampling.filtered import FilteredFunction
 from sampling.policies.fixed import Fixed
 from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.bm25 import Bm25Function
-from sampling.retrieval.compressed_lists import CompressedLists, compress_lists
 from sampling.sampler import Sampler
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
-from sampling.staged_training import StagedTraining
+from sampling.staged_training import CompressedLists, StagedTraining, compress_lists
 from tests.sampling.batches import batch_of
 
 Assemble = Callable[[], tuple[RankerTraining, Sampler]]

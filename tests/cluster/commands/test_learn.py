@@ -250,7 +250,7 @@ def test_killed_and_resumed_it_learns_the_same(
         (["state.features=[mood]"], "features"),
         (["validation_sample.size=0"], "validation_sample.size"),
         (["policy=random"], "policy"),
-        (["function=bm25"], "chooses among functions"),
+        (["function=bm25"], "chooses between functions"),
         (["agent=ppo,reinforce"], "sweeps"),
         (["copies=0"], "copies"),
         (["copies=8", "workers=3"], "shared out"),

@@ -20,7 +20,7 @@ from cluster.reports.summary import summarise
 from cluster.rollouts.request import compose_learning
 from cluster.runs.traces import ROWS, SCHEMA, trace_table
 from ranking.errors import BadInput
-from sampling.trace import Trace
+from sampling.shown import Trace
 from tests.cluster.command_line import command
 
 

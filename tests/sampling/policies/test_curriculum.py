@@ -213,5 +213,5 @@ def test_options_out_of_range_are_bad_input(options: dict[str, Any], says: str) 
 
 
 def test_it_needs_several_functions() -> None:
-    with pytest.raises(BadInput, match="chooses among functions"):
+    with pytest.raises(BadInput, match="chooses between functions"):
         Curriculum().set_functions(["bm25"])

@@ -33,7 +33,7 @@ def test_fixed_takes_the_one_function_or_a_number_of_each() -> None:
 
 @pytest.mark.parametrize("policy", [RandomPolicy(), Mixture()])
 def test_choosing_needs_several_functions(policy: SamplingPolicy) -> None:
-    with pytest.raises(BadInput, match="chooses among functions"):
+    with pytest.raises(BadInput, match="chooses between functions"):
         policy.set_functions(["bm25"])
 
 

@@ -93,7 +93,7 @@ def test_options_out_of_range_are_bad_input(options: dict[str, Any], says: str) 
 
 
 def test_it_needs_an_easy_and_a_hard_function() -> None:
-    with pytest.raises(BadInput, match="chooses among functions"):
+    with pytest.raises(BadInput, match="chooses between functions"):
         Schedule().set_functions(["bm25"])
 
 

@@ -38,7 +38,7 @@ def test_a_share_of_the_queries_gets_some_of_each_other_function() -> None:
 
 
 def test_something_must_be_left_to_the_first_function() -> None:
-    with pytest.raises(BadInput, match="the first one none"):
+    with pytest.raises(BadInput, match="leaves none for the first"):
         share_queries(np.array([0.5, 0.5]), 4, 2, 2, np.random.default_rng(0))
 
 

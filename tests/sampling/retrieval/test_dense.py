@@ -468,7 +468,7 @@ def test_the_same_run_twice(bag_training: Callable[..., RankerTraining]) -> None
 
 def test_a_ranker_without_vectors_is_refused(tiny_training: Callable[..., RankerTraining]) -> None:
     training = tiny_training()
-    with pytest.raises(BadInput, match=r"FeedForward gives texts no vectors .*choose ranker=bi_encoder"):
+    with pytest.raises(BadInput, match=r"FeedForward has no text vectors .*choose ranker=bi_encoder"):
         started(training)
 
 
@@ -484,7 +484,7 @@ def test_an_index_that_does_not_suit_the_ranker_is_refused(bag_training: Callabl
     ({"max_staleness": 300}, "mode lagged has no max_staleness"),
     ({"mode": "async", "max_staleness": 199}, "let it be at least refresh.every"),
     ({"on_lost_shard": "pray"}, "on_lost_shard is 'pray'"),
-    ({"on_lost_shard": "skip"}, "mode lagged promises the same negatives in every run"),
+    ({"on_lost_shard": "skip"}, "mode lagged returns the same negatives in every run"),
 ])  # fmt: skip
 def test_a_refresh_that_makes_no_sense_is_refused(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):

@@ -70,5 +70,5 @@ def test_a_teacher_without_scores_is_refused(tiny: Collection, tiny_sources: Sou
 
 def test_a_collection_that_gives_nothing_is_refused(tiny: Collection, tiny_sources: Sources) -> None:
     sources = replace(tiny_sources, collection=replace(tiny, given=tiny.given.clear()))
-    with pytest.raises(BadInput, match="gives no documents"):
+    with pytest.raises(BadInput, match="lists no documents"):
         Given().rank(sources)

@@ -82,7 +82,7 @@ def test_the_top_is_the_lists_head() -> None:
 
 
 def test_a_ranked_function_needs_lists_and_a_depth(encoded_of: Callable[..., EncodedCollection]) -> None:
-    with pytest.raises(ValueError, match="got no lists"):
+    with pytest.raises(ValueError, match="received no lists"):
         Bm25Function().prepare(encoded_of([[1]], [[1]], {}), None)
     with pytest.raises(BadInput, match="depth is 0"):
         Bm25Function(depth=0)

@@ -19,7 +19,7 @@ from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
 from ranking.training import Batch, RankerTraining, UpdateResult
 from sampling.retrieval.bm25 import Bm25Function
-from sampling.selection.adversarial import Adversarial, Drawn
+from sampling.selection.adversarial import Adversarial, GeneratorDraw
 
 STEP = UpdateResult(0.0, 0.0, np.zeros((1, 1), np.float32))
 LIST = [1, 2, 3, 4]
@@ -77,12 +77,12 @@ def make(encoded_of: Callable[..., EncodedCollection]) -> Make:
     return start
 
 
-def drawn(documents: list[list[int]], candidates: list[list[int]]) -> Drawn:
+def drawn(documents: list[list[int]], candidates: list[list[int]]) -> GeneratorDraw:
     array = np.array(documents, np.int32)
-    return Drawn(array, np.zeros(array.shape, np.float32), np.array(candidates, np.int32))
+    return GeneratorDraw(array, np.zeros(array.shape, np.float32), np.array(candidates, np.int32))
 
 
-def gradient(selector: Adversarial, batch: Batch, candidates: Drawn, training: Any) -> np.ndarray:
+def gradient(selector: Adversarial, batch: Batch, candidates: GeneratorDraw, training: Any) -> np.ndarray:
     selector.generator.zero_grad()
     selector.surrogate(batch, candidates, training).backward()
     (scores,) = selector.generator.parameters()
