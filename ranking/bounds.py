@@ -64,7 +64,7 @@ def checked(target: T) -> T:
         bounds or none of its choices.
     """
     if isinstance(target, type):
-        target.__init__ = checked(target.__init__)  # type: ignore[misc]
+        target.__init__ = checked(target.__init__)
         return target  # type: ignore[return-value]
     owner = target.__qualname__.removesuffix(".__init__").rpartition(".")[2]
     signature = inspect.signature(target)
@@ -152,8 +152,8 @@ def _in_union(members: tuple[Any, ...], value: Any) -> str | None:
 
 def _in_bounds(hint: Any, value: Any) -> str | None:
     base, *metadata = get_args(hint)
-    bounds = [bound for entry in metadata if isinstance(entry, Interval) for bound in entry]
-    bounds += [entry for entry in metadata if isinstance(entry, Gt | Ge | Lt | Le)]
+    entries = [bound for entry in metadata for bound in (entry if isinstance(entry, Interval) else [entry])]
+    bounds = [bound for bound in entries if isinstance(bound, Gt | Ge | Lt | Le)]
     if not bounds:
         return _remedy(base, value)
     whole = base is int

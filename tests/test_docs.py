@@ -19,7 +19,8 @@ from cluster.commands.submit import SENT
 from cluster.commands.train import TrainExperiment
 from cluster.config.aliases import OF_ONE
 from cluster.config.compose import compose
-from cluster.config.groups import CONF, group_options, groups_of
+from cluster.config.groups import CONF, fill_defaults, group_options, groups_of, option
+from cluster.config.parts import PARTS
 from cluster.config.schema import SHAPES
 from cluster.plan.pool_methods import split, variants
 from cluster.plan.sweep import key_of, plan, values_of
@@ -77,17 +78,21 @@ def keys(primary: str) -> dict[str, list[str]]:
         package = re.match(r"# @package (\S+)", text)
         place = key if package is None else package[1].removeprefix("_global_").removeprefix("_global_.")
         node = yaml.safe_load(text) or {}
+        fill_defaults(node)
         walk(node, place, choice)
         for default in node.get("defaults", []):
-            for name, option in default.items() if isinstance(default, dict) else ((default, None),):
+            for name, part in default.items() if isinstance(default, dict) else ((default, None),):
                 group, _, where = str(name).removeprefix("override ").partition("@")
                 if group.startswith("/") and where == "_here_":
-                    file(group[1:] if option is None else f"{group[1:]}/{option}", place, choice)
+                    file(group[1:] if part is None else f"{group[1:]}/{part}", place, choice)
 
     file(primary, "")
     for group in groups_of(primary):
-        for option in group_options()[group]:
-            file(f"{group}/{option}", group, f"{group}={option}")
+        for name in group_options()[group]:
+            if name in PARTS.get(group, {}):
+                walk(option(group, name), f"{group}.{name}" if group == "method" else group, f"{group}={name}")
+            else:
+                file(f"{group}/{name}", group, f"{group}={name}")
     return found
 
 

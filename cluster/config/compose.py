@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.config.aliases import named_parts
 from cluster.config.build import locate
-from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, option
+from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, fill_defaults, group_options, option, part_node
+from cluster.config.parts import PARTS
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 
-def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
+def compose(overrides: Sequence[str], config: str = "config", complete: bool = True) -> dict[str, Any]:
     """The resolved configuration that overrides give, and under `CHOICES` the options they chose.
 
     Args:
         overrides: Hydra overrides, e.g. `["ranker=match_pyramid", "training.patience=3"]`.
         config: the primary file of `cluster/conf`.
+        complete: whether options without a default must be given; otherwise they are `???`.
 
     Raises:
         BadInput: where an override is malformed, names what is not there or has the wrong type.
@@ -38,7 +40,7 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
     overrides = _set_or_add(named_parts(overrides, option, config))
     read = tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_")))
     try:
-        resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, str(CONF), read))
+        resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, str(CONF), read, complete))
     except (HydraException, OmegaConfBaseException, ValueError) as error:  # the last of a group's value that is no name
         raise BadInput(reason(error, overrides, config, compose), remedy=see(config)) from None
     _resolve_negatives(resolved, overrides)
@@ -56,7 +58,11 @@ def compose(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=2000)
 def _by_hydra(
-    overrides: tuple[str, ...], config: str, folder: str, environment: tuple[tuple[str, str], ...]
+    overrides: tuple[str, ...],
+    config: str,
+    folder: str,
+    environment: tuple[tuple[str, str], ...],
+    complete: bool = True,
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """The composed configuration and the options it chose, once a process.
 
@@ -68,27 +74,28 @@ def _by_hydra(
         config: the primary file.
         folder: where it is.
         environment: variables that files refer to.
+        complete: whether options without a default must be given.
     """
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from omegaconf import OmegaConf
 
     parsed = OverridesParser.create().parse_overrides(list(overrides))
-    values = [each for each in parsed if each.package is None and not _chooses(each.key_or_group, each.value(), folder)]
+    values = [each for each in parsed if each.package is None and not _chooses(each.key_or_group, each.value())]
     if any(each.is_sweep_override() or each.is_hydra_override() for each in parsed):
         values = []  # Hydra refuses the former, and has options of its own
     files = tuple(str(each.input_line) for each in parsed if each not in values)
     composed, choices = copy.deepcopy(_of_files(files, config, folder, environment))
     ConfigLoaderImpl._apply_overrides_to_config(values, composed)
-    resolved = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+    resolved = OmegaConf.to_container(composed, resolve=True, throw_on_missing=complete)
     if not isinstance(resolved, dict):
         raise TypeError(f"{config} is not a mapping")
     return resolved, choices
 
 
-def _chooses(key: str, value: Any, folder: str) -> bool:
-    """Whether an override chooses a file; all others set a value."""
-    return os.path.isdir(os.path.join(folder, key)) and not isinstance(value, dict)
+def _chooses(key: str, value: Any) -> bool:
+    """Return whether an override chooses names of a group; all others set a value."""
+    return key in group_options() and not isinstance(value, dict)
 
 
 @functools.lru_cache(maxsize=500)
@@ -101,6 +108,7 @@ def _of_files(
     from hydra.core.global_hydra import GlobalHydra
     from omegaconf import OmegaConf, open_dict
 
+    _store_parts()
     GlobalHydra.instance().clear()
     with initialize_config_dir(folder, version_base="1.3"):
         composed = hydra_compose(config, list(overrides), return_hydra_config=True)
@@ -109,7 +117,22 @@ def _of_files(
         del composed["hydra"]
     if not isinstance(choices, dict):
         raise TypeError(f"{config} is not a mapping")
-    return composed, choices
+    content = OmegaConf.to_container(composed, resolve=False)
+    fill_defaults(content)
+    filled = OmegaConf.create(content)
+    OmegaConf.set_struct(filled, True)
+    return filled, choices
+
+
+@functools.cache
+def _store_parts() -> None:
+    """Hand the parts without a file to Hydra."""
+    from hydra.core.config_store import ConfigStore
+
+    for group, parts in PARTS.items():
+        for name in parts:
+            package = f"{group}.{name}" if group == "method" else None
+            ConfigStore.instance().store(name, part_node(group, name), group, package)
 
 
 def _resolve_negatives(config: dict[Any, Any], overrides: Sequence[str]) -> None:

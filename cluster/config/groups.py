@@ -1,33 +1,41 @@
-"""Lists the groups of `conf/`, the options of each, and what an option's file says."""
+"""Lists the groups of options, the names that each group has, and what a name stands for."""
 
 from __future__ import annotations
 
+import copy
+import functools
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cluster.config.parts import PARTS
+from cluster.config.signatures import defaults
 from ranking.errors import BadInput
 
 CONF = Path(__file__).parents[1] / "conf"
 CHOICES = "choices"
-"""Key of a composed configuration under which each group's chosen option stands by name."""
+"""The key of a composed configuration that holds the chosen name of each group."""
 NAMED_GROUPS = ("function", "origin", "method", "stopping", "track")
-"""Groups of which several parts may be chosen, each under its name."""
+"""Groups of which several parts can be chosen, each under its name."""
 SINGLE_GROUPS = (
     "collection", "vectors", "objective", "optimizer", "ranker", "policy", "selector", "agent", "reward", "batches",
     "teacher", "state", "trial_scheduler", "until",
 )  # fmt: skip
 """Groups of which one part is chosen, without a name."""
+PARTIAL = ("ranker", "optimizer")
+"""Groups whose classes need arguments that only a run has."""
 
 
 def group_options() -> dict[str, list[str]]:
-    """The options of each configuration group, by reading the names of the files."""
-    groups = sorted(folder for folder in CONF.iterdir() if folder.is_dir())
-    return {folder.name: sorted(file.stem for file in folder.glob("*.yaml")) for folder in groups}
+    """Return the names in each group: those of files in `conf/` and those of `PARTS`."""
+    names = {folder.name: {file.stem for file in folder.glob("*.yaml")} for folder in CONF.iterdir() if folder.is_dir()}
+    for group, parts in PARTS.items():
+        names[group] = names.get(group, set()) | set(parts)
+    return {group: sorted(names[group]) for group in sorted(names)}
 
 
 def groups_of(config: str) -> list[str]:
-    """The configuration groups that a primary file chooses from, in their order by name."""
+    """Return the groups that a primary file chooses from, sorted by name."""
     return sorted(_groups(config))
 
 
@@ -36,27 +44,59 @@ def _groups(config: str) -> frozenset[str]:
     from omegaconf import OmegaConf
 
     content: Any = OmegaConf.to_container(OmegaConf.load(CONF / f"{config}.yaml"), resolve=False)
-    found: set[str] = set()
+    groups: set[str] = set()
     for entry in content.get("defaults", []):
         if isinstance(entry, dict):
-            found |= {str(group) for group in entry if not str(group).startswith(("override ", "optional "))}
-        elif entry != "_self_":  # another primary file, whose options this one has too
-            found |= _groups(entry)
-    return frozenset(found)
+            groups |= {str(group) for group in entry if not str(group).startswith(("override ", "optional "))}
+        elif entry != "_self_":  # another primary file, whose groups this one has too
+            groups |= _groups(entry)
+    return frozenset(groups)
 
 
 def option(group: str, name: str) -> dict[str, Any]:
-    """The content of one option's file.
+    """Return what a name of a group stands for, with the defaults of its classes.
 
     Raises:
-        BadInput: where the group has no such option.
+        BadInput: if the group has no such name.
     """
+    return copy.deepcopy(_option(group, name))
+
+
+@functools.lru_cache(maxsize=1000)
+def _option(group: str, name: str) -> dict[str, Any]:
     from omegaconf import OmegaConf
 
-    path = CONF / group / f"{name}.yaml"
-    if not path.is_file():
-        raise BadInput(f"no {group} {name!r}", remedy=f"choose one of {', '.join(group_options()[group])}")
-    content = OmegaConf.to_container(OmegaConf.load(path))
-    if not isinstance(content, dict):
-        raise TypeError(f"{path} is not a mapping")
-    return {str(key): value for key, value in content.items()}
+    if name in PARTS.get(group, {}):
+        node = part_node(group, name)
+    else:
+        path = CONF / group / f"{name}.yaml"
+        if not path.is_file():
+            raise BadInput(f"no {group} {name!r}", remedy=f"choose one of {', '.join(group_options()[group])}")
+        content = OmegaConf.to_container(OmegaConf.load(path))
+        if not isinstance(content, dict):
+            raise TypeError(f"{path} is not a mapping")
+        node = {str(key): value for key, value in content.items()}
+    fill_defaults(node)
+    return node
+
+
+def part_node(group: str, name: str) -> dict[str, Any]:
+    """Return what a name in `PARTS` stands for, under its name if parts of the group have names."""
+    node: dict[str, Any] = {"_target_": PARTS[group][name]} | ({"_partial_": True} if group in PARTIAL else {})
+    return {name: node} if group in NAMED_GROUPS and group != "method" else node
+
+
+def fill_defaults(node: Any) -> None:
+    """Add to each part the options that its class declares and the configuration leaves out, with their defaults.
+
+    Args:
+        node: a mapping, changed in place. `training` is left as it is: most arguments of its class come from the run.
+    """
+    if not isinstance(node, dict):
+        return
+    if isinstance(target := node.get("_target_"), str):
+        for key, value in defaults(target).items():
+            node.setdefault(key, copy.deepcopy(value))
+    for key, value in node.items():
+        if key != "training":
+            fill_defaults(value)

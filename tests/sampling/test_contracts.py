@@ -1,6 +1,6 @@
 """What every policy, retrieval function and selector promises; new parts are found by themselves.
 
-Every class in the folders of `sampling/` and every YAML file in `cluster/conf` is held to it: no relevant document,
+Every class in the folders of `sampling/` and every name in `cluster.config.groups` is held to it: no relevant document,
 none twice, the same again under the same generator, the same after an interrupt.
 """
 
@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import yaml
 
 import sampling.policies
 import sampling.retrieval
 import sampling.selection
+from cluster.config.groups import group_options, option
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import RandomCandidates
@@ -42,7 +42,6 @@ from sampling.selection.uniform import Uniform
 from sampling.staged_training import CompressedLists
 from tests.sampling.retrieval.test_dense import Bag
 
-CONF = Path(__file__).parents[2] / "cluster" / "conf"
 GROUPS: dict[str, tuple[Any, type]] = {
     "policy": (sampling.policies, SamplingPolicy),
     "function": (sampling.retrieval, RetrievalFunction),
@@ -73,12 +72,12 @@ def _named(kind: type) -> bool:
 
 
 def parts(group: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Names and contents of a group's YAML files, but those of agents, which `rl/` tests."""
-    for file in sorted((CONF / group).glob("*.yaml")):
-        content = yaml.safe_load(file.read_text())
-        node = content[file.stem] if group == "function" else content
+    """Names and contents of a group's parts, but those of agents, which `rl/` tests."""
+    for name in group_options()[group]:
+        content = option(group, name)
+        node = content[name] if group == "function" else content
         if node["_target_"].startswith("sampling."):
-            yield file.stem, {key: value for key, value in node.items() if key != "defaults"}
+            yield name, {key: value for key, value in node.items() if key != "defaults"}
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -11,6 +11,8 @@ from omegaconf import OmegaConf
 from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES, CONF, group_options, groups_of, option
+from cluster.config.parts import PARTS
+from cluster.config.signatures import MISSING, SUPPLIED, defaults
 from cluster.config.validate import check_run
 from ranking.errors import BadInput
 
@@ -40,18 +42,47 @@ def test_every_file_names_a_class_and_only_options_that_it_has(path: Path) -> No
         assert own <= set(parameters), f"{path} sets what {name} does not take"
 
 
-FIRST = {path.parent: path for path in reversed(FILES)}
-"""An option of each group."""
+@pytest.mark.parametrize("target", sorted({target for parts in PARTS.values() for target in parts.values()}))
+def test_options_read_from_source_are_those_of_the_signature(target: str) -> None:
+    module, _, name = target.rpartition(".")
+    parameters = inspect.signature(getattr(importlib.import_module(module), name)).parameters.values()
+    declared = {
+        each.name: MISSING if each.default is each.empty else each.default
+        for each in parameters if each.name not in SUPPLIED and each.kind is not each.VAR_KEYWORD
+    }  # fmt: skip
+    found = defaults(target)
+    assert found == {
+        name: list(value) if isinstance(value, tuple) else value for name, value in declared.items() if name in found
+    }
+    for name in set(declared) - set(found):  # an object, which a file of the part gives
+        assert not isinstance(declared[name], int | float | str | bool | list | None), f"{target} hides {name}"
+
+
+def test_no_name_is_both_a_file_and_an_entry() -> None:
+    assert not [path for path in FILES if path.stem in PARTS.get(path.parent.name, {})]
+
+
+def test_a_file_gives_no_value_that_the_class_has_by_default() -> None:
+    repeated = [
+        f"{path.parent.name}/{path.name}: {key}"
+        for path in FILES
+        for node in targets(OmegaConf.to_container(OmegaConf.load(path)))
+        for key, value in defaults(node["_target_"]).items()
+        if key in node and node[key] == value
+    ]
+    assert not repeated
+
+
+EVERY = [(group, name) for group, names in group_options().items() for name in names]
+FIRST = dict(reversed(EVERY))
+"""A name of each group."""
 
 
 @pytest.mark.parametrize(
-    "path",
-    [pytest.param(path, marks=[pytest.mark.nightly][: path != FIRST[path.parent]]) for path in FILES],
-    ids=lambda path: f"{path.parent.name}/{path.stem}",
+    ("group", "name"),
+    [pytest.param(*each, marks=[pytest.mark.nightly][: each[1] != FIRST[each[0]]]) for each in EVERY],
 )
-def test_every_option_explains_itself_and_composes(path: Path) -> None:
-    assert "# " in path.read_text()
-    group, name = path.parent.name, path.stem
+def test_every_name_composes(group: str, name: str) -> None:
     if group == "experiment":
         assert {"title", "methods"} <= set(option(group, name))
         return

@@ -11,9 +11,11 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 from cluster.config.compose import compose
-from cluster.config.explain import arguments, comments, explanations
-from cluster.config.groups import CHOICES, CONF
+from cluster.config.explain import comments, explanations, summary_line
+from cluster.config.groups import CHOICES, CONF, group_options, option
+from cluster.config.parts import PARTS
 from cluster.config.show import show
+from cluster.config.signatures import defaults, explanations_of, first_line, read_args
 from tests.cluster.config.test_configuration import FILES
 
 WITHOUT = ("experiment", "scale", "recipe", "pool_scale", "cut")
@@ -45,7 +47,7 @@ def test_every_option_of_every_file_says_what_it_means(path: Path) -> None:
     at = tuple(first.split()[2].split(".")) if (first := path.read_text().splitlines()[0]).startswith("# @pac") else ()
     at = () if at == ("_global_",) else at
     said = {key[len(at) :] for key in comments(path, ())}
-    said |= {(*key, name) for key, target in targets(content) for name in arguments(target)}
+    said |= {(*key, name) for key, target in targets(content) for name in explanations_of(target)}
     assert not set(paths(content)) - said, f"{path} leaves options unexplained"
 
 
@@ -58,7 +60,7 @@ def test_every_option_of_a_command_says_what_it_means(primary: str) -> None:
 def test_comments_are_found_where_they_stand(tmp_path: Path) -> None:
     file = tmp_path / "part.yaml"
     file.write_text(
-        "# The part.\ndefaults:\n  - inner: none   # what is in it\n  - /bandit@arm\n"
+        "# The part.\ndefaults:\n  - inner: none   # what is in it\n"
         "top:          # a mapping\n  first: '#1'  # with a # in quotes\n  second: [1, 2]\n"
         "third: x    # begins here,\n            # and ends here\n"
     )
@@ -68,12 +70,42 @@ def test_comments_are_found_where_they_stand(tmp_path: Path) -> None:
     assert found["group", "top", "first"] == "with a # in quotes"
     assert ("group", "top", "second") not in found
     assert found["group", "third"] == "begins here, and ends here"
-    assert found["group", "arm", "rate"].startswith("what a run keeps")
 
 
-def test_an_argument_is_explained_by_its_class_or_one_that_it_is_a_kind_of() -> None:
-    assert arguments("sampling.selection.window.Window")["first"].startswith("rank of the first document")
-    assert arguments("torch.optim.Adam") == {}
+NAMES = [(group, name) for group, names in group_options().items() if group not in WITHOUT for name in names]
+
+
+@pytest.mark.parametrize(("group", "name"), NAMES)
+def test_every_argument_of_every_part_is_explained(group: str, name: str) -> None:
+    commented = (
+        set() if name in PARTS.get(group, {}) else {key[-1] for key in comments(CONF / group / f"{name}.yaml", ())}
+    )
+    for _, target in targets(option(group, name)):
+        unexplained = set(defaults(target)) - set(explanations_of(target)) - commented
+        assert not unexplained, f"{target} explains none of {', '.join(sorted(unexplained))}"
+
+
+@pytest.mark.parametrize(("group", "name"), NAMES)
+def test_every_name_has_a_summary_line(group: str, name: str) -> None:
+    assert summary_line(group, name).strip()
+
+
+def test_an_argument_is_explained_by_its_class_or_a_base() -> None:
+    assert "rank" in explanations_of("sampling.selection.window.Window")["first"]
+    assert "depth" in explanations_of("sampling.retrieval.run_file.RunFile")
+    assert explanations_of("torch.optim.Adam") == {}
+    assert first_line("sampling.selection.uniform.Uniform")
+
+
+def test_args_are_read_in_every_form() -> None:
+    docstring = (
+        "A part.\n\nArgs:\n    lam: the weight, 0 to 1.\n    first, last: ranks,\n        from 1.\n"
+        "    kind (str): `top` or\n\n        `random`.\n\nRaises:\n    BadInput: never.\n"
+    )
+    assert read_args(docstring) == {
+        "lam": "the weight, 0 to 1", "first": "ranks, from 1", "last": "ranks, from 1", "kind": "`top` or `random`",
+    }  # fmt: skip
+    assert read_args("A part without arguments.") == {}
 
 
 def test_options_are_shown_beside_what_they_mean() -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from cluster.config.groups import option
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
@@ -137,8 +138,7 @@ def test_the_configuration_is_the_papers() -> None:
     assert policy["defaults"] == [{"override /function@_global_.function": NAMES}]
     assert (policy["weights"], policy["per"]) == (WEIGHTS, "negative")
     for name, kind in zip(NAMES, (SameSubcategory, SameCategory, OtherCategory), strict=True):
-        function = yaml.safe_load((folder / "function" / f"{name}.yaml").read_text())
-        assert function[name]["_target_"] == f"{kind.__module__}.{kind.__name__}"
+        assert option("function", name)[name]["_target_"] == f"{kind.__module__}.{kind.__name__}"
 
 
 def refined(encoded: EncodedCollection, count: int, seed: int = 0, selector: Any = None) -> Sampler:

@@ -1,0 +1,154 @@
+"""Lists the parts that options name: in each group the class of each name.
+
+The constructor declares a part's options: their names, types, bounds and defaults, and `Args` of its docstring
+explains them. A file `conf/GROUP/NAME.yaml` replaces an entry here if a part names another part, or a value that is
+not the class's default.
+"""
+
+from __future__ import annotations
+
+PARTS: dict[str, dict[str, str]] = {
+    "agent": {
+        "actor_critic": "rl.agents.actor_critic.ActorCritic",
+        "bandit": "rl.agents.bandit.ThompsonSearch",
+        "evolution": "rl.agents.evolution.Evolution",
+        "ppo": "rl.agents.ppo.PPO",
+        "random": "rl.agents.random.RandomAgent",
+        "reinforce": "rl.agents.reinforce.Reinforce",
+        "schedule": "rl.agents.schedule.ScheduleSearch",
+    },
+    "batches": {
+        "by_category": "ranking.batches.grouped.ByCategory",
+        "random": "ranking.batches.shuffled.Shuffled",
+        "topic_balanced": "ranking.batches.grouped.TopicBalanced",
+    },
+    "collection": {
+        "beir": "ranking.collections.beir.Beir",
+        "ir_datasets": "ranking.collections.ir_datasets.IrDatasets",
+        "msmarco": "ranking.collections.msmarco.MsMarco",
+        "pairs": "ranking.collections.pairs.Pairs",
+        "pydocs": "ranking.collections.pydocs.Pydocs",
+        "trec": "ranking.collections.trec.Trec",
+    },
+    "function": {
+        "bm25": "sampling.retrieval.bm25.Bm25Function",
+        "category": "sampling.retrieval.category.SameCategory",
+        "embedding": "sampling.retrieval.embedding.Embedding",
+        "given": "sampling.retrieval.given.Given",
+        "in_batch": "sampling.retrieval.in_batch.InBatch",
+        "judged": "sampling.retrieval.judged.Judged",
+        "memory": "sampling.retrieval.memory.Memory",
+        "outside": "sampling.retrieval.category.OtherCategory",
+        "random": "sampling.retrieval.random.RandomFunction",
+        "run_file": "sampling.retrieval.run_file.RunFile",
+        "subcategory": "sampling.retrieval.category.SameSubcategory",
+        "tfidf": "sampling.retrieval.tfidf.TfIdf",
+    },
+    "method": {
+        "active_sampling": "pooling.adjudicators.active_sampling.ActiveSampling",
+        "autotar": "pooling.adjudicators.autotar.AutoTar",
+        "borda": "pooling.adjudicators.rank_similarity.Borda",
+        "cal": "pooling.adjudicators.continuous_learning.ContinuousLearning",
+        "combmnz": "pooling.adjudicators.rank_similarity.Comb",
+        "docid": "pooling.adjudicators.static.DocID",
+        "hedge": "pooling.adjudicators.hedge.Hedge",
+        "machine_prior": "pooling.adjudicators.machine_prior.MachinePrior",
+        "moffat_a": "pooling.adjudicators.moffat.MoffatA",
+        "moffat_b": "pooling.adjudicators.moffat.MoffatB",
+        "moffat_c": "pooling.adjudicators.moffat.MoffatC",
+        "mtc": "pooling.adjudicators.minimal_test_collection.MinimalTestCollection",
+        "posterior_fusion": "pooling.adjudicators.posterior_fusion.PosteriorFusion",
+        "rank": "pooling.adjudicators.static.Rank",
+        "rrf": "pooling.adjudicators.reciprocal_rank.ReciprocalRank",
+        "scal": "pooling.adjudicators.scalable_learning.ScalableLearning",
+        "stratified_sampling": "pooling.adjudicators.stratified_sampling.StratifiedSampling",
+    },
+    "objective": {
+        "approx_ndcg": "ranking.objectives.listwise.ApproxNDCG",
+        "contrastive": "ranking.objectives.contrastive.Contrastive",
+        "hinge": "ranking.objectives.pairwise.PairwiseHinge",
+        "kl": "ranking.objectives.distillation.Distillation",
+        "lambdarank": "ranking.objectives.listwise.LambdaRank",
+        "list_mle": "ranking.objectives.listwise.ListMLE",
+        "listnet": "ranking.objectives.listnet.ListNet",
+        "margin_mse": "ranking.objectives.distillation.MarginMSE",
+        "pointwise": "ranking.objectives.pointwise.PointwiseCrossEntropy",
+        "ranknet": "ranking.objectives.pairwise.RankNet",
+        "sir_v0": "ranking.objectives.self_involvement.BlockLoss",
+        "sir_v1": "ranking.objectives.self_involvement.SequentialSIR",
+        "sir_v3": "ranking.objectives.self_involvement.JointSIR",
+        "sir_v4": "ranking.objectives.self_involvement.ConditionalSIR",
+        "softmax": "ranking.objectives.softmax.SoftmaxLikelihood",
+    },
+    "optimizer": {
+        "lazy_adam": "ranking.lazy_adam.LazyAdam",
+    },
+    "origin": {
+        "bm25": "ranking.evaluation.origins.Bm25Candidates",
+        "full": "ranking.evaluation.origins.FullCollection",
+        "random": "ranking.evaluation.origins.RandomCandidates",
+        "run_file": "ranking.evaluation.origins.RunFileCandidates",
+    },
+    "peft": {
+        "lora": "ranking.lora.Lora",
+    },
+    "policy": {
+        "fixed": "sampling.policies.fixed.Fixed",
+    },
+    "ranker": {
+        "static": "ranking.rankers.static.Static",
+    },
+    "reward": {
+        "ceil": "rl.rewards.Ceil",
+        "raw": "rl.rewards.Raw",
+    },
+    "scheduler": {
+        "constant": "ranking.schedules.constant.Constant",
+        "cosine": "ranking.schedules.cosine.Cosine",
+        "linear": "ranking.schedules.linear.Linear",
+    },
+    "selector": {
+        "adversarial": "sampling.selection.adversarial.Adversarial",
+        "dynamic": "sampling.selection.dynamic.Dynamic",
+        "error_reduction": "sampling.selection.error_reduction.ErrorReduction",
+        "margin_balanced": "sampling.selection.margin_balanced.MarginBalanced",
+        "shared": "sampling.selection.shared.Shared",
+        "simans": "sampling.selection.simans.SimANS",
+        "top": "sampling.selection.top.Top",
+        "uniform": "sampling.selection.uniform.Uniform",
+        "window": "sampling.selection.window.Window",
+    },
+    "state": {
+        "progress": "rl.progress.ProgressOptions",
+    },
+    "stopping": {
+        "certified_recall": "pooling.certified_recall.CertifiedRecall",
+        "found_nothing": "pooling.stopping.FoundNothing",
+        "knee": "pooling.knee.Knee",
+        "stable_ranking": "pooling.stopping.StableRanking",
+        "target_recall": "pooling.stopping.TargetRecall",
+    },
+    "teacher": {
+        "bm25": "sampling.retrieval.bm25.Bm25Function",
+        "embedding": "sampling.retrieval.embedding.Embedding",
+        "given": "sampling.retrieval.given.Given",
+        "ranker": "cluster.runs.ranker_teacher.RankerTeacher",
+        "run_file": "sampling.retrieval.run_file.RunFile",
+    },
+    "track": {
+        "mlflow": "cluster.telemetry.tracking.mlflow.MLflow",
+        "tensorboard": "cluster.telemetry.tracking.tensorboard.TensorBoard",
+        "wandb": "cluster.telemetry.tracking.wandb.WandB",
+    },
+    "trial_scheduler": {
+        "hyperband": "cluster.tune.hyperband.SeededHyperBand",
+    },
+    "until": {
+        "converged": "rl.plateau.Plateau",
+    },
+    "vectors": {
+        "file": "ranking.vectors.TextVectors",
+        "glove": "ranking.vectors.PackagedGlove",
+        "random": "ranking.vectors.RandomVectors",
+    },
+}

@@ -1,0 +1,210 @@
+"""Reads what a class declares of its options: names, defaults and explanations.
+
+The source is read, not imported: a process that composes a configuration needs neither torch nor Numba.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.util
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.config.build import OURS
+
+MISSING = "???"
+"""The value of an option without a default, as OmegaConf writes it."""
+SUPPLIED = frozenset({"generator", "vectors", "labels", "idf", "vocabulary", "params"})
+"""Arguments of rankers and optimizers that a run supplies. They are not options."""
+
+
+@dataclass(frozen=True)
+class _Module:
+    """The syntax of a module.
+
+    Args:
+        name: its dotted name.
+        classes: its classes by name.
+        imports: dotted paths of imported names.
+        constants: assigned expressions by name.
+    """
+
+    name: str
+    classes: dict[str, ast.ClassDef]
+    imports: dict[str, str]
+    constants: dict[str, ast.expr]
+
+    def path(self, name: str) -> str:
+        """Return the dotted path of a name that this module uses."""
+        return f"{self.name}.{name}" if name in self.classes else self.imports.get(name, "")
+
+
+def defaults(target: str) -> dict[str, Any]:
+    """Return the options of a class with their defaults; one without a default is `MISSING`.
+
+    Args:
+        target: the path of the class, as `package.module.Class`. A class that is not Pyrite's has no options here.
+    """
+    found = _class(target)
+    if found is None:
+        return {}
+    module, node = found
+    arguments = _arguments(module, node)
+    values = {name: MISSING if value is None else _value(module, value) for name, value in arguments.items()}
+    return {name: value for name, value in values.items() if name not in SUPPLIED and value is not Ellipsis}
+
+
+@functools.cache
+def explanations_of(target: str) -> dict[str, str]:
+    """Return the text of each argument, from `Args` in the docstrings of a class and its bases.
+
+    Args:
+        target: the path of the class.
+    """
+    found = _class(target)
+    if found is None:
+        return {}
+    module, node = found
+    texts: dict[str, str] = {}
+    for base in reversed(node.bases):
+        texts |= explanations_of(module.path(_name(base)))
+    for function in node.body:
+        if isinstance(function, ast.FunctionDef) and function.name == "__init__":
+            texts |= read_args(ast.get_docstring(function) or "")
+    return texts | read_args(ast.get_docstring(node) or "")
+
+
+def first_line(target: str) -> str:
+    """Return the first sentence or line of a class's docstring.
+
+    Args:
+        target: the path of the class.
+    """
+    found = _class(target)
+    text = ast.get_docstring(found[1]) if found else None
+    return (text or "").split("\n\n")[0].replace("\n", " ").strip()
+
+
+def read_args(docstring: str) -> dict[str, str]:
+    """Return the entries of the section `Args` of a docstring, by argument.
+
+    Args:
+        docstring: a docstring, without its indentation. Entries are `name: text` or `name (type): text`, and
+            `first, second: text` explains both.
+    """
+    section = re.search(r"^Args:\n((?:[ ]+.*(?:\n|$)|\n)+)", docstring, re.MULTILINE)
+    if section is None:
+        return {}
+    entries: dict[str, str] = {}
+    names: list[str] = []
+    indent = re.match(r" *", section[1])
+    width = len(indent[0]) if indent else 4
+    for line in section[1].splitlines():
+        start = re.match(rf" {{{width}}}(\*{{0,2}}\w+(?:, *\*{{0,2}}\w+)*)(?: *\([^)]*\))?: *(.*)", line)
+        if start:
+            names = [name.strip(" *") for name in start[1].split(",")]
+        for name in names:
+            entries[name] = " ".join([entries.get(name, ""), start[2] if start else line.strip()]).strip()
+    return {name: text.rstrip(".") for name, text in entries.items() if text}
+
+
+@functools.cache
+def _module(name: str) -> _Module | None:
+    if name.split(".")[0] not in OURS:
+        return None
+    try:
+        spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError:
+        return None
+    if spec is None or spec.origin is None:
+        return None
+    body = ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body
+    body += [inner for node in body if isinstance(node, ast.If) for inner in node.body]  # if TYPE_CHECKING
+    return _Module(
+        name,
+        {node.name: node for node in body if isinstance(node, ast.ClassDef)},
+        {
+            alias.asname or alias.name: f"{node.module}.{alias.name}"
+            for node in body if isinstance(node, ast.ImportFrom) and node.module for alias in node.names
+        },
+        _assigned(body),
+    )  # fmt: skip
+
+
+def _assigned(body: list[ast.stmt]) -> dict[str, ast.expr]:
+    pairs = [(target, node.value) for node in body if isinstance(node, ast.Assign) for target in node.targets]
+    pairs += [(node.target, node.value) for node in body if isinstance(node, ast.AnnAssign) and node.value]
+    return {target.id: value for target, value in pairs if isinstance(target, ast.Name)}
+
+
+def _class(target: str) -> tuple[_Module, ast.ClassDef] | None:
+    name, _, last = target.rpartition(".")
+    module = _module(name)
+    if module is None:
+        return None
+    if last in module.classes:
+        return module, module.classes[last]
+    return _class(module.imports[last]) if last in module.imports else None
+
+
+def _arguments(module: _Module, node: ast.ClassDef) -> dict[str, ast.expr | None]:
+    """Return the arguments of a constructor, and the expressions of their defaults."""
+    for function in node.body:
+        if isinstance(function, ast.FunctionDef) and function.name == "__init__":
+            return _parameters(function.args)
+    inherited: dict[str, ast.expr | None] = {}
+    for base in reversed(node.bases):
+        found = _class(module.path(_name(base)))
+        inherited |= _arguments(*found) if found else {}
+    if not any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
+        return inherited
+    return inherited | {
+        field.target.id: _field_default(field.value)
+        for field in node.body
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and "ClassVar" not in ast.unparse(field.annotation)
+    }
+
+
+def _parameters(arguments: ast.arguments) -> dict[str, ast.expr | None]:
+    positional = [*arguments.posonlyargs, *arguments.args][1:]
+    missing: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    pairs = [*zip(positional, [*missing, *arguments.defaults], strict=True)]
+    pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return {argument.arg: default for argument, default in pairs}
+
+
+def _field_default(value: ast.expr | None) -> ast.expr | None:
+    if not (isinstance(value, ast.Call) and _name(value.func) == "field"):
+        return value
+    given = {keyword.arg: keyword.value for keyword in value.keywords}
+    if "default_factory" in given:
+        factory = _name(given["default_factory"])
+        return {"dict": ast.Dict([], []), "list": ast.List([])}.get(factory, given["default_factory"])
+    return given.get("default")
+
+
+def _value(module: _Module, node: ast.expr) -> Any:
+    """Return the value of a default as a configuration holds it; Ellipsis if it is no literal or constant."""
+    if isinstance(node, ast.Name) and node.id in module.constants:
+        return _value(module, module.constants[node.id])
+    if isinstance(node, ast.Name) and node.id in module.imports:
+        path, _, name = module.imports[node.id].rpartition(".")
+        other = _module(path)
+        return _value(other, ast.Name(name)) if other and name in other.constants else Ellipsis
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return Ellipsis
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _name(node: ast.expr) -> str:
+    """Return the name of a base class, without its type arguments."""
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
