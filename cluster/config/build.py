@@ -8,11 +8,9 @@ import inspect
 from typing import Any
 
 from cluster.config.extras import missing_extra
+from cluster.config.parts import OURS
 from ranking.bounds import check_arguments
 from ranking.errors import BadInput
-
-OURS = ("cluster", "ranking", "sampling", "rl", "pooling")
-"""Packages whose classes have annotations that options are held against."""
 
 
 def build(node: Any, at: str = "", /, **given: Any) -> Any:

@@ -7,6 +7,8 @@ not the class's default.
 
 from __future__ import annotations
 
+OURS = ("cluster", "ranking", "sampling", "rl", "pooling")
+"""Packages whose constructors declare options."""
 PARTS: dict[str, dict[str, str]] = {
     "agent": {
         "actor_critic": "rl.agents.actor_critic.ActorCritic",

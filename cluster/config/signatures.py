@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.config.build import OURS
+from cluster.config.parts import OURS
 
 MISSING = "???"
 """The value of an option without a default, as OmegaConf writes it."""

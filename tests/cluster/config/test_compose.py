@@ -9,8 +9,8 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from cluster.config.compose import _by_hydra, compose
-from cluster.config.groups import CONF
+from cluster.config.compose import _by_hydra, _store_parts, compose
+from cluster.config.groups import CONF, fill_defaults
 
 
 def test_what_is_composed_twice_is_the_callers_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,12 +43,15 @@ def test_in_batch_alone_gives_the_whole_batch(overrides: list[str], count: int) 
 
 
 def whole(overrides: list[str], config: str) -> object:
-    """What Hydra gives of all overrides at once, or what it and the causes beneath it say."""
+    """Return what Hydra composes of all overrides at once, or its error and the cause."""
+    _store_parts()
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            return OmegaConf.to_container(hydra_compose(config, overrides), resolve=True, throw_on_missing=True)
+            composed = OmegaConf.to_container(hydra_compose(config, overrides), resolve=True, throw_on_missing=True)
     except (HydraException, OmegaConfBaseException) as error:
         return [str(error), str(error.__cause__ or "")]
+    fill_defaults(composed)
+    return composed
 
 
 def by_files_and_values(overrides: list[str], config: str) -> object:
@@ -62,11 +65,11 @@ def by_files_and_values(overrides: list[str], config: str) -> object:
     ("overrides", "config"),
     [
         (["training.patience=3", "ranker=match_pyramid", "optimizer.lr=0.5"], "config"),
-        (["function=[random,bm25]", "function.bm25.k1=2", "scale=tiny", "limits.train=7"], "config"),
+        (["function=[random,bm25]", "validation.every=2", "scale=tiny", "limits.train=7"], "config"),
         (["+ranker.own=3", "++training.patience=1", "~peft", "measures=[AP@3]"], "config"),
-        (["training={patience: 3}", "collection=beir", "collection.path=${cache}/here"], "config"),
-        (["agent=evolution", "agent.candidates=5", "until=converged"], "learn"),
-        (["method=[mm,mtf]", "method.mm.ties=first", "runs=a", "qrels=b"], "pool"),
+        (["training={patience: 3}", "collection=beir", "+collection.path=${cache}/here"], "config"),
+        (["agent=as_printed", "agent.fragment=5", "until=converged"], "learn"),
+        (["method=[mm,mtf]", "method.mm.arm._target_=x", "runs=a", "qrels=b"], "pool"),
         (["ranker=nobody"], "config"),
         (["training.patiance=3"], "config"),
         (["+training.patience=3"], "config"),
@@ -76,7 +79,6 @@ def by_files_and_values(overrides: list[str], config: str) -> object:
         (["nothing@elsewhere=static"], "config"),
         (["seed=1,2"], "config"),
         (["seed=[1"], "config"),
-        (["collection=beir"], "config"),
         (["hydra.nothing=3"], "config"),
     ],
 )

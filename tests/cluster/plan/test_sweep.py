@@ -105,7 +105,6 @@ def test_a_value_lies_where_it_was_drawn(low: int, more: int, log: bool, whole: 
     interval = Interval(low, low + more, log, whole)
     value = interval.at(share)
     assert low <= value <= low + more
-    assert interval.at(interval.share_of(value)) == pytest.approx(value, rel=1e-5)
 
 
 @pytest.mark.parametrize(
