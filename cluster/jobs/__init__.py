@@ -1,1 +1,1 @@
-"""Sends a command to a Ray cluster as a job, and follows it."""
+"""Submits a command to a Ray cluster as a job, and follows it."""

@@ -1,4 +1,4 @@
-"""Shows a job's log as it is written, and returns its exit code."""
+"""Prints a job's log while it is written, and returns its exit code."""
 
 from __future__ import annotations
 
@@ -18,95 +18,93 @@ if TYPE_CHECKING:
     from ray.job_submission import JobDetails, JobSubmissionClient
 
 INTERRUPTED = 130
-PAUSE = 0.5
-"""Seconds between two looks at a job's state."""
-TRIES, WAIT = 12, 5.0
-"""How often a lost server is tried again, and seconds between two tries."""
+POLL_S = 0.5
+"""Pause between two queries of a job's state."""
+RETRIES, RETRY_S = 12, 5.0
+"""How often a lost server is tried again, and the pause before each attempt."""
 
 
 def follow(client: JobSubmissionClient, job: str, console: Console) -> int:
-    """Show a job's log until it ends.
+    """Print a job's log until the job ends.
 
     Args:
-        client: of the job server.
-        job: its id.
-        console: for what is ours to say.
+        client: client of the job server.
+        job: the job's id.
+        console: for messages.
 
     Returns:
-        The job's own exit code; 130 where it goes on without us after Ctrl-C.
+        The job's exit code; 130 after Ctrl-C, which leaves the job running.
 
     Raises:
-        BadInput: where the server is lost; the job may go on.
+        BadInput: if the server is lost; the job may continue.
     """
-    address = client.get_address()
+    commands = follow_commands(job, client.get_address())
     try:
-        info = asyncio.run(stream(client, job, _show))
+        info = asyncio.run(stream(client, job, _print))
     except KeyboardInterrupt:
-        console.print(f"\n{job} goes on. {ways_on(job, address)}", soft_wrap=True, markup=False)
+        console.print(f"\n{job} continues. {commands}", soft_wrap=True, markup=False)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output had enough
+    except BrokenPipeError:  # the reader of our output has closed it
         raise
-    except _lost() as error:
+    except _connection_errors() as error:
         reason = " ".join(str(error).split())[:200]
-        raise BadInput(
-            f"the job server is lost ({reason}), and the job may go on", job, ways_on(job, address)
-        ) from None
+        raise BadInput(f"the job server is lost ({reason}), and the job may continue", job, commands) from None
     code = exit_code(info)
-    console.print(f"{job} {ending(info, code)}", soft_wrap=True, markup=False)
+    console.print(f"{job} {outcome(info, code)}", soft_wrap=True, markup=False)
     return code
 
 
 async def stream(
-    client: JobSubmissionClient, job: str, show: Callable[[str], None], tries: int = TRIES, wait: float = WAIT
+    client: JobSubmissionClient, job: str, show: Callable[[str], None], retries: int = RETRIES, pause: float = RETRY_S
 ) -> JobDetails:
-    """Hand on a job's log, each piece once, until the job has ended; a lost connection is taken up again.
+    """Pass on a job's log, each piece once, until the job ends. A lost connection is opened again.
 
     Args:
-        client: of the job server.
-        job: its id.
-        show: takes each new piece of text.
-        tries: how often in a row a lost server is tried again.
-        wait: seconds between two tries.
+        client: client of the job server.
+        job: the job's id.
+        show: called with each new piece of text.
+        retries: how often in a row a lost server is tried again.
+        pause: seconds before each attempt.
 
     Returns:
-        What the server says of the job that has ended.
+        The job's details after its end.
     """
     shown = failures = 0
     while True:
         try:
-            place = 0  # a log is told from its beginning each time
+            position = 0  # the server sends a log from its beginning each time
             async for text in client.tail_job_logs(job):
-                show(text[max(0, shown - place) :])
-                place += len(text)
-                shown, failures = max(shown, place), 0
+                show(text[max(0, shown - position) :])
+                position += len(text)
+                shown, failures = max(shown, position), 0
             info = client.get_job_info(job)
             if info.status.is_terminal():
                 return info
         except BrokenPipeError:
             raise
-        except _lost():
+        except _connection_errors():
             failures += 1
-            if failures > tries:
+            if failures > retries:
                 raise
-            await asyncio.sleep(wait)
-        await asyncio.sleep(PAUSE)
+            await asyncio.sleep(pause)
+        await asyncio.sleep(POLL_S)
 
 
 def exit_code(info: JobDetails) -> int:
-    """The exit code of a job that has ended: its own, as a shell would give it; 1 where it failed without one."""
+    """Return the exit code of a job that has ended, as a shell would: 128 + N after signal N, 1 if it is unknown."""
     if info.status == "SUCCEEDED":
         return 0
     if info.status == "STOPPED":
         return INTERRUPTED
     code = info.driver_exit_code
     if code is None:
-        told = re.search(r"exit code (-?\d+)", info.message or "")
-        code = int(told[1]) if told else 1
+        match = re.search(r"exit code (-?\d+)", info.message or "")
+        code = int(match[1]) if match else 1
     return 128 - code if code < 0 else code or 1
 
 
-def ending(info: JobDetails, code: int) -> str:
-    """How a job ended, in a line."""
+def outcome(info: JobDetails, code: int) -> str:
+    """Describe in one line how a job ended."""
     if code == 0:
         return "has succeeded"
     if info.status == "STOPPED":
@@ -114,32 +112,27 @@ def ending(info: JobDetails, code: int) -> str:
     message = info.message or ""
     if info.driver_exit_code is not None or "exit code" in message:
         return f"has failed with exit code {code}"
-    return f"has failed: {' '.join(message.split())[:2000] or 'its cluster does not say why'}"
+    return f"has failed: {' '.join(message.split())[:2000] or 'its cluster does not report why'}"
 
 
-def ways_on(job: str, address: str) -> str:
-    """The commands of Ray's with which a running job is followed and stopped.
-
-    Args:
-        job: its id.
-        address: of the job server, as the client has it.
-    """
-    # Ray's command sends a token only where it is told to.
+def follow_commands(job: str, address: str) -> str:
+    """Return Ray's commands that follow and stop a running job."""
+    # Ray's command sends a token only if its mode says so.
     mode = "RAY_AUTH_MODE=token " if os.environ.get("RAY_AUTH_MODE") == "token" else ""
-    there = ["--address", address]
-    to_follow, to_stop = (
-        mode + shlex.join(["ray", "job", *words, *there, job]) for words in (("logs", "--follow"), ("stop",))
+    logs, stop = (
+        mode + shlex.join(["ray", "job", *words, "--address", address, job])
+        for words in (("logs", "--follow"), ("stop",))
     )
-    return f"Follow it with: {to_follow}; stop it with: {to_stop}"
+    return f"Follow it with: {logs}; stop it with: {stop}"
 
 
-def _show(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
 
 
-def _lost() -> tuple[type[Exception], ...]:
-    """What the client raises where the server is gone, or the connection to it."""
+def _connection_errors() -> tuple[type[Exception], ...]:
+    """Return what the client raises if the server, or the connection to it, is lost."""
     import aiohttp
     import requests
 

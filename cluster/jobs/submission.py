@@ -1,11 +1,10 @@
-"""Submits a command of ours as a job of a Ray cluster (`pyrite submit`)."""
+"""Submits a command as a job of a Ray cluster (`pyrite submit`)."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -15,44 +14,43 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from cluster.jobs.following import follow, ways_on
-from cluster.jobs.nodes import addresses, are_this_machine
-from cluster.jobs.package import pack, working_folder
-from cluster.jobs.path_rewriting import NodeFileView, place_inputs, place_output, split_output, variables, written
-from cluster.jobs.server import connected
+from cluster.jobs.following import follow, follow_commands
+from cluster.jobs.job_server import connected
+from cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output, written
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from ray.job_submission import JobSubmissionClient
 
-AS_CTRL_C = {"RAY_JOB_STOP_SIGNAL": "SIGINT", "RAY_JOB_STOP_WAIT_TIME_S": "60"}
-"""`ray job stop` interrupts a job as Ctrl-C does, and lets it leave Ray in order."""
-
-
+STOP_AS_CTRL_C = {"RAY_JOB_STOP_SIGNAL": "SIGINT", "RAY_JOB_STOP_WAIT_TIME_S": "60"}
+"""`ray job stop` interrupts a job as Ctrl-C does, and gives it a minute to end."""
+PACKAGES = ("cluster", "ranking", "sampling", "rl", "pooling", "pyrite")
+"""The packages that a checkout of Pyrite sends along."""
 NO_AGENT = "No available agent to submit job"
-"""What Ray's job server says as long as no node of its cluster runs an agent."""
-STARTING, PAUSE = 60.0, 1.0
-"""Seconds that a cluster which is just starting is waited for, and seconds between two tries."""
+"""The job server's message while no node of its cluster runs an agent yet."""
+START_TIMEOUT_S, POLL_S = 60.0, 1.0
+"""How long to wait for a cluster that is starting, and the pause between two attempts."""
+MAX_NODES = 10_000
 
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What is to be sent, and how.
+    """A command to submit.
 
     Args:
         verb: study, train, learn or pool.
-        overrides: of the verb.
-        resume: folder or URI of what is to be gone on with.
-        name: what the job's id begins with, the verb if None.
-        note: for whoever reads the list of jobs.
-        folder: the working directory; None takes the checkout.
-        excludes: what of it is left out besides the usual.
-        shared: folders that every node sees.
-        pip: a requirements file that the nodes install; None leaves them as they are.
-        uv: the same, by uv.
-        python: the interpreter that runs the verb there; None: `python`, or this one where the cluster is this machine.
-        cpus: cores that are set aside for the driver; with none it runs on the head node.
-        resources: others that are set aside for it, by name.
+        overrides: overrides of the verb.
+        resume: folder or URI of results to continue.
+        name: start of the job's id; None takes the verb.
+        note: a line for readers of the job list.
+        folder: the working folder; None takes the current one.
+        excludes: patterns of files that stay.
+        shared: folders that every node has under the same path.
+        pip: requirements file that the nodes install; None installs nothing.
+        uv: the same, installed with uv.
+        python: interpreter of the nodes; None takes `python`, or this one if the cluster is this machine.
+        cpus: cores reserved for the driver; with 0 it runs on the head node.
+        resources: other resources reserved for the driver, by name.
     """
 
     verb: str
@@ -71,125 +69,142 @@ class JobRequest:
 
 
 def submit(request: JobRequest, address: str | None, detach: bool, console: Console) -> int:
-    """Send a job, and show what it says until it ends.
+    """Submit a job, and print its log until it ends.
 
     Args:
-        request: what is sent.
-        address: of the job server; see `server.connected`.
-        detach: come back as soon as it is sent.
-        console: for what is ours to say.
+        request: the command.
+        address: address of the job server; see `job_server.connected`.
+        detach: return as soon as the job is submitted.
+        console: for messages.
 
     Returns:
-        The job's own exit code, or 0 as soon as it is sent.
+        The job's exit code, or 0 with `detach`.
 
     Raises:
-        BadInput: where the server can't be reached or refuses, or the job could not work there.
+        BadInput: if the server can't be reached or refuses the job, or the job could not read its inputs there.
     """
     with connected(address) as client:
         job = send(request, client, console)
         if detach:
-            console.print(ways_on(job, client.get_address()), soft_wrap=True, markup=False)
+            console.print(follow_commands(job, client.get_address()), soft_wrap=True, markup=False)
             return 0
         return follow(client, job, console)
 
 
 def send(request: JobRequest, client: JobSubmissionClient, console: Console) -> str:
-    """Send a job, and return its id.
+    """Submit a job, and return its id.
 
     Raises:
-        BadInput: where it could not work there.
+        BadInput: if the job could not work on the cluster.
     """
     url = client.get_address()
-    view = NodeFileView(are_this_machine(addresses(url)), request.shared, os.getcwd())
-    job = _id(request.name or request.verb)
-    arguments = arguments_of(request, job, view)
-    environment: dict[str, Any] = {"env_vars": variables(os.environ, view) | AS_CTRL_C}
+    job = f"{request.name or request.verb}-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
+    folder = WorkingFolder.of(Path(request.folder or ".").absolute(), request.excludes)
+    paths = ClusterPaths(folder, is_this_machine(url), request.shared, Path.cwd())
+    arguments = job_arguments(request, job, paths)
+    environment: dict[str, Any] = {
+        "working_dir": str(folder.path),
+        "excludes": list(folder.excludes),
+        "env_vars": paths.variables(os.environ) | STOP_AS_CTRL_C,
+    }
     environment |= {kind: _requirements(path) for kind, path in (("pip", request.pip), ("uv", request.uv)) if path}
-    own = view.here and not request.pip and not request.uv
-    python = request.python or (sys.executable if own else "python")
-    with tempfile.TemporaryDirectory(prefix="pyrite-") as temporary:
-        folder = Path(request.folder).absolute() if request.folder else working_folder()
-        archive = pack(folder, Path(temporary) / "working_directory.zip", request.excludes)
-        said = f"{folder} packed ({archive.stat().st_size / 2**20:.1f} MiB)"
-        submit_when_ready(
-            lambda: client.submit_job(
-                entrypoint=shlex.join([python, "-m", "cluster", *arguments]),
-                submission_id=job,
-                runtime_env=environment | {"working_dir": str(archive)},
-                metadata=metadata_of(request, arguments),
-                entrypoint_num_cpus=request.cpus or None,
-                entrypoint_resources=request.resources or None,
-            ),
-            console,
-        )
-    console.print(f"{job} sent to {url}, {said}", soft_wrap=True, markup=False)
+    checkout = Path(__file__).resolve().parents[2]
+    if (checkout / "pyproject.toml").is_file() and checkout != folder.path.resolve():
+        environment["py_modules"] = [str(checkout / package) for package in PACKAGES]
+    same_python = paths.same_machine and not request.pip and not request.uv
+    python = request.python or (sys.executable if same_python else "python")
+    console.print(folder.summary(), soft_wrap=True, markup=False)
+    submit_when_ready(
+        lambda: client.submit_job(
+            entrypoint=shlex.join([python, "-m", "cluster", *arguments]),
+            submission_id=job,
+            runtime_env=environment,
+            metadata=_metadata(request, arguments),
+            entrypoint_num_cpus=request.cpus or None,
+            entrypoint_resources=request.resources or None,
+        ),
+        console,
+    )
+    console.print(f"{job} was submitted to {url}", soft_wrap=True, markup=False)
     return job
 
 
-def submit_when_ready(send_it: Callable[[], object], console: Console, patience: float = STARTING) -> None:
-    """Send a job; a cluster whose head has just started refuses it for some seconds, and is asked again.
+def submit_when_ready(submit_once: Callable[[], object], console: Console, timeout_s: float = START_TIMEOUT_S) -> None:
+    """Submit a job, again while the cluster's head is still starting.
 
     Args:
-        send_it: sends the job.
-        console: told once that it waits.
-        patience: seconds after which the refusal counts.
+        submit_once: submits the job.
+        console: for one message if it waits.
+        timeout_s: seconds after which the refusal is raised.
     """
-    given_up, waiting = time.monotonic() + patience, False
+    deadline, waiting = time.monotonic() + timeout_s, False
     while True:
         try:
-            send_it()
+            submit_once()
             return
         except RuntimeError as error:
-            if NO_AGENT not in str(error) or time.monotonic() > given_up:
+            if NO_AGENT not in str(error) or time.monotonic() > deadline:
                 raise
         if not waiting:
             waiting = True
-            console.print(
-                f"the cluster is just starting: waiting up to {patience:.0f} s until it takes jobs", markup=False
-            )
-        time.sleep(PAUSE)
+            console.print(f"the cluster is starting: waiting up to {timeout_s:.0f} s until it takes jobs", markup=False)
+        time.sleep(POLL_S)
 
 
-def arguments_of(request: JobRequest, job: str, view: NodeFileView) -> list[str]:
-    """What the job runs: the verb and its overrides, with paths that hold there.
+def job_arguments(request: JobRequest, job: str, paths: ClusterPaths) -> list[str]:
+    """Return the arguments of the job's command: the verb and its overrides, with paths that the job can use.
 
     Raises:
-        BadInput: where the nodes could not see what it reads or writes.
+        BadInput: if the nodes would not see an input or the output.
     """
     if any(text.startswith("address=") for text in request.overrides):
         raise BadInput("a job runs on the cluster that it is sent to", "address", "leave it out, and give --address")
     out, others = split_output(request.overrides)
-    others = place_inputs(request.verb, others, view)
+    others = paths.inputs(others)
     if request.resume is not None:
-        return [request.verb, "--resume", place_output(request.resume, view, "--resume"), *others]
-    if out is None and request.verb != "train":  # which keeps nothing unless told to
-        out = _usual_output(job, view)
-    return [request.verb, *others, *([written("out", place_output(out, view))] if out else [])]
+        return [request.verb, "--resume", paths.output(request.resume, "--resume"), *others]
+    if out is None and request.verb != "train":  # which writes nothing without out=
+        out = _default_output(job, paths)
+    return [request.verb, *others, *([written("out", paths.output(out))] if out else [])]
 
 
-def metadata_of(request: JobRequest, arguments: Sequence[str]) -> dict[str, str]:
-    """What Ray keeps of a job for people: texts."""
-    said = {"name": request.name or request.verb, "verb": request.verb, "overrides": shlex.join(arguments[1:])}
-    return said | ({"note": request.note} if request.note else {})
+def is_this_machine(url: str) -> bool:
+    """Return whether all nodes of a job server's cluster are this machine.
+
+    Raises:
+        BadInput: if the server does not list its nodes.
+    """
+    import psutil  # Ray brings it
+    from ray.util.state import list_nodes
+    from ray.util.state.exception import RayStateApiException
+
+    try:
+        nodes = list_nodes(address=url, limit=MAX_NODES, raise_on_missing_output=False)
+    except RayStateApiException as error:
+        reason = " ".join(str(error).split())[:200]
+        raise BadInput(f"can't list its nodes ({reason})", url, "is the cluster healthy?") from None
+    addresses = {str(node["node_ip"]) for node in nodes if node["state"] == "ALIVE"}
+    cards = psutil.net_if_addrs().values()
+    return addresses <= {address.address.partition("%")[0] for card in cards for address in card}
 
 
-def _usual_output(job: str, view: NodeFileView) -> str:
-    """Where a job writes that was not told where: its working directory is gone when it ends."""
-    if view.here:
-        return view.absolute(f"outputs/{job}")
-    if view.shared:
-        return f"{view.absolute(view.shared[0])}/outputs/{job}"
-    raise BadInput(
-        "is not given, and the job's own folder is gone when it ends", "out", "give a URI, or --shared FOLDER"
-    )
+def _metadata(request: JobRequest, arguments: Sequence[str]) -> dict[str, str]:
+    """Return what Ray's job list and dashboard show."""
+    shown = {"name": request.name or request.verb, "verb": request.verb, "overrides": shlex.join(arguments[1:])}
+    return shown | ({"note": request.note} if request.note else {})
 
 
-def _id(name: str) -> str:
-    """Readable, and not given twice."""
-    return f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
+def _default_output(job: str, paths: ClusterPaths) -> str:
+    """Return where a job without `out=` writes, since its working folder is deleted when it ends."""
+    if paths.same_machine:
+        return paths.absolute(f"outputs/{job}")
+    if paths.shared:
+        return f"{paths.absolute(paths.shared[0])}/outputs/{job}"
+    what = "is missing, and the job's working folder is deleted when it ends"
+    raise BadInput(what, "out", "give a URI, or --shared FOLDER")
 
 
 def _requirements(path: str) -> str:
     if not Path(path).is_file():
-        raise BadInput("there is no such file", path, "name a file of requirements, one a line")
+        raise BadInput("there is no such file", path, "name a file of requirements, one per line")
     return str(Path(path).absolute())

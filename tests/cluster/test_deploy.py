@@ -28,8 +28,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from cluster.commands.arguments import parser
 from cluster.commands.study import StudyExperiment
 from cluster.config.compose import compose
-from cluster.jobs.path_rewriting import NodeFileView, place_output, split_output
-from cluster.jobs.submission import AS_CTRL_C
+from cluster.jobs.submission import STOP_AS_CTRL_C
+from cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
 from cluster.plan.sweep import plan
 
 ROOT = Path(__file__).parents[2]
@@ -379,7 +379,7 @@ def test_a_resumed_study_is_what_the_manifest_says() -> None:
 
 
 def test_a_job_is_interrupted_as_ours_are() -> None:
-    assert yaml.safe_load(job().runtimeEnvYAML) == {"env_vars": AS_CTRL_C}
+    assert yaml.safe_load(job().runtimeEnvYAML) == {"env_vars": STOP_AS_CTRL_C}
     assert job().backoffLimit == 0
     assert job().shutdownAfterJobFinishes
 
@@ -390,7 +390,7 @@ def test_results_go_where_every_node_can_write(name: str) -> None:
     assert name in WITHOUT_BUCKET or uris
     for uri in uris:
         assert uri.startswith("s3://example-bucket/")
-        assert place_output(uri, NodeFileView(here=False)) == uri
+        assert ClusterPaths(WorkingFolder(Path(), {}), False).output(uri) == uri
 
 
 SLURM = """#!/bin/bash

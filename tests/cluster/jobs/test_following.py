@@ -11,7 +11,7 @@ from ray.job_submission import JobStatus
 from rich.console import Console
 
 from cluster.jobs import following
-from cluster.jobs.following import ending, exit_code, follow, stream
+from cluster.jobs.following import exit_code, follow, outcome, stream
 from ranking.errors import BadInput
 
 
@@ -44,7 +44,7 @@ class Client:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "PAUSE", 0)
+    monkeypatch.setattr(following, "POLL_S", 0)
 
 
 @pytest.fixture
@@ -78,14 +78,14 @@ def test_exit_codes(info: Any, code: int) -> None:
 
 def test_a_job_that_failed_without_an_exit_code_says_why() -> None:
     info = details("FAILED", None, "No node\n has the resource.")
-    assert ending(info, 1) == "has failed: No node has the resource."
+    assert outcome(info, 1) == "has failed: No node has the resource."
 
 
 def test_a_lost_connection_is_taken_up_where_it_was() -> None:
     logs = [["one\n", "two\n", RuntimeError("closed")], ["one\ntwo\nth"], ["one\n", "two\nthree\n"]]
     client: Any = Client(logs, [details("RUNNING"), details("SUCCEEDED")])
     shown: list[str] = []
-    info = asyncio.run(stream(client, "study-1", shown.append, wait=0))
+    info = asyncio.run(stream(client, "study-1", shown.append, pause=0))
     assert "".join(shown) == "one\ntwo\nthree\n"
     assert info.status == JobStatus.SUCCEEDED
 
@@ -93,7 +93,9 @@ def test_a_lost_connection_is_taken_up_where_it_was() -> None:
 def test_a_server_that_stays_away(monkeypatch: pytest.MonkeyPatch, said: Console) -> None:
     monkeypatch.setattr(stream, "__defaults__", (2, 0))
     client: Any = Client([[ConnectionError("no route")]] * 3, [details("RUNNING")])
-    with pytest.raises(BadInput, match=r"study-1: the job server is lost \(no route\), and the job may go on; .*logs"):
+    with pytest.raises(
+        BadInput, match=r"study-1: the job server is lost \(no route\), and the job may continue; .*logs"
+    ):
         follow(client, "study-1", said)
 
 
@@ -111,7 +113,7 @@ def test_ctrl_c_leaves_the_job_running(mode: str, before: str, said: Console, mo
     assert follow(client, "study-1", said) == 130
     there = "--address http://head:8265 study-1"
     assert text_of(said).strip() == (
-        f"study-1 goes on. Follow it with: {before}ray job logs --follow {there}; "
+        f"study-1 continues. Follow it with: {before}ray job logs --follow {there}; "
         f"stop it with: {before}ray job stop {there}"
     )
 

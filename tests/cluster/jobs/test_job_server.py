@@ -10,9 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from ray.exceptions import AuthenticationError
 
-from cluster.jobs import server
-from cluster.jobs.nodes import are_this_machine
-from cluster.jobs.server import VARIABLE, connected, find_server, told
+from cluster.jobs import job_server
+from cluster.jobs.job_server import VARIABLE, connected, find_server, refusals_in_one_line
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
 
@@ -86,13 +85,13 @@ def test_addresses_of_something_else(address: str) -> None:
 def test_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
     assert command("submit", "--address", f"127.0.0.1:{free_port()}", "study") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "nobody answers" in line
+    assert "no server answers" in line
     assert "ray start --head" in line
 
 
 def test_no_ray_runs_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{free_port()}")
-    monkeypatch.setattr(server, "PORT", free_port())
+    monkeypatch.setattr(job_server, "PORT", free_port())
     assert command("submit", "study") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "no Ray with a job server runs on this machine; start one with `ray start --head`" in line
@@ -110,25 +109,23 @@ def test_something_else_answers(made_up: str, path: str, capsys: pytest.CaptureF
 def test_a_server_that_refuses_says_what_to_set(
     made_up: str, path: str, token: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(server, "token_given", lambda: token)
+    monkeypatch.setattr(job_server, "token_given", lambda: token)
     assert command("submit", "--address", made_up + path, "study") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert ("refuses our token" if token else "wants its token") in line
-    assert "RAY_AUTH_TOKEN, or into the file that RAY_AUTH_TOKEN_PATH names" in line
+    assert ("refuses this token" if token else "requires its token") in line
+    assert "RAY_AUTH_TOKEN, or in the file of RAY_AUTH_TOKEN_PATH" in line
 
 
 def test_a_client_that_sends_no_token_by_its_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.setenv("RAY_AUTH_TOKEN", "f" * 64)
-    with pytest.raises(BadInput, match=r"wants its token; set RAY_AUTH_MODE=token$"), told("http://head:8265"):
+    with (
+        pytest.raises(BadInput, match=r"requires its token; set RAY_AUTH_MODE=token$"),
+        refusals_in_one_line("http://head:8265"),
+    ):
         raise AuthenticationError("no token")
 
 
 def test_our_own_faults_keep_their_traceback() -> None:
-    with pytest.raises(RuntimeError, match="ours"), told("http://head:8265"):
+    with pytest.raises(RuntimeError, match="ours"), refusals_in_one_line("http://head:8265"):
         raise RuntimeError("ours")
-
-
-def test_which_nodes_are_this_machine() -> None:
-    assert are_this_machine({"127.0.0.1"})
-    assert not are_this_machine({"127.0.0.1", "203.0.113.7"})

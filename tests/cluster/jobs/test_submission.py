@@ -4,7 +4,6 @@ import argparse
 import io
 import shlex
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from rich.console import Console
 
 from cluster.commands.submit import _request
 from cluster.jobs import submission
-from cluster.jobs.path_rewriting import NodeFileView
-from cluster.jobs.submission import JobRequest, arguments_of, send
+from cluster.jobs.submission import JobRequest, is_this_machine, job_arguments, send
+from cluster.jobs.working_folder import ClusterPaths, WorkingFolder
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
 
@@ -24,15 +23,12 @@ class Client:
 
     def __init__(self) -> None:
         self.given: dict[str, Any] = {}
-        self.packed: list[str] = []
 
     def get_address(self) -> str:
         return "http://head:8265"
 
     def submit_job(self, **given: Any) -> None:
         self.given = given
-        with zipfile.ZipFile(given["runtime_env"]["working_dir"]) as archive:
-            self.packed = archive.namelist()
 
 
 @pytest.fixture
@@ -40,14 +36,19 @@ def console() -> Console:
     return Console(file=io.StringIO(), width=200)
 
 
+def text_of(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
 @pytest.fixture
 def of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submission, "addresses", lambda url: {"127.0.0.1"})
+    monkeypatch.setattr(submission, "is_this_machine", lambda url: True)
 
 
 @pytest.fixture
 def of_two_machines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submission, "addresses", lambda url: {"127.0.0.1", "203.0.113.7"})
+    monkeypatch.setattr(submission, "is_this_machine", lambda url: False)
 
 
 def sent(order: JobRequest, console: Console) -> Client:
@@ -60,6 +61,7 @@ def sent(order: JobRequest, console: Console) -> Client:
 @pytest.mark.usefixtures("of_this_machine")
 def test_overrides_come_through_intact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, console: Console) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("")
     overrides = ["optimizer.lr=tag(log,interval(1e-4,1e-2))", "baseline='policy=fixed function=bm25'", "~recipe"]
     given = sent(JobRequest("study", [*overrides, "out=outputs/s"], note="it's late"), console).given
     assert shlex.split(given["entrypoint"]) == [
@@ -85,7 +87,11 @@ def test_what_a_cluster_is_told(tmp_path: Path, console: Console) -> None:
         uv=str(tmp_path / "requirements.txt"),
     )  # fmt: skip
     client = sent(order, console)
-    assert client.packed == ["mine.py"]
+    environment = client.given["runtime_env"]
+    assert environment["working_dir"] == str(tmp_path / "code")
+    assert "/outputs" in environment["excludes"]
+    assert Path(environment["py_modules"][0], "__main__.py").is_file()  # this checkout's code
+    assert f"sending 1 files (0.0 MiB) of {tmp_path / 'code'}\n" in text_of(console)
     assert client.given["entrypoint"] == "python -m cluster learn out=s3://lab/agent"
     assert client.given["runtime_env"]["uv"] == str(tmp_path / "requirements.txt")
     assert client.given["runtime_env"]["env_vars"]["RAY_JOB_STOP_SIGNAL"] == "SIGINT"
@@ -104,9 +110,15 @@ def test_what_a_cluster_is_told(tmp_path: Path, console: Console) -> None:
         JobRequest("pool", [], resume="outputs/p"),
         JobRequest("study", ["out=s3://lab/s"], pip="nowhere.txt"),
         JobRequest("study", ["out=s3://lab/s", "address=auto"]),
+        JobRequest("study", ["out=s3://lab/s", f"collection.path={Path(__file__).parent}"]),
+        JobRequest("study", ["out=s3://lab/s"], folder="nowhere"),
     ],
 )
-def test_refused_before_anything_is_sent(order: JobRequest, console: Console) -> None:
+def test_refused_before_anything_is_sent(
+    order: JobRequest, console: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("")
     client: Any = Client()
     with pytest.raises(BadInput):
         send(order, client, console)
@@ -114,12 +126,14 @@ def test_refused_before_anything_is_sent(order: JobRequest, console: Console) ->
 
 
 def test_a_job_that_was_not_told_where_to_write() -> None:
-    here, shared = NodeFileView(True, (), "/home/me"), NodeFileView(False, ("/mnt/lab",), "/home/me")
-    assert arguments_of(JobRequest("study", ["seeds=2"]), "study-1", here)[-1] == "out=/home/me/outputs/study-1"
-    assert arguments_of(JobRequest("study", []), "study-1", shared) == ["study", "out=/mnt/lab/outputs/study-1"]
-    assert arguments_of(JobRequest("train", ["seed=2"]), "train-1", NodeFileView(False)) == ["train", "seed=2"]
+    folder, start = WorkingFolder(Path("/home/me"), {}), Path("/home/me")
+    here, shared = ClusterPaths(folder, True, (), start), ClusterPaths(folder, False, ("/mnt/lab",), start)
+    elsewhere = ClusterPaths(folder, False, (), start)
+    assert job_arguments(JobRequest("study", ["seeds=2"]), "study-1", here)[-1] == "out=/home/me/outputs/study-1"
+    assert job_arguments(JobRequest("study", []), "study-1", shared) == ["study", "out=/mnt/lab/outputs/study-1"]
+    assert job_arguments(JobRequest("train", ["seed=2"]), "train-1", elsewhere) == ["train", "seed=2"]
     going_on = JobRequest("study", ["retries=2"], resume="s3://lab/s")
-    assert arguments_of(going_on, "study-1", NodeFileView(False)) == ["study", "--resume", "s3://lab/s", "retries=2"]
+    assert job_arguments(going_on, "study-1", elsewhere) == ["study", "--resume", "s3://lab/s", "retries=2"]
 
 
 def test_options_may_stand_among_the_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,10 +156,10 @@ def test_options_may_stand_among_the_overrides(monkeypatch: pytest.MonkeyPatch) 
     ("arguments", "says"),
     [
         (["study", "seeds"], "'seeds' is not an override; write key=value"),
-        (["study", "--name", "a b"], "--name: 'a b' can't begin an id"),
-        (["study", "--pip", "a", "--uv", "b"], "--pip and --uv say two things"),
-        (["study", "--cpus", "-1"], "--cpus: -1.0 cores can't be set aside"),
-        (["study", "--resources", "[1]"], "--resources: '[1]' is no mapping of resources to numbers"),
+        (["study", "--name", "a b"], "--name: 'a b' can't start an id"),
+        (["study", "--pip", "a", "--uv", "b"], "--pip and --uv exclude each other"),
+        (["study", "--cpus", "-1"], "--cpus: -1.0 cores can't be reserved"),
+        (["study", "--resources", "[1]"], "--resources: '[1]' does not map resources to numbers"),
         (["train", "--resume", "out"], "train has no --resume"),
     ],
 )
@@ -173,7 +187,7 @@ def test_resources_are_numbers() -> None:
 def test_a_cluster_that_is_just_starting_is_waited_for(
     refusals: int, console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(submission, "PAUSE", 0.0)
+    monkeypatch.setattr(submission, "POLL_S", 0.0)
     answers = [RuntimeError(f"Request failed with status code 500: {submission.NO_AGENT}, please try again later.")]
     tried = []
 
@@ -193,10 +207,18 @@ def test_a_cluster_that_never_takes_jobs_refuses_in_the_end(console: Console) ->
         raise RuntimeError(f"status code 500: {submission.NO_AGENT}")
 
     with pytest.raises(RuntimeError, match="No available agent"):
-        submission.submit_when_ready(refuse, console, patience=-1)
+        submission.submit_when_ready(refuse, console, timeout_s=-1)
 
     def fail() -> None:
         raise RuntimeError("status code 500: something else")
 
     with pytest.raises(RuntimeError, match="something else"):  # at once
         submission.submit_when_ready(fail, console)
+
+
+def test_which_clusters_are_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [{"node_ip": "127.0.0.1", "state": "ALIVE"}, {"node_ip": "203.0.113.7", "state": "DEAD"}]
+    monkeypatch.setattr("ray.util.state.list_nodes", lambda **options: nodes)
+    assert is_this_machine("http://127.0.0.1:8265")
+    nodes[1]["state"] = "ALIVE"
+    assert not is_this_machine("http://127.0.0.1:8265")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.jobs.server import connected
+from cluster.jobs.job_server import connected
 from tests.cluster.command_line import command
 
 

@@ -1,0 +1,195 @@
+"""The files that travel with a job, and the paths of its overrides."""
+
+from __future__ import annotations
+
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output, written
+from cluster.plan.sweep import values_of
+from ranking.errors import BadInput
+
+SENT = ["docs/a.md", "linked/table.csv", "mine/run.py", "nested/code.py", "plugin/own.py"]
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with a submodule, a nested clone, a linked folder, an environment, and ignored files."""
+    plugin, outside, project = tmp_path / "plugin", tmp_path / "outside", tmp_path / "project"
+    for folder, name in ((plugin, "own.py"), (outside, "table.csv"), (project / "nested", "code.py")):
+        folder.mkdir(parents=True)
+        (folder / name).write_text(name)
+    for folder in (plugin, project / "nested"):
+        git(folder, "init", "-q")
+        git(folder, "add", ".")
+        git(folder, "commit", "-qm", "first")
+    for name in ("docs/a.md", "mine/run.py", "data/corpus.jsonl", "outputs/s/summary.csv", "env/pyvenv.cfg",
+                 "env/lib/site.py", "notes/big.bin", ".venv/bin/python", ".env"):  # fmt: skip
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(name)
+    git(project, "init", "-q")
+    git(project, "submodule", "add", "-q", str(plugin), "plugin")
+    (project / "linked").symlink_to(outside)
+    (project / "docs" / "again").symlink_to(project)  # a loop
+    (project / ".gitignore").write_text("/data\n")
+    (project / ".rayignore").write_text("*.bin\n")
+    return project
+
+
+def names(folder: WorkingFolder) -> list[str]:
+    """Return the names of what travels, without those that git and ignore files need."""
+    return sorted(name for name in folder.sizes if not name.rpartition("/")[2].startswith(".git") and name[0] != ".")
+
+
+def test_submodules_links_and_nested_clones_travel_and_ignored_files_stay(project: Path) -> None:
+    folder = WorkingFolder.of(project)
+    assert names(folder) == SENT
+    assert ".env" not in folder.sizes
+    summary = folder.summary()
+    assert f"of {project}; left out: " in summary
+    assert "env (an environment of Python)" in summary
+    assert "docs/again (a link to a folder that contains it)" in summary
+    assert names(WorkingFolder.of(project, ["docs", "*.csv"])) == ["mine/run.py", "nested/code.py", "plugin/own.py"]
+
+
+def test_ray_packs_exactly_the_listed_files(project: Path, tmp_path: Path) -> None:
+    from ray._private.ray_constants import get_runtime_env_default_excludes
+    from ray._private.runtime_env.packaging import create_package
+
+    folder, archive = WorkingFolder.of(project), tmp_path / "package.zip"
+    excludes = [*get_runtime_env_default_excludes(), *folder.excludes]
+    create_package(str(project), archive, include_gitignore=True, excludes=excludes)
+    with zipfile.ZipFile(archive) as packed:
+        assert sorted(name for name in packed.namelist() if not name.endswith("/")) == sorted(folder.sizes)
+
+
+def test_too_much_is_refused_with_the_largest_files(project: Path) -> None:
+    for size, name in enumerate(["one", "two", "three", "four"], 1):
+        (project / "docs" / name).write_bytes(bytes(size * 2**20))
+    with pytest.raises(BadInput, match=r"holds more than 5 MiB; .*docs/.* \(\d\.0 MiB\).*\.rayignore or --exclude"):
+        WorkingFolder.of(project, limit=5 * 2**20)
+    assert WorkingFolder.of(project, ["/docs"], limit=5 * 2**20)
+
+
+def test_a_folder_that_does_not_exist_or_is_empty(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"there is no such folder; .*--working-dir"):
+        WorkingFolder.of(tmp_path / "nowhere")
+    (tmp_path / ".gitignore").write_text("*\n")
+    with pytest.raises(BadInput, match=r"has no files to send"):
+        WorkingFolder.of(tmp_path)
+
+
+@pytest.fixture
+def here(project: Path) -> ClusterPaths:
+    """Paths for a cluster that is this machine."""
+    return ClusterPaths(WorkingFolder.of(project), True, (), project)
+
+
+@pytest.fixture
+def remote(project: Path) -> ClusterPaths:
+    """Paths for a cluster of other machines."""
+    return ClusterPaths(WorkingFolder.of(project), False, ("/mnt/lab",), project)
+
+
+def test_outputs_on_this_machine_are_relative_to_the_current_folder(here: ClusterPaths, project: Path) -> None:
+    assert here.output("outputs/s") == f"{project}/outputs/s"
+    assert here.output("/somewhere/s") == "/somewhere/s"
+    assert here.output("s3://lab/s") == "s3://lab/s"
+
+
+@pytest.mark.parametrize("out", ["outputs/s", "/home/me/s", "/mnt/laboratory/s", "/mnt/lab/../s", "file:///home/me/s"])
+def test_outputs_that_no_other_node_sees_are_refused(remote: ClusterPaths, out: str) -> None:
+    with pytest.raises(BadInput, match=r"^out: .* is a path of this machine, .* --shared FOLDER"):
+        remote.output(out)
+
+
+def test_outputs_that_other_nodes_see(remote: ClusterPaths) -> None:
+    assert remote.output("gs://lab/s") == "gs://lab/s"
+    assert remote.output("/mnt/lab/s") == "/mnt/lab/s"
+    assert remote.output("file:///mnt/lab/s") == "/mnt/lab/s"
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("collection.path=linked", "linked"),
+        ("run_file.path=./docs/a.md", "docs/a.md"),
+        ("relabel=linked/table.csv", "linked/table.csv"),
+        ("sampling.guard.ranker=nested", "nested"),
+        ("runs=[docs/a.md,mine/run.py]", "[docs/a.md,mine/run.py]"),
+        ("collection.folders={a:plugin/own.py,b:linked}", "{a:plugin/own.py,b:linked}"),
+        ("policy.checkpoint=choice(linked, 'docs')", "choice(linked, docs)"),
+    ],
+)
+def test_inputs_in_the_working_folder_travel(given: str, sent: str, remote: ClusterPaths, project: Path) -> None:
+    key = given.partition("=")[0]
+    assert remote.inputs([given]) == [f"{key}={sent}"]
+    whole = given.replace("./", "")
+    for name in SENT:
+        whole = whole.replace(name, str(project / name))
+    assert remote.inputs([whole]) == [f"{key}={sent}"]
+
+
+def test_inputs_on_this_machine_become_absolute(here: ClusterPaths, project: Path) -> None:
+    assert here.inputs(["collection.path=data/corpus.jsonl", "pools=docs", "relabel=mine/run.py"]) == [
+        f"collection.path={project}/data/corpus.jsonl", f"pools={project}/docs", f"relabel={project}/mine/run.py"
+    ]  # fmt: skip
+    swept = here.inputs(["policy.checkpoint=docs,nested"])[0]
+    assert values_of(swept) == [f"{project}/docs", f"{project}/nested"]
+
+
+def test_inputs_that_no_other_node_sees_are_refused(remote: ClusterPaths, project: Path) -> None:
+    outside = project.parent / "outside" / "table.csv"
+    for override in (f"evaluate={outside}", "collection.path=../outside", f"collection.folders={{a:{outside}}}"):
+        with pytest.raises(BadInput, match=r"is on this machine only: it is outside the working folder"):
+            remote.inputs([override])
+    with pytest.raises(BadInput, match=r"^collection.path: data/corpus.jsonl does not travel .*\.gitignore"):
+        remote.inputs(["collection.path=data/corpus.jsonl"])
+    with pytest.raises(BadInput, match=r"^track.mlflow.uri: .* results that a node writes there would be lost"):
+        remote.inputs(["track.mlflow.uri=sqlite:///mlflow.db"])
+
+
+def test_values_that_are_no_paths_of_this_machine_stay(here: ClusterPaths, remote: ClusterPaths) -> None:
+    given = ["ranker.checkpoint=sentence-transformers/all-MiniLM-L6-v2", "collection.path=/corpora/x", "limits.test=9",
+             "function=docs", "~recipe", "optimizer.lr=tag(log,interval(1e-4,1e-2))", "cache=null", "runs=s3://l/r",
+             "baseline='policy=fixed function=bm25'", "track.mlflow.uri=http://lab:5000"]  # fmt: skip
+    assert here.inputs(given) == given
+    assert remote.inputs(given) == given
+
+
+def test_inputs_in_a_shared_folder_stay_absolute(project: Path) -> None:
+    paths = ClusterPaths(WorkingFolder.of(project), False, (str(project.parent),), project)
+    assert paths.inputs(["relabel=../outside/table.csv"]) == [f"relabel={project.parent}/outside/table.csv"]
+
+
+def test_values_are_quoted_if_hydra_needs_it(here: ClusterPaths, project: Path) -> None:
+    (project / "with space").mkdir()
+    for given in ("'with space'", "with space"):
+        assert here.inputs([f"collection.path={given}"]) == [f"collection.path='{project}/with space'"]
+    assert written("out", "/o'clock/ä") == r"out='/o\'clock/ä'"
+
+
+def test_the_output_is_separated_from_other_overrides() -> None:
+    assert split_output(["seeds=2", "out=outputs/s"]) == ("outputs/s", ["seeds=2"])
+    assert split_output(["out='my study'", "seeds=2"]) == ("my study", ["seeds=2"])
+    assert split_output(["out=null"]) == (None, [])
+    assert split_output(["seeds=2"]) == (None, ["seeds=2"])
+
+
+def test_variables_that_the_job_gets(here: ClusterPaths, remote: ClusterPaths, project: Path) -> None:
+    assert here.variables({}) == {"PYRITE_DATA": f"{project}/data"}
+    assert here.variables({"PYRITE_CACHE": "c", "PYRITE_DATA": "/d"}) == {
+        "PYRITE_CACHE": f"{project}/c",
+        "PYRITE_DATA": "/d",
+    }
+    assert remote.variables({"PYRITE_CACHE": "/home/me/c", "PYRITE_DATA": "/mnt/lab/d"}) == {
+        "PYRITE_DATA": "/mnt/lab/d"
+    }
