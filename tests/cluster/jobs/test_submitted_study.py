@@ -74,17 +74,40 @@ def wait_for(url: str) -> None:
     raise AssertionError("the head never asked for its token")
 
 
+def make_project(folder: Path, outside: Path) -> None:
+    """Make a repository with a selector in a submodule, which reads a module of a linked folder."""
+    plugin = outside / "plugin"
+    plugin.mkdir(parents=True)
+    (outside / "linked").mkdir()
+    (outside / "linked" / "parent.py").write_text("from sampling.selection.uniform import Uniform\n")
+    own = "from linked.parent import Uniform\n\n\nclass OwnUniform(Uniform):\n    pass\n"
+    (plugin / "own_selector.py").write_text(own)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
+    for path, *arguments in (
+        (plugin, "init", "-q"), (plugin, "add", "."), (plugin, "commit", "-qm", "first"),
+        (folder, "init", "-q"), (folder, "submodule", "add", "-q", str(plugin), "plugin"),
+    ):  # fmt: skip
+        subprocess.run(["git", *identity, *arguments], cwd=path, check=True, capture_output=True)
+    (folder / "linked").symlink_to(outside / "linked")
+
+
 def test_a_submitted_study_gives_the_same_summary(
     head: str, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    study = ["study", *base, "policy=fixed", "function=bm25", "selector=uniform", "seeds=2", "concurrent=1"]
+    project = tmp_path / "project"
+    project.mkdir()
+    make_project(project, tmp_path / "outside")
+    monkeypatch.chdir(project)
+    monkeypatch.syspath_prepend(project)
+    study = ["study", *base, "policy=fixed", "function=bm25", "selector=uniform", "seeds=2", "concurrent=1",
+             "selector._target_=plugin.own_selector.OwnUniform"]  # fmt: skip
     assert command(*study, "local=true", "out=here") == 0
     wait_for(head)
     there = ["--address", head]
     capsys.readouterr()
     assert command("submit", *there, "--detach", "--note", "misspelt", "train", "colour=red") == 0
-    job, told = capsys.readouterr().out.splitlines()
+    size, job, told = capsys.readouterr().out.splitlines()
+    assert re.match(r"sending \d+ files \(0\.\d MiB\) of ", size)
     follow = re.search(r"Follow it with: (.*); stop it with: ", told)
     assert follow
     wrong = subprocess.Popen(
@@ -96,7 +119,7 @@ def test_a_submitted_study_gives_the_same_summary(
     said = capsys.readouterr().out
     assert "has succeeded" in said
     assert "AP@10" in said  # the job's own table
-    assert (tmp_path / "there" / "summary.csv").read_bytes() == (tmp_path / "here" / "summary.csv").read_bytes()
+    assert (project / "there" / "summary.csv").read_bytes() == (project / "here" / "summary.csv").read_bytes()
 
     # Ray's own commands, as they are shown, show what the other job said.
     bin = f"PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH"
