@@ -1,10 +1,10 @@
-"""Measures what agents learn where the best policy is known, and how many updates a second they make.
+"""Measures what agents learn if the best policy is known, and how many updates per second they make.
 
     python -m benchmarks.agents [--seeds N] [--agent NAME] [--decisions N] [--speed]
 
-One toy has a function that is better early and another that is better late; in the other nothing matters. Prints, for
-each agent and seed, after how many decisions the policy first had 95% of the best return, what it had in the end, and
-the share of function 0 that it took where nothing matters.
+One toy has a function that is better early and another that is better late; in the other toy the choice has no effect.
+Prints, for each agent and seed, the number of decisions until the policy first had 95% of the best return, its final
+return, and the share of function 0 in the second toy.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def start(agent: type[Agent], seed: int, matter: bool = True, workers: int = 0) 
 
 
 def policy_of(trainer: AgentTrainer) -> PolicyNetwork:
-    """What it has learned so far."""
+    """Return the learned policy's return so far."""
     return described(trainer.network, trainer.policy_weights())
 
 
@@ -70,7 +70,7 @@ def curve(budget: Budget, seed: int) -> list[tuple[int, float]]:
 
 
 def claimed(budget: Budget, seed: int) -> float:
-    """The share of function 0 where nothing matters."""
+    """Return the share of function 0 in the toy without any effect."""
     trainer = start(budget.agent, seed, matter=False)
     while trainer.counters["decisions"] < budget.decisions:
         trainer.update()

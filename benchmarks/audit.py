@@ -1,11 +1,11 @@
-"""Measures how well `pyrite audit` finds relevant documents among negatives, where known ones are hidden.
+"""Measures how well `pyrite audit` finds relevant documents among negatives, by hiding known ones.
 
     python -m benchmarks.audit FOLDER
 
-Of each training query of a BEIR folder some relevant documents are hidden from the judgements. A study is run over what
-is left, its negatives are audited many times over, each time with another sample and the hidden judgements as answers.
-Prints for each method the true share of relevant negatives, the mean, error and coverage of its estimates, and what
-the study measures before and after one audit's judgements, and all hidden ones, have mended the labels.
+For each training query of a BEIR folder, some relevant documents are hidden from the judgements. A study is run on
+the rest, and its negatives are audited many times, each time with another sample and the hidden judgements as
+answers. Prints for each method the true share of relevant negatives, the mean, error and coverage of its estimates,
+and the study's measure before and after the labels are repaired by one audit and by all hidden judgements.
 """
 
 from __future__ import annotations

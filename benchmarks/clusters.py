@@ -42,10 +42,10 @@ MB = 1e6
 
 @contextmanager
 def simulated(count: int) -> Iterator[tuple[str, dict[int, int]]]:
-    """A cluster of so many nodes of one core.
+    """Start a cluster of `count` nodes with one core each.
 
     Yields:
-        Its address, and the node of each of its first processes.
+        The cluster's address, and the node of each of its first processes.
     """
     from ray._private.services import node_ip_address_from_perspective
     from ray.cluster_utils import Cluster
@@ -86,7 +86,7 @@ def study(folder: Path, nodes: int) -> list[str]:
 
 
 def ask_index(folder: Path, nodes: int) -> None:
-    """What the driver of `index` does: build, search, and ask each shard; a line to whoever watches after each."""
+    """Run the driver of `index`: build, search, and ask each shard; print a line after each for the observer."""
     import ray
 
     from cluster.executors.session import session
@@ -117,10 +117,10 @@ def ask_index(folder: Path, nodes: int) -> None:
 
 
 def times(shards: Sequence[Any], weights: dict[str, Any], dimension: int) -> dict[str, float]:
-    """How evenly shards answer 32 queries' top 100, each and the slowest against the mean.
+    """Measure how evenly shards answer the top 100 of 32 queries, each shard and the slowest against the mean.
 
-    Processor time is what a shard on a machine of its own would take; here several share a core, and the last answer
-    waits for that as well.
+    The CPU time is that of a shard on a separate machine; here several share a core, so the last answer also waits
+    for them.
     """
     import ray
 
@@ -221,7 +221,7 @@ def described(said: dict[str, Any], traffic: Traffic) -> str:
 
 
 def sent(traffic: Traffic, by: int = 1) -> str:
-    """What was sent, in MB."""
+    """Return the traffic in MB."""
     of = traffic.by_node()
     fullest = max(of, key=of.__getitem__, default=0)
     return (

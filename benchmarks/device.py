@@ -1,10 +1,10 @@
-"""Measures which share of the device's peak a training's step, reading texts and a search reach.
+"""Measures the share of the device's peak that a training step, encoding texts and a search reach.
 
     python -m benchmarks.device [--checkpoint NAME] [--layers N] [--batch N] [--rounds N]
 
-Texts are made up and fill what is read of one. The peak is what a product of two large matrices of the same precision
-reaches here, before and after; floating-point operations are those of matrix products and attention, as torch counts
-them. On the GPU where there is one, else on the CPU with --threads.
+The texts are random and fill the length limit. The peak is the rate of a product of two large matrices of the same
+precision, measured before and after; floating-point operations are those of matrix products and attention, as torch
+counts them. Runs on the GPU if there is one, otherwise on the CPU with --threads.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def made(
 
 
 def parts(folder: Path, chosen: argparse.Namespace, precision: str) -> Iterator[tuple[str, float, float]]:
-    """What is measured: its name, floating-point operations, seconds."""
+    """A measurement: name, floating-point operations, seconds."""
     for ranker in ("cross_encoder", "bi_encoder"):
         training, step = made(folder, chosen, ranker, precision)
         yield f"a step of {ranker}", counted(step), seconds(step, chosen.rounds)

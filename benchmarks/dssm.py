@@ -1,15 +1,15 @@
-"""Measures what DSSM's steps and searches cost, beside the same from dense bags of trigrams.
+"""Measures the cost of DSSM's steps and searches, compared with dense bags of trigrams.
 
     python -m benchmarks.dssm FOLDER [--only steps shared search memory]
 
-- steps: training pairs a second, with Adam and with `optimizer=lazy_adam`, against plain torch with Adam whose
-  input is a dense vector as wide as the trigrams, on the same batches and negatives, step by step; and the share of the
-  matrix-multiply rate that the step's own arithmetic reaches.
-- shared: a step with 200 negatives that the batch shares against one with 10.
+- steps: training pairs per second, with Adam and with `optimizer=lazy_adam`, against plain torch with Adam and dense
+  input vectors as wide as the trigrams, on the same batches and negatives, step by step; and the share of the
+  matrix-multiply rate that the step reaches.
+- shared: a step with 200 negatives shared by the batch against one with 10.
 - search: ranks of all test questions' answers within their category, and over everything.
-- memory: ranks among a million made-up answers, in a process of its own.
+- memory: ranks among a million random answers, in a separate process.
 
-FOLDER is a BEIR folder, QUEST's here. Sides take turns on one core; a ratio is the median over steps.
+FOLDER is a BEIR folder, for example QUEST. Both sides alternate on one core; a ratio is the median over steps.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def multiplications(ranker: Dssm, queries: Texts, documents: Texts) -> int:
 
 
 def shared(folder: str, count: int) -> None:
-    """Print what a step with 200 shared negatives costs beside one with 10."""
+    """Print the cost of a step with 200 shared negatives relative to one with 10."""
     sides = {n: made(folder, f"sampling.negatives={n}", "selector=shared")[:2] for n in (10, 200)}
     seconds: dict[int, list[float]] = {n: [] for n in sides}
     for _ in range(count + WARM):
@@ -178,7 +178,7 @@ def search(folder: str) -> None:
 
 
 def memory(answers: int, questions: int, words: int = 40, categories: int = 26) -> None:
-    """Rank one answer a question among so many made-up ones, and print the memory that this took."""
+    """Rank one answer per question among `count` random ones, and print the memory used."""
     rng = np.random.default_rng(0)
 
     def texts(count: int, length: int) -> Texts:

@@ -1,8 +1,8 @@
-"""Measures what the environment costs: state and reward beside the bare training step, workers, hosts, copies.
+"""Measures the cost of the environment: state and reward relative to the bare training step, workers, hosts, copies.
 
     python -m benchmarks.environment FOLDER [--copies N …] [--workers N …]
 
-FOLDER is a BEIR folder, MedQuAD's here. The machine should be quiet.
+FOLDER is a BEIR folder, for example MedQuAD. Run it on a quiet machine.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Measures what a collection's size costs: time and memory of every process, of each thing made of made-up documents.
+"""Measures what the size of a collection costs: time and memory of every process, for each input of a run.
 
     python -m benchmarks.growth [--documents N …] [--shards N …] [--only PART …]
 
-Documents of 60 words, of 200,000 words as frequent as Zipf's law has them, in a BEIR folder that is deleted after. Each
-part runs in a process of its own, whose memory and that of all it starts is looked at ten times a second: of its own is
-what no file holds, with files what a process has mapped of files besides, which the system may drop. Behind the last
-size the powers of growth: 1 is linear.
+The collection has documents of 60 words from 200,000 words with Zipf frequencies, in a BEIR folder that is deleted
+afterwards. Each part runs in a separate process, whose memory and that of its children is sampled ten times per
+second: anonymous memory, and memory including mapped files, which the system may drop. The last line shows the powers
+of growth; 1 is linear.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def bm25(folder: Path) -> None:
 
 
 def states(folder: Path) -> None:
-    """What an agent's states look up: φ of queries and relevant documents, and how hard each function's lists look."""
+    """Build what an agent's states look up: φ of queries and relevant documents, and the hardness of lists."""
     from cluster.runs.artifacts import Artifacts
 
     config = config_of(folder, "function=[bm25,random]", verb="learn")
@@ -114,7 +114,7 @@ def states(folder: Path) -> None:
 
 
 def index(folder: Path, shards: int) -> None:
-    """Build a version in so many shards, and search it."""
+    """Build a version in `shards` shards, and search it."""
     from cluster.executors.session import session
     from cluster.index.attach import attach_indexes
     from cluster.index.client import RemoteIndex
@@ -137,7 +137,7 @@ def index(folder: Path, shards: int) -> None:
 
 
 def served(folder: Path, shards: int) -> None:
-    """Count BM25's terms in so many shards, and ask the actors that serve them."""
+    """Count BM25's terms in `shards` shards, and query the actors that serve them."""
     from cluster.executors.session import session
     from cluster.index.attach import attach_indexes
     from cluster.index.bm25 import ServedBm25
@@ -167,7 +167,7 @@ def asked_in_batches(search: Callable[[NDArray[np.int64], int], object], trainin
 
 
 def train(folder: Path, shards: int) -> None:
-    """A training of 60 steps whose index is built anew three times."""
+    """Train for 60 steps with an index that is rebuilt three times."""
     from cluster.executors.session import session
     from cluster.runs.artifacts import Artifacts
     from cluster.training.launch import launch
@@ -192,7 +192,7 @@ IN_SHARDS = ("served", "index", "train")
 
 
 def measured(part: str, folder: Path, shards: int | None = None) -> dict[str, float]:
-    """Run a part in a process of its own: seconds, MiB of the fullest process, and what the part says itself."""
+    """Run a part in a separate process and return seconds, MiB of the largest process, and the part's output."""
     command = [sys.executable, "-m", "benchmarks.growth", "--part", part, "--folder", str(folder)]
     command += ["--shards", str(shards)] if shards is not None else []
     started = time.perf_counter()

@@ -1,10 +1,9 @@
-"""Measures what half precision does to negatives: how many of the top 10 and 100 of an index stay the same.
+"""Measures how half precision changes negatives: how many of the top 10 and 100 of an index stay the same.
 
     python -m benchmarks.half_precision FOLDER [--checkpoint NAME] [--documents N] [--queries N] [--length N]
 
-FOLDER is a BEIR folder. Its first documents are read in float32 and kept so; what is found then is compared with what
-is found where they are read in another precision (`function.dense.precision`) or kept in one
-(`function.dense.index.precision`).
+FOLDER is a BEIR folder. Its first documents are encoded and kept in float32; the results are compared with those of
+encoding in another precision (`function.dense.precision`) or keeping vectors in one (`function.dense.index.precision`).
 """
 
 from __future__ import annotations

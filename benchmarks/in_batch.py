@@ -1,17 +1,17 @@
-"""Measures what a step with in-batch negatives costs, and the same work done by sentence-transformers.
+"""Measures the cost of a step with in-batch negatives, and of the same work in sentence-transformers.
 
     python -m benchmarks.in_batch FOLDER [--only static bi_encoder cached waiting memory] [--batch N] [--steps N] …
 
 - static: `ranker=static` against `StaticEmbedding`, with Adam and with `optimizer=lazy_adam`.
 - bi_encoder: `ranker=bi_encoder` against a `SentenceTransformer` of the same checkpoint.
 - cached: the same with `training.chunk`, against `CachedMultipleNegativesRankingLoss`.
-- waiting: the share of an epoch's training in which it waits for negatives, drawn when they are wanted and ahead of
-  time: in-batch ones, and BM25's.
-- memory: what either side of `cached` takes at most beside what it has loaded, in a process of its own.
+- waiting: the share of an epoch spent waiting for negatives, drawn on demand and ahead of time, for in-batch negatives
+  and for BM25's.
+- memory: the peak memory of either side of `cached` above what it has loaded, in a separate process.
 
-Theirs is `SentenceTransformerTrainer` with `MultipleNegativesRankingLoss`, on the same batches, without dropout; each
-of its steps, with making the batch, is followed by one of ours, with drawing the negatives. FOLDER is a BEIR folder,
-MedQuAD's here. One core; a ratio is the median over steps.
+The other side is `SentenceTransformerTrainer` with `MultipleNegativesRankingLoss`, on the same batches, without
+dropout; each of its steps, including building the batch, is followed by one of ours, including drawing the negatives.
+FOLDER is a BEIR folder, for example MedQuAD. One core; a ratio is the median over steps.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def made(chosen: argparse.Namespace, *overrides: str) -> tuple[RankerTraining, S
 def drawn(
     chosen: argparse.Namespace, training: RankerTraining, collection: Any, cut: Callable[[str, str], str]
 ) -> Pairs:
-    """Batches in which no text stands twice and each query has one relevant document, and the same as texts.
+    """Return batches without repeated texts and with one relevant document per query, as ids and as texts.
 
-    Sentence-transformers takes every other document of a batch for a negative: so they are, here.
+    Sentence-transformers uses every other document of a batch as a negative, so no repeated text may be in one.
     """
     encoded: EncodedCollection = training.encoded
     examples = training.examples.take(training.order)
@@ -260,12 +260,12 @@ def waiting(chosen: argparse.Namespace) -> None:
 
 
 class Timed:
-    """A sampler that counts how long it is waited for.
+    """A sampler that measures how long the training waits for it.
 
     Args:
-        training, sampler: of a run.
+        training, sampler: the parts of a run.
         ahead: whether negatives are drawn ahead.
-        steps: after which it stops.
+        steps: number of steps after which it stops.
     """
 
     def __init__(self, training: RankerTraining, sampler: Sampler, ahead: bool, steps: int) -> None:
@@ -294,7 +294,7 @@ class Timed:
 
 
 def memory(chosen: argparse.Namespace) -> None:
-    """Both sides of `cached`, each in a process of its own."""
+    """Measure both sides of `cached`, each in a separate process."""
     more: dict[str, NDArray[np.float64] | float] = {}
     for side in ("ours", "theirs"):
         if chosen.here:
@@ -315,7 +315,7 @@ def memory(chosen: argparse.Namespace) -> None:
 
 
 def most_held(chosen: argparse.Namespace, side: str) -> float:
-    """MiB that the steps of a side take at most beside what was there before the first."""
+    """Return the peak MiB of a side's steps above the memory before the first step."""
     with tempfile.TemporaryDirectory() as folder:
         without_noise(chosen, folder)
         (training, sampler), (batches, rows) = transformer(chosen, folder, chosen.chunk)

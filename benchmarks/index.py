@@ -1,10 +1,10 @@
-"""Measures what a negative index costs the training that it follows, and its readers, while it is built again.
+"""Measures what a negative index costs its training and its readers while it is rebuilt.
 
     python -m benchmarks.index FOLDER [--layers N] [--length N] [--turns N]
 
-One bi-encoder trains on this core and reads its negatives from an index on Ray actors, whose one encoder has the other
-core. In turn: a build beside the training, as many steps without one; then readers that do nothing else, likewise.
-FOLDER is a BEIR folder, MedQuAD's here.
+One bi-encoder trains on one core and reads its negatives from an index on Ray actors, whose single encoder has the
+other core. Steps during a build alternate with the same number of steps without one; then the same for readers that
+do nothing else. FOLDER is a BEIR folder, for example MedQuAD.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ READERS = 32
 
 
 class Beside:
-    """Runs something over and over while an index is built, and as often without.
+    """Repeat an action while an index is built, and the same number of times without a build.
 
     Args:
-        index: of the function.
-        training: whose weights it is built from.
+        index: the index of the function.
+        training: the training whose weights it is built from.
     """
 
     def __init__(self, index: Any, training: Any) -> None:
@@ -92,7 +92,7 @@ def training_cost(training: Any, sampler: Any, beside: Beside, turns: int) -> No
 
 
 def reader_delay(training: Any, beside: Beside, depth: int, reads: int) -> None:
-    """What a reader waits for an answer, with a build and without."""
+    """Measure how long a reader waits for an answer, with and without a build."""
     rng = np.random.default_rng(0)
     queries = training.encoded.queries
 

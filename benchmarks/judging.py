@@ -37,7 +37,7 @@ TEXT = "moles dig tunnels under the lawn and robins sing about them every mornin
 
 
 class Assessors:
-    """A session and whoever judges in it."""
+    """A session and the assessors who judge in it."""
 
     def __init__(self, folder: Path, pool: Pool, method: str) -> None:
         self.folder, self.pool, self.method = folder, pool, method
@@ -151,7 +151,7 @@ def corrected(assessors: Assessors, made: int) -> None:
 
 
 def seconds(action: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
-    """How long an action takes; of the processor, unless a clock is given that goes on while it waits."""
+    """Return the CPU time of an action, or the time of another clock that includes waiting."""
     started = clock()
     action()
     return clock() - started

@@ -1,10 +1,10 @@
-"""Measures what metrics cost the training that they tell of, as a share of a step.
+"""Measures what metrics cost the training that they describe, as a share of a step.
 
     python -m benchmarks.metrics FOLDER [--turns N]
 
-FOLDER is a BEIR folder, e.g. MedQuAD's. Trains f_FF small in turns with and without a thread that looks every five
-seconds, and compares the CPU time of a step. The difference is smaller than what two turns differ by, so one look is
-timed by itself as well, as a share of the five seconds; the last line is what it would be at every step.
+FOLDER is a BEIR folder, for example MedQuAD. Trains f_FF small alternately with and without a thread that reads the
+training every five seconds, and compares the CPU time of a step. The difference is smaller than the variation between
+turns, so a single read is also timed, as a share of five seconds; the last line is the share at every step.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SMALLEST = [
 
 
 def steps(training: Any, sampler: Any, seconds: float) -> float:
-    """CPU seconds of the process a step, over so many seconds of an endless epoch."""
+    """Return the CPU seconds per step, over `seconds` seconds of an endless epoch."""
     started, used, made = time.perf_counter(), time.process_time(), 0
     while time.perf_counter() - started < seconds:
         if training.epoch_over:
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     method = ["policy=fixed", "function=bm25", "selector=uniform"]
     config = compose([*collection, *method, "scale=small", *chosen.overrides])
     training, sampler = assemble(config, Artifacts().parts(config), 0)
-    training.validations.append(0.5)  # something to tell of
+    training.validations.append(0.5)  # something to report
     staged: Any = SimpleNamespace(training=training)
     steps(training, sampler, min(5, chosen.seconds))
     with session(dashboard=False):
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             bare.append(sides[False])
         started = time.thread_time()
         for _ in range(chosen.looks):
-            training.step += 1  # something to tell each time
+            training.step += 1  # something to report each time
             look()
         each = (time.thread_time() - started) / chosen.looks
     step = median(bare)

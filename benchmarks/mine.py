@@ -2,10 +2,10 @@
 
     python -m benchmarks.mine FOLDER --checkpoint FOLDER [--queries N] [--turns N]
 
-Each side works in a process of its own, on one core, from texts that are there (a list, or Pyrite's cache) to parquet,
-encoding included and imports not; they take turns. Time is the CPU's, memory the peak of the whole process (VmHWM),
-libraries included. Ours runs again with a tenth of the queries, to show how memory grows with them. FOLDER is a BEIR
-folder; the checkpoint a transformer or a `StaticEmbedding`.
+Each side runs in a separate process on one core, from texts in memory (a list, or Pyrite's cache) to Parquet, including
+encoding and without imports; they alternate. Time is CPU time, memory the peak of the whole process (VmHWM) including
+libraries. Ours runs again with a tenth of the queries, to show how memory grows with them. FOLDER is a BEIR folder; the
+checkpoint is a transformer or a `StaticEmbedding`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def options_of(chosen: argparse.Namespace, out: str) -> list[str]:
 
 
 def is_static(checkpoint: str) -> bool:
-    """Whether a folder of sentence-transformers has a table of vectors in place of a transformer."""
+    """Return whether a sentence-transformers folder has a table of vectors instead of a transformer."""
     modules = Path(checkpoint) / "modules.json"
     return modules.is_file() and "StaticEmbedding" in modules.read_text()
 

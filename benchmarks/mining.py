@@ -2,8 +2,8 @@
 
     python -m benchmarks.mining FOLDER [--documents N] [--turns N]
 
-Each side works in a process of its own, on one core, from texts in memory to lists in memory, tokenizing included;
-they take turns. Memory is the peak of the whole process (VmHWM), libraries included. FOLDER is a BEIR folder.
+Each side runs in a separate process on one core, from texts in memory to lists in memory, including tokenization; they
+alternate. Memory is the peak of the whole process (VmHWM) including libraries. FOLDER is a BEIR folder.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Plays every order of judging in plain Python: what compiled loops are held to, and timed against.
+"""Plays every order of judging in plain Python, as a reference and a timing baseline for the compiled loops.
 
-Written from the methods' descriptions, as loops over lists in which one sees that they are right. Only a
-method's options are read from it, never its compiled functions. A method that is not written down here is run by its
-own formula, not compiled, in the plain loop of its kind: its own test works that formula out by hand. Random numbers
-are drawn in the same order, so the orders must be equal, document for document. Floats are added one after another in
-the order of the runs, or of judging.
+Written from the methods' descriptions, as loops over lists that are easy to verify. Only the options of a method are
+read, never its compiled functions. A method that is not written here is run by its formula, not compiled, in the
+plain loop of its kind; its test works that formula out by hand. Random numbers are drawn in the same order, so the
+orders must be equal, document for document. Floats are added one after another in the order of the runs, or of
+judging.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Rankings = list[list[int]]
 
 
 def plain_simulation(method: Method, pool: Pool, seed: int) -> JudgingOrder:
-    """What `pooling.simulation.simulate` gives for one seed."""
+    """Return the result of `pooling.simulation.simulate` for one seed."""
     adjudicator = adjudicator_of(method)
     documents, rewards = [], []
     if isinstance(method, SharedFusion):
@@ -66,7 +66,7 @@ def plain_simulation(method: Method, pool: Pool, seed: int) -> JudgingOrder:
 def plain_order(
     adjudicator: Adjudicator, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]
 ) -> list[int]:
-    """What `pooling.adjudicators.adjudicator.judging_order` gives."""
+    """Return the order of `pooling.adjudicators.adjudicator.judging_order`."""
     rankings = [[document for document in row if document >= 0] for row in pool.ranking.tolist()]
     if isinstance(adjudicator, Bandit):
         alpha, beta = adjudicator.arm.prior(pool, runs)
@@ -76,7 +76,7 @@ def plain_order(
         return fuse(adjudicator, rankings, pool.ranking.shape[1], rewards, rng)
     if isinstance(adjudicator, Static):
         return line_up(adjudicator, pool, rankings)
-    # Of a kind of its own, which brings its plain form along: what `judging_order` gives, in plain Python.
+    # A kind with a plain form: the same result as `judging_order`, in plain Python.
     return list(adjudicator.plain(pool, rewards, rng, runs))  # type: ignore[attr-defined]
 
 
@@ -115,7 +115,7 @@ def line_up(static: Static, pool: TopicPool, rankings: Rankings) -> list[int]:
 
 @dataclass
 class Arm:
-    """What is known of a run, or of a team."""
+    """The evidence about a run or a team."""
 
     alpha: float
     beta: float
@@ -279,7 +279,7 @@ def index_of(
 def formula_of(
     index: ArmIndex, arms: list[Arm], turn: int, remembered: float, rng: np.random.Generator
 ) -> Callable[[Arm], float]:
-    """The index's own formula, not compiled, where none was written here: the loop around it is plain all the same."""
+    """Use the index's formula, not compiled, if it is not written here; the loop around it is still plain."""
     begin, value = type(index).begin.py_func, type(index).index.py_func
     known = Arms(*(np.array([getattr(arm, name) for arm in arms]) for name in Arms._fields))
     now = begin(known, turn, remembered, rng, *options_of(begin, index, 4))
@@ -368,7 +368,7 @@ def in_lockstep(method: SharedFusion, pool: Pool, seed: int) -> JudgingOrder:
 def plain_factors(
     method: SharedFusion, pool: Pool, orders: Sequence[Sequence[int]], grades: Sequence[NDArray[np.float64]]
 ) -> list[NDArray[np.float64]]:
-    """What each topic's documents' scores are multiplied by, the regression over runs fitted to a dense matrix."""
+    """Return the factors of each topic's scores, with the regression over runs fitted to a dense matrix."""
     found = [np.zeros(topic.pool.size) for topic in pool.topics]
     for part in method.regressions:
         assert isinstance(part, RunRegression), (
@@ -420,7 +420,7 @@ def plain_log_odds(
 def terms(
     fusion: Fusion, ranks: NDArray[np.float64]
 ) -> tuple[list[float], list[float], Callable[[float, float], float]]:
-    """What a run adds at each rank, how much a judgement there concerns it, and the weight of a run."""
+    """Return a run's gain at each rank, how much a judgement there concerns it, and the weight of the run."""
     weight: Any
     if isinstance(fusion, MoffatA):
         contributions = ((1 - fusion.p) * fusion.p ** (ranks - 1)).tolist()
@@ -441,7 +441,7 @@ def terms(
         stakes = (0.5 * np.log(len(ranks) / ranks)).tolist()
         logarithm = float(np.log10(fusion.beta))
         return stakes, stakes, lambda seen, gained: 10.0 ** min(logarithm * (seen - 2.0 * gained), MOST)
-    if not isinstance(fusion, PosteriorFusion):  # the method's own formula, where none was written here
+    if not isinstance(fusion, PosteriorFusion):  # the method's formula, if it is not written here
         own, named = type(fusion).weight.py_func, fusion.options().weight_options
         rank_weights, evidence_weights = fusion.rank_weight(ranks).tolist(), fusion.evidence_weight(ranks).tolist()
         return rank_weights, evidence_weights, lambda seen, gained: float(own(seen, gained, *named))

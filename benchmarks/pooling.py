@@ -138,7 +138,7 @@ def command(folder: Path, seeds: int, names: Sequence[str] | None) -> None:
 
 
 def measuring(seeds: int, names: Sequence[str], divide: int) -> None:
-    """What a trial does beside simulating, at the depth of 50: tables, quality of the ranking, stopping rules."""
+    """Measure the other work of a trial at a depth of 50: tables, ranking quality, stopping rules."""
     config = compose([f"seeds={seeds}"], "pool")
     runs, depth, topics = smaller((59, 50, 54), divide)
     shallow = made_up(runs, depth, topics)

@@ -14,12 +14,12 @@ EVERY = 0.1
 
 
 class Watched:
-    """The most that was seen, in MiB.
+    """Peak memory in MiB.
 
     Attributes:
-        own: of the fullest process, what no file holds.
-        whole: of the fullest process, with what it has mapped of files and shares with others.
-        together: what no file holds, of all processes at one moment.
+        own: anonymous memory of the largest process.
+        whole: memory of the largest process including mapped files and shared memory.
+        together: anonymous memory of all processes at one moment.
     """
 
     def __init__(self, pid: int) -> None:
@@ -61,7 +61,7 @@ class Watched:
 
 
 def resident(pid: int) -> tuple[float, float] | None:
-    """MiB of a process that no file holds, and all that it has; None where it has ended."""
+    """Return a process's anonymous and total memory in MiB; None if it has ended."""
     try:
         lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
         own, whole = (int(lines[name].split()[0]) / 1024 for name in ("RssAnon", "VmRSS"))

@@ -1,10 +1,10 @@
-"""Measures what ways of choosing negatives cost: CPU time and memory of a step, and documents read, side by side.
+"""Measures the cost of ways of choosing negatives: CPU time and memory of a step, and documents read, side by side.
 
     python -m benchmarks.recipes FOLDER
 
-The recipes take turns, a step each, in one process; the shortest of their steps counts. A step is all of it: negatives,
-update, and learning from it. Memory is what the first four steps take at most beside ranker, texts and lists: the
-optimizer's state is in it. The index of function=dense, which is built beside a training, is not among them.
+The recipes alternate, one step each, in one process; the shortest step of each counts. A step includes drawing the
+negatives, the update, and observing it. Memory is the peak of the first four steps above ranker, texts and lists,
+including the optimizer's state. The index of function=dense, which is built during a training, is not included.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def held(training: Any, sampler: Any) -> float:
-    """MiB that steps take at most beside what is there: measured in a fork, so that all recipes begin alike."""
+    """Return the peak MiB of steps above the memory before them, measured in a fork so that all recipes start equal."""
     fork: Any = multiprocessing.get_context("fork")
     ours, theirs = fork.Pipe(duplex=False)
 
     def work() -> None:
         give_back()  # or what the steps before have freed would be there already
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        Path("/proc/self/clear_refs").write_text("5")  # restart the peak
         before = peak()
         for _ in range(4):
             step(training, sampler)

@@ -1,10 +1,10 @@
-"""Measures what tables and page of a study of many runs take: time, and memory of the process that makes them.
+"""Measures the tables and the page of a study with many runs: time, and memory of the process that writes them.
 
     python -m benchmarks.results [RUNS …] [--queries N] [--methods N]
 
-Results are made up, a file a run as trials leave them, in a folder that is deleted after: two measures of every query
-over one origin, curves of ten epochs and a trace of 500 steps. Each count of RUNS is a process of its own, whose memory
-is looked at ten times a second.
+The results are random, one file per run as trials write them, in a folder that is deleted afterwards: two measures of
+every query over one origin, curves of ten epochs and a trace of 500 steps. Each count in RUNS is a separate process,
+whose memory is sampled ten times per second.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SPREAD = 0.02
 
 
 def planned_runs(count: int, methods: int) -> list[Planned]:
-    """Runs of so many methods, as many of each with a seed of their own."""
+    """Return `count` runs of `methods` methods, the same number of each, with different seeds."""
     runs = []
     for function, selector in METHODS[:methods]:
         own = ("policy=fixed", f"function={function}", f"selector={selector}", f"measures=[{','.join(MEASURES)}]")
@@ -59,7 +59,7 @@ def collection_of(queries: int) -> Collection:
 
 
 def write_outcomes(storage: Storage, runs: Sequence[Planned], queries: int) -> None:
-    """A result of each run, where it is not there."""
+    """Write a result for each run that has none."""
     from cluster.runs.outcome import Outcome, write_outcome
 
     hard = np.random.default_rng(0).beta(1, 3, queries)
@@ -78,7 +78,7 @@ def write_outcomes(storage: Storage, runs: Sequence[Planned], queries: int) -> N
 
 
 def tables_and_page(folder: Path, count: int, queries: int, methods: int) -> None:
-    """What a study does at its end."""
+    """Run the final steps of a study."""
     from cluster.reports.finalize import report
     from cluster.reports.study_tables import write_tables
 

@@ -1,13 +1,13 @@
-"""Measures how often a sequential comparison errs when looked at after every seed, what it finds and saves.
+"""Measures how often a sequential comparison errs when it is checked after every seed, what it detects and saves.
 
     python -m benchmarks.sequential [--studies N] [--real FOLDER]
 
-Simulates studies of four methods of up to 40 seeds, as `pyrite study stop=decided` has them (`equal_within=.01`), and
-looks after each seed; the first three set the bound of a seed's difference. Prints, for several shapes of runs: how
-often any pair is said to differ where all means are equal, beside the paired t-test (Holm) looked at as often; how
-often methods .01 apart are called equal; and, where one method is ahead, how often that is found, after how many seeds,
-and with how many a t-test at a number fixed beforehand finds it as often. With --real it replays a real study of many
-seeds instead: which verdicts come when, and whether all its seeds say the same.
+Simulates studies of four methods with up to 40 seeds, as in `pyrite study stop=decided` (`equal_within=.01`), and
+checks after each seed; the first three set the bound of a seed's difference. Prints, for several distributions of
+runs: how often any pair is called different when all means are equal, compared with the paired t-test (Holm) checked
+as often; how often methods .01 apart are called equal; and, if one method is ahead, how often that is detected, after
+how many seeds, and with how many a t-test with a fixed number detects it as often. With --real it replays a real
+study of many seeds: which verdicts come when, and whether all its seeds agree.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def chunks(studies: int) -> list[int]:
 
 
 def errors(studies: int) -> None:
-    """How often anything is said that is not so."""
+    """Return how often a wrong verdict is given."""
     print(f"{studies:,} studies of {METHODS} methods with equal means, looked at after each seed up to {RULE.most}:")
     shapes = list(SHAPES.values())
 
@@ -180,7 +180,7 @@ def errors(studies: int) -> None:
 
 
 def power(studies: int) -> None:
-    """What is found, after how many seeds, beside a t-test at a number of seeds that is fixed beforehand."""
+    """Return what is detected, after how many seeds, compared with a t-test with a fixed number of seeds."""
     print(f"{studies:,} studies in which one method is ahead of three equal ones, until it is better than all three:")
     own = [pair for pair, of in enumerate(PAIRS) if 0 in of]
     for name, shape in SHAPES.items():

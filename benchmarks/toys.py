@@ -19,14 +19,14 @@ STEPS = 20
 
 
 class EarlyLate(gymnasium.Env):  # type: ignore[type-arg]
-    """Function 0 is the better one in the first half of an episode, function 1 in the second.
+    """Function 0 is better in the first half of an episode, function 1 in the second.
 
     The better one is worth 1 / STEPS and the other nothing, so the best return is 1 and a random agent's 0.5. The
-    reward has noise of that size on top, as a small sample of validation queries has.
+    reward has noise of that size, as a small sample of validation queries has.
 
     Args:
         copy: index among all copies.
-        seed: of the learning.
+        seed: seed of the learning.
         matter: False makes both functions worth nothing.
     """
 
@@ -74,7 +74,7 @@ def better(time: int) -> int:
 
 
 def maker(seed: int, matter: bool = True) -> Callable[[int, int], Copies]:
-    """What makes copies of it."""
+    """Return a factory of copies of the toy."""
     return lambda first, count: Copies([EarlyLate(copy, seed, matter) for copy in range(first, first + count)])
 
 

@@ -1,4 +1,4 @@
-"""Counts the bytes that nodes of a simulated cluster send each other, by what the kernel says of each connection."""
+"""Counts the bytes that nodes of a simulated cluster send each other, from the kernel's figures per connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PROCESS, _SENT = re.compile(r"\bpid=(\d+)"), re.compile(r"\bbytes_sent:(\d+)")
 
 
 def connections(said: str) -> dict[Ends, tuple[int, int]]:
-    """Each connection's process and the bytes that it has sent so far, out of what `ss -tnpiOH` says."""
+    """Return each connection's process and the bytes sent so far, from the output of `ss -tnpiOH`."""
     found = {}
     for line in said.splitlines():
         words, process, sent = line.split(maxsplit=5), _PROCESS.search(line), _SENT.search(line)
@@ -105,7 +105,7 @@ class Traffic:
         return total
 
     def _node(self, process: int) -> int | None:
-        """The node that a process belongs to; None where it is of none."""
+        """Return the node that a process belongs to; None if it belongs to none."""
         if process not in self._nodes:
             try:
                 parent = psutil.Process(process).ppid()

@@ -105,11 +105,11 @@ def without_noise(chosen: argparse.Namespace, folder: str) -> None:
 
 
 class Cut:
-    """Texts cut where both sides read them whole: after so many subwords.
+    """Cut texts after `limit` subwords, so that both sides read them whole.
 
     Args:
-        checkpoint: its tokenizer.
-        limit: subwords.
+        checkpoint: the checkpoint with the tokenizer.
+        limit: number of subwords.
     """
 
     def __init__(self, checkpoint: str, limit: int) -> None:
@@ -221,7 +221,7 @@ def side_by_side(
 
 @contextmanager
 def redirected() -> Iterator[None]:
-    """Without what the libraries say on their way."""
+    """Silence the libraries' messages."""
     logging.disable(logging.WARNING)
     told = sys.stdout
     with open(os.devnull, "w") as sys.stdout:
@@ -233,7 +233,7 @@ def redirected() -> Iterator[None]:
 
 
 def mining(chosen: argparse.Namespace) -> None:
-    """Both sides, each in a process of its own."""
+    """Run both sides, each in a separate process."""
     options = [str(chosen.folder), "--checkpoint", chosen.checkpoint, "--documents", str(chosen.documents)]
     if chosen.here:
         both_sides([*options, "--here"])

@@ -1,9 +1,9 @@
-"""Measures what Ray Tune costs a study of many short trials: seconds a trial, memory of the driver, bytes on disk.
+"""Measures what Ray Tune costs a study of many short trials: seconds per trial, memory of the driver, bytes on disk.
 
     python -m benchmarks.trials [COUNT …] [--runs] [--profile]
 
-Each COUNT is a process of its own, with the study's own `run_trials`: trials with a whole configuration each that
-report three epochs and do nothing else, or, with --runs, a real study of so many runs of a fraction of a second each.
+Each COUNT is a separate process with the study's `run_trials`: trials with a whole configuration each that only report
+three epochs, or, with --runs, a real study of COUNT runs of a fraction of a second each.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def measure(count: int, real: bool, profile: bool) -> None:
         profiler.disable()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         own_memory = (resident(os.getpid()) or (0.0, 0.0))[0]
-        beside = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024  # of those that have ended: Ray's go on
+        beside = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024  # of ended processes, so without Ray's
         files, total = size(out / "tune")
         _, own = size(out)
         print(

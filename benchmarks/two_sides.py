@@ -1,4 +1,4 @@
-"""Measures two sides of a comparison in turns, each in a process of its own on one core."""
+"""Measures two sides of a comparison alternately, each in a separate process on one core."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class TwoSides:
     def conduct(
         self, known: argparse.ArgumentParser, arguments: Sequence[str] | None, report: Callable[[Any], None]
     ) -> None:
-        """Compare the sides, or be one of them.
+        """Compare the sides, or run one of them.
 
         Args:
-            known: of `parser`, with the script's own arguments.
-            arguments: of the command line; None takes this process's.
-            report: measures by `run` and prints; given the chosen arguments.
+            known: the parser from `parser`, with the script's arguments.
+            arguments: the command line; None uses this process's.
+            report: function that measures with `run` and prints; called with the chosen arguments.
         """
         chosen = known.parse_args(arguments)
         chosen.given = list(sys.argv[1:] if arguments is None else arguments)
@@ -65,7 +65,7 @@ class TwoSides:
         chosen.result.write_text(json.dumps(found, default=lambda array: array.tolist()))
 
     def in_turns(self, chosen: argparse.Namespace, **changed: Any) -> dict[str, list[dict[str, Any]]]:
-        """What each side finds and spends, turn by turn; arguments as of `run`."""
+        """Return the results and costs of each side, turn by turn; see `benchmarks.two_sides.run` for the arguments."""
         found: dict[str, list[dict[str, Any]]] = {side: [] for side in self.sides}
         for _ in range(chosen.turns):
             for side, results in found.items():
@@ -73,12 +73,12 @@ class TwoSides:
         return found
 
     def run(self, chosen: argparse.Namespace, side: str, **changed: Any) -> dict[str, Any]:
-        """What a side finds and spends: in a process of its own, or `--here` in this one.
+        """Return the results and costs of a side, run in a separate process, or with `--here` in this one.
 
         Args:
             chosen: the script's arguments.
-            side: its name.
-            changed: arguments of the script that are others for this run.
+            side: the name of the side.
+            changed: arguments of the script that differ in this run.
         """
         if chosen.here:
             return self.sides[side](argparse.Namespace(**vars(chosen) | changed))

@@ -1,10 +1,11 @@
-"""Measures the search of vectors by kind of index and shards: time to build, bytes a vector, queries a second, recall.
+"""Measures the search of vectors by kind of index and shards: time to build, bytes per vector, queries per second,
+recall.
 
     python -m benchmarks.vector_search [--vectors N] [--dimension D] [--factories NAME …] [--shards N …]
 
-Made-up vectors: a thousand directions, with noise that is as long as they are; queries are documents with more noise.
-Shards are searched one after the other here, on as many threads as one index is, so that what they cost is told, and
-not what machines beside each other save. Times are the processor's, which a busy machine does not change much.
+The vectors are random: a thousand directions, with noise of the same length; queries are documents with more noise.
+Shards are searched one after the other, on the same number of threads as one index, so that their cost is measured
+and not the gain of parallel machines. Times are CPU times, which a busy machine changes little.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def made_up(count: int, dimension: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def held(index: VectorIndex) -> int:
-    """Bytes of what faiss keeps of an index, beside its vectors."""
+    """Return the bytes of a FAISS index without its vectors."""
     return 0 if index.index is None else len(import_faiss().serialize_index(index.index))
 
 

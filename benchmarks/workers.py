@@ -2,9 +2,9 @@
 
     python -m benchmarks.workers FOLDER [overrides] [--checkpoint NAME] [--workers N] [--steps N] [--batch N]
 
-The ways are: gradients exchanged behind the backward pass, exchanged while it goes on, and weights that are split over
-the workers (`resources.shard`). Each is run by processes of its own, a thread each, joined by gloo on this machine:
-what a network costs is not seen, and workers share the memory's bandwidth. FOLDER is a BEIR folder.
+The variants are: gradients exchanged after the backward pass, exchanged during it, and weights split over the workers
+(`resources.shard`). Each is run by separate processes with one thread, joined by gloo on this machine: the cost of a
+network is not measured, and workers share the memory's bandwidth. FOLDER is a BEIR folder.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def held(training: RankerTraining) -> float:
 
 
 def work(rank: int, file: str, way: str, chosen: argparse.Namespace, told: Any) -> None:
-    """What each worker does: tell the seconds of its steps and the megabytes that it holds."""
+    """Run one worker: report the seconds of its steps and the megabytes it holds."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=chosen.workers)
     config = configured(chosen, way == WAYS[2])
