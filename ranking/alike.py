@@ -11,32 +11,32 @@ from ranking.texts import Texts
 
 
 def digests(texts: Texts, rows: NDArray[np.integer], reach: int | None = None) -> NDArray[np.uint64]:
-    """A number for all that a ranker reads of each text: the same for texts that are alike.
+    """Return a number for what a ranker reads of each text: equal for texts that are alike.
 
-    Of a million texts that differ, two have one number with a probability of 3·10⁻⁸.
+    Among a million different texts, two have the same number with a probability of 3·10⁻⁸.
 
     Args:
-        texts: of a collection.
-        rows: int [n], which of them.
-        reach: tokens of a text that are read; None for all.
+        texts: the texts of a collection.
+        rows: int [n], the texts to read.
+        reach: the number of tokens read of a text. None reads all.
 
     Returns:
         uint64 [n].
     """
-    found = np.zeros(len(rows), np.uint64)
+    numbers = np.zeros(len(rows), np.uint64)
     most = np.iinfo(np.int64).max if reach is None else reach
     rows = np.asarray(rows, np.int64)
     if isinstance(texts.tokens, PiecedArray):
         for places, tokens, start in texts.tokens.parts(texts.offsets[rows]):
             of_piece = np.zeros(len(rows[places]), np.uint64)
             _digest(tokens, texts.offsets, rows[places], start, most, of_piece)
-            found[places] = of_piece
+            numbers[places] = of_piece
     else:
-        _digest(texts.tokens, texts.offsets, rows, 0, most, found)
+        _digest(texts.tokens, texts.offsets, rows, 0, most, numbers)
     if texts.labels is not None:
         for label in texts.labels[rows].T.astype(np.uint64):
-            found = mix(found ^ (label + np.uint64(0x9E3779B97F4A7C15)))
-    return found
+            numbers = mix(numbers ^ (label + np.uint64(0x9E3779B97F4A7C15)))
+    return numbers
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -47,16 +47,16 @@ def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 @njit(nogil=True, cache=True)
-def _digest(tokens, offsets, rows, first, most, found):  # type: ignore[no-untyped-def]  # pragma: no cover
-    for place in range(len(rows)):
-        start = offsets[rows[place]] - first
-        end = min(offsets[rows[place] + 1] - first, start + min(most, len(tokens)))
+def _digest(tokens, offsets, rows, first, most, numbers):  # type: ignore[no-untyped-def]  # pragma: no cover
+    for index in range(len(rows)):
+        start = offsets[rows[index]] - first
+        end = min(offsets[rows[index] + 1] - first, start + min(most, len(tokens)))
         value = np.uint64(end - start + 1) * np.uint64(0x9E3779B97F4A7C15)
-        for at in range(start, end):
-            value = (value ^ np.uint64(tokens[at])) * np.uint64(0xBF58476D1CE4E5B9)
+        for position in range(start, end):
+            value = (value ^ np.uint64(tokens[position])) * np.uint64(0xBF58476D1CE4E5B9)
             value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
             value ^= value >> np.uint64(31)
-        found[place] = value
+        numbers[index] = value
 
 
 def group_alike(
@@ -68,8 +68,8 @@ def group_alike(
         contents: `digests` [n].
 
     Returns:
-        Where each different text [d] occurs first, the number of each text [n], and which of the different ones [d]
-        occur more than once.
+        The index of each different text's first occurrence [d], the number of each text [n], and which of the different
+        ones [d] occur more than once.
     """
     _, first, alike, times = np.unique(contents, return_index=True, return_inverse=True, return_counts=True)
     order = np.argsort(first)
@@ -79,12 +79,12 @@ def group_alike(
 
 
 def tie_repeats(scores: NDArray[np.float32], places: NDArray[np.integer], repeated: NDArray[np.bool_]) -> None:
-    """Give whatever stands more than once in a row its highest score there, in place.
+    """Set the score of each duplicate in a row to the highest among them, in place.
 
     Args:
         scores: [q, m].
         places: int [q, m] from 0 up: equal numbers are alike.
-        repeated: bool [q, m], where there may be something alike; the others are left alone.
+        repeated: bool [q, m], the places that may have a duplicate; the others are left alone.
     """
     rows, columns = np.nonzero(repeated)
     if not len(rows):
@@ -92,6 +92,6 @@ def tie_repeats(scores: NDArray[np.float32], places: NDArray[np.integer], repeat
     keys = rows * (int(places.max()) + 1) + places[rows, columns]
     _, groups = np.unique(keys, return_inverse=True)
     highest = np.full(int(groups.max()) + 1, -np.inf, np.float32)
-    with np.errstate(invalid="ignore"):  # nan, of a ranker that has diverged, stays nan
+    with np.errstate(invalid="ignore"):  # nan, from a ranker that has diverged, stays nan
         np.maximum.at(highest, groups, scores[rows, columns])
     scores[rows, columns] = highest[groups]

@@ -1,4 +1,4 @@
-"""Finds values among ascending ones: how pairs of a query and a document are looked up, each pair one number."""
+"""Finds values among ascending ones. Pairs of a query and a document, each one number, are looked up with it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 
 def find(ascending: NDArray[np.integer], wanted: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where each wanted value stands, and whether it does: where it does not, its place is of no use.
+    """Return the index of each wanted value, and whether the value exists; otherwise the index is meaningless.
 
     Args:
         ascending: [n], whole numbers.
-        wanted: of the same type, of any shape.
+        wanted: values of the same type, in any shape.
 
     Returns:
-        Places and whether they hold the value, of the shape of `wanted`.
+        Indices, and whether they hold the value, in the shape of `wanted`.
     """
     if not len(ascending):
         return np.zeros(wanted.shape, np.int64), np.zeros(wanted.shape, bool)

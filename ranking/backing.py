@@ -1,4 +1,4 @@
-"""Keeps files in a folder of this machine with a place behind it, from which other machines fetch them."""
+"""Keeps files in a folder of this machine, backed by a shared place from which other machines fetch them."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from ranking.errors import BadInput
 
 
 class Backing(Protocol):
-    """A place that all machines see. It crosses processes, and says in each which folder stands before it there."""
+    """A place that all machines see. In each process it knows the local folder that caches it."""
 
     @property
     def folder(self) -> Path:
-        """The folder of this machine."""
+        """The folder on this machine."""
 
     def fetch(self, name: str, file: Path) -> bool:
-        """Copy a file from there, whole or not at all; False where there is none.
+        """Copy a file from the place, whole or not at all; return False if it does not exist.
 
         Raises:
-            BadInput: where the place can't be read.
+            BadInput: if the place can't be read.
         """
 
     def publish(self, file: Path, name: str) -> None:
-        """Copy a file there; nobody sees half of it.
+        """Copy a file to the place; others never see a part of it.
 
         Raises:
-            BadInput: where the place can't be written.
+            BadInput: if the place can't be written.
         """
 
     def withdraw(self, name: str) -> None:
-        """Remove a file there, if there is one."""
+        """Remove a file from the place, if it exists."""
 
     def shown(self, name: str) -> str:
-        """A file there, as people are told of it."""
+        """Return the path or URI of a file there, for messages."""
 
 
 _BACKINGS: dict[str, Backing] = {}
-"""Of this process, by their folders."""
+"""The backings of this process, by their folders."""
 
 
 class BackedPath(PosixPath):
-    """A path in the folder of a backing. It goes to another machine as its name there, where the folder is another.
+    """A path in the folder of a backing. Another machine receives it as the same name in its folder.
 
-    What is made of it by joining and the like is one too; a plain `Path` of it is a file of this machine alone.
+    Paths derived from it by joining and the like are backed too; a plain `Path` of it is a file of this machine only.
     """
 
     __slots__ = ()
@@ -53,27 +53,27 @@ class BackedPath(PosixPath):
         return (backed, self.behind())
 
     def behind(self) -> tuple[Backing, str]:
-        """The backing, and the file's name in it."""
+        """Return the backing and the file's name in it."""
         folder = next(str(parent) for parent in (self, *self.parents) if str(parent) in _BACKINGS)
         return _BACKINGS[folder], str(self)[len(folder) + 1 :]
 
 
 class NotWhole(BadInput):
-    """A file of a backing is not there any more, or is cut short."""
+    """An error for a file of a backing that no longer exists or is cut short."""
 
     def __reduce__(self) -> tuple[type[NotWhole], tuple[object, ...]]:
         return (NotWhole, (self.what, self.where, self.remedy))
 
 
 def backed(backing: Backing, name: str = "") -> BackedPath:
-    """The path of a file of a backing on this machine; without a name, of all of them."""
+    """Return the path of a backing's file on this machine; without a name, that of its folder."""
     folder = backing.folder
     _BACKINGS[str(folder)] = backing
     return BackedPath(folder, name)
 
 
 def at_hand(file: Path) -> bool:
-    """Whether a file is on this machine, be it that it is fetched now."""
+    """Return whether a file is on this machine, fetching it if necessary."""
     if not isinstance(file, BackedPath) or file.exists():
         return file.exists()
     backing, name = file.behind()
@@ -81,30 +81,30 @@ def at_hand(file: Path) -> bool:
 
 
 def fetched(file: Path) -> Path:
-    """The file, which is on this machine from now on.
+    """Return the file after fetching it to this machine.
 
     Raises:
-        NotWhole: where a backing has none. A plain path is not looked for.
+        NotWhole: if the backing has no such file. A plain path is not checked.
     """
     if not at_hand(file) and isinstance(file, BackedPath):
-        raise NotWhole("is not there", where(file), "give the command again, to have it made again")
+        raise NotWhole("does not exist", where(file), "give the command again, to have it made again")
     return file
 
 
 def latest(file: Path) -> bytes | None:
-    """What stands behind a file now, whatever this machine has of it; None where there is nothing."""
+    """Return the current content behind a file, regardless of this machine's copy; None if there is none."""
     if not isinstance(file, BackedPath):
         return file.read_bytes() if file.exists() else None
     backing, name = file.behind()
-    beside = file.with_name(f"{file.name}.{uuid4().hex[:8]}.part")
+    copy = file.with_name(f"{file.name}.{uuid4().hex[:8]}.part")
     try:
-        return beside.read_bytes() if backing.fetch(name, beside) else None
+        return copy.read_bytes() if backing.fetch(name, copy) else None
     finally:
-        beside.unlink(missing_ok=True)
+        copy.unlink(missing_ok=True)
 
 
 def publish(file: Path) -> None:
-    """Let other machines have a file that is whole here; nothing to do for a plain path."""
+    """Give other machines access to a file that is complete here; does nothing for a plain path."""
     if isinstance(file, BackedPath):
         backing, name = file.behind()
         backing.publish(file, name)
@@ -119,7 +119,7 @@ def withdraw(file: Path) -> None:
 
 
 def where(file: Path) -> str:
-    """A file as people are told of it: where others see it too."""
+    """Return the path of a file for messages: the one that others see too."""
     if not isinstance(file, BackedPath):
         return str(file)
     backing, name = file.behind()
@@ -127,6 +127,6 @@ def where(file: Path) -> str:
 
 
 def damaged(file: BackedPath) -> NotWhole:
-    """What to raise of a fetched file that is not whole; it is forgotten here, so that one that is can be fetched."""
+    """Return the error for a fetched file that is not whole, and delete it here, so that it can be fetched again."""
     file.unlink(missing_ok=True)
     return NotWhole("is cut short, or not what it should be", where(file), "delete it there, to have it made again")

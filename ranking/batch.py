@@ -1,4 +1,4 @@
-"""Defines a batch of examples and what an update of it shows."""
+"""Defines a batch of examples and the result of an update."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.alike import digests, mix
-from ranking.encoding import EncodedCollection
+from ranking.encoding import EncodedCollection, Judgements
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class Batch:
     Args:
         queries: int64 [b].
         positives: int32 [b].
-        whole: the batch that these pairs are a part of; None where they are all of it.
-        mined: int32 [b, t], what other functions have supplied for each query already, −1 for none; None where nothing
-            is told of it.
+        whole: the batch that these pairs are a part of. None if they are all of it.
+        mined: int32 [b, t], the documents that other functions have supplied for each query, −1 for none. None if
+            unknown.
     """
 
     queries: NDArray[np.int64]
@@ -32,23 +32,23 @@ class Batch:
         return len(self.queries)
 
     def take(self, rows: NDArray[np.integer]) -> Batch:
-        """Some of the pairs."""
+        """Return some of the pairs."""
         return Batch(self.queries[rows], self.positives[rows])
 
     def part(self, rows: NDArray[np.integer]) -> Batch:
-        """Some of the pairs, which remember the batch that they are a part of."""
+        """Return some of the pairs, with a reference to the batch that they are a part of."""
         mined = None if self.mined is None else self.mined[rows]
         return Batch(self.queries[rows], self.positives[rows], self.whole or self, mined)
 
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """What one update showed.
+    """The result of an update.
 
     Args:
-        loss: of the batch, before the update.
+        loss: the batch loss before the update.
         gradient_norm: ‖∇L‖₂ over the top layers.
-        scores: float32 [b, 1 + n], of the positives (column 0) and negatives, before the update.
+        scores: float32 [b, 1 + n], the scores of positives (column 0) and negatives before the update.
     """
 
     loss: float
@@ -57,12 +57,13 @@ class UpdateResult:
 
 
 def pairs_of(encoded: EncodedCollection, queries: NDArray[np.int64], most: int | None = None) -> Batch:
-    """The pairs of some queries with what is relevant for them.
+    """Return the pairs of some queries and their relevant documents.
 
     Args:
         encoded: the collection.
         queries: int64, ascending.
-        most: pairs at most, drawn by a hash of query and document, so that fewer are some of more; None for all.
+        most: the maximum number of pairs, drawn by a hash of query and document, so that fewer are a subset of more.
+            None takes all.
     """
     relevant = encoded.judgements.relevant()
     rows = relevant.rows()
@@ -70,6 +71,33 @@ def pairs_of(encoded: EncodedCollection, queries: NDArray[np.int64], most: int |
     pairs = Batch(rows[chosen], relevant.documents[chosen])
     if most is None or len(pairs) <= most:
         return pairs
-    # The document's place by its id, and the query by its text: neither depends on the order of the files.
+    # The document by the rank of its id, and the query by its text: neither depends on the order of the files.
     key = digests(encoded.queries, pairs.queries) ^ encoded.document_key[pairs.positives].astype(np.uint64)
     return pairs.take(np.sort(np.argsort(mix(key), kind="stable")[:most]))
+
+
+class MorePositives:
+    """The best other relevant documents of each query.
+
+    Args:
+        judgements: the judgements of the collection.
+        most: the number of documents in addition to an example's positive.
+    """
+
+    def __init__(self, judgements: Judgements, most: int) -> None:
+        relevant = judgements.relevant()
+        rows = relevant.rows()
+        order = np.lexsort((relevant.documents, -relevant.grades, rows))
+        places = np.arange(len(rows)) - relevant.offsets[rows]
+        near = places <= most  # one more than are shown, because the example's positive may be among them
+        self.most = most
+        self.table = np.full((len(relevant.offsets) - 1, most + 1), -1, np.int32)
+        self.table[rows[near], places[near]] = relevant.documents[order][near]
+
+    def of(self, batch: Batch) -> NDArray[np.int32]:
+        """Return documents [b, most] in the order of their grades, −1 if there are no more."""
+        best = self.table[batch.queries]
+        positive = best == batch.positives[:, None]
+        order = np.argsort(positive | (best < 0), axis=1, kind="stable")[:, : self.most]
+        shown: NDArray[np.int32] = np.where(positive, -1, best)[np.arange(len(best))[:, None], order]
+        return shown

@@ -1,9 +1,10 @@
-"""Scores the documents of a batch's queries with a gradient, each text read once, and in chunks where asked."""
+"""Scores the documents of a batch's queries with a gradient. Each text is read once, if requested in chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from ranking.bounds import AtLeast, checked
 from ranking.dropout import seeded_dropout
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
@@ -19,37 +21,36 @@ from ranking.texts import Texts
 from ranking.vector_memory import VectorMemory
 
 DEDUPLICATE_BELOW = 0.5
-"""Distinct documents of a batch as a share of all its places, up to which each is read once."""
+"""The share of distinct documents in a batch up to which each is read once."""
 
 
+@checked
 @dataclass(frozen=True)
 class BlockScores:
-    """How a ranker scores blocks while it is trained.
+    """The scoring of blocks during training.
 
     Args:
-        ranker: scores them.
+        ranker: the ranker.
         encoded: the collection.
-        chunk: texts that are read together (GradCache, Gao et al. 2021): the first time without remembering what their
-            gradient needs, and once more, chunk by chunk, when the loss's gradient by their vectors is known. The
-            gradient is the same, the memory that of one chunk. None reads all together.
-        memory: vectors of earlier batches that stand in for reading; None: there are none.
+        chunk: the number of texts that are read together (GradCache, Gao et al. 2021): first without keeping what
+            their gradient needs, and again, chunk by chunk, when the loss's gradient with respect to their vectors is
+            known. The gradient is the same, the memory that of one chunk. None reads all together.
+        memory: vectors of earlier batches that are used instead of reading. None for none.
 
     Raises:
-        BadInput: where the ranker reads query and document together, and so has nothing to read in chunks.
+        BadInput: if the ranker reads query and document together, which can't be done in chunks.
     """
 
     ranker: Ranker
     encoded: EncodedCollection
-    chunk: int | None = None
+    chunk: Annotated[int, AtLeast(1)] | None = None
     memory: VectorMemory | None = None
 
     def __post_init__(self) -> None:
-        if self.chunk is not None and self.chunk < 1:
-            raise BadInput(f"chunk is {self.chunk}", "training.chunk", "choose a whole number from 1 up, or null")
         if self.chunk is not None and not self.ranker.reads_apart:
-            who = type(self.ranker).__name__
+            name = type(self.ranker).__name__
             remedy = "set training.chunk=null; training.accumulate=4 takes less memory too"
-            raise BadInput(f"{who} reads query and document together, not in chunks", "training.chunk", remedy)
+            raise BadInput(f"{name} reads query and document together, not in chunks", "training.chunk", remedy)
 
     def __call__(
         self,
@@ -58,28 +59,28 @@ class BlockScores:
         generator: torch.Generator,
         level: int = 0,
     ) -> Tensor:
-        """Scores [b, m].
+        """Return scores [b, m].
 
         Args:
             queries: int [b].
-            documents: int [b, m]; any score where it is −1.
-            generator: of dropout, chunk by chunk.
-            level: of compression.
+            documents: int [b, m]; the score of −1 is arbitrary.
+            generator: the source of dropout, chunk by chunk.
+            level: the level of compression.
         """
         ranker = self.ranker.at_level(level)
-        asked, block = self.encoded.queries.take(queries), np.maximum(documents, 0)
-        distinct, places = np.unique(block, return_inverse=True)
+        texts, block = self.encoded.queries.take(queries), np.maximum(documents, 0)
+        distinct, indices = np.unique(block, return_inverse=True)
         apart = self.chunk is not None or self.memory is not None
         if not apart and len(distinct) > DEDUPLICATE_BELOW * block.size:
-            return ranker(asked, self.encoded.documents.take(block.ravel()))
-        where = torch.from_numpy(places.reshape(block.shape))
+            return ranker(texts, self.encoded.documents.take(block.ravel()))
+        where = torch.from_numpy(indices.reshape(block.shape))
         if not apart:
-            return ranker(asked, self.encoded.documents.take(distinct), where)
-        of_queries = self._read(ranker, ranker.represent_queries, asked, generator)
+            return ranker(texts, self.encoded.documents.take(distinct), where)
+        of_queries = self._read(ranker, ranker.represent_queries, texts, generator)
         return ranker.compare(of_queries, self._represented(ranker, distinct, generator), where)
 
     def _represented(self, ranker: Ranker, documents: NDArray[np.integer], generator: torch.Generator) -> Tensor:
-        """Distinct documents, read or remembered."""
+        """Return representations of distinct documents, read or remembered."""
         known = np.zeros(len(documents), bool) if self.memory is None else self.memory.among(documents)
         fresh = documents[~known]
         vectors = self._read(ranker, ranker.represent_documents, self.encoded.documents.take(fresh), generator)
@@ -95,17 +96,17 @@ class BlockScores:
     def _read(
         self, ranker: Ranker, represent: Callable[[Texts], Tensor], texts: Texts, generator: torch.Generator
     ) -> Tensor:
-        """The texts' representations, chunk by chunk, those of like length together."""
+        """Return the texts' representations, read chunk by chunk, texts of similar length together."""
         sharding = self.ranker.sharding
         if self.chunk is None or (not len(texts) and sharding is None):
             return represent(texts)
         order = np.argsort(texts.lengths, kind="stable")
         parts = []
         chunks = -(-len(order) // self.chunk)
-        # Workers that share the ranker's weights read as many: one with fewer texts reads empty ones.
+        # Workers that share the ranker's weights read equally many chunks: one with fewer texts reads empty ones.
         for number in range(chunks if sharding is None else sharding.most(max(1, chunks))):
             start = number * self.chunk
-            # Dropout has to fall the same when the chunk is read again.
+            # Dropout must be the same when the chunk is read again.
             seed = int(torch.randint(2**62, (), generator=generator)) if ranker.has_dropout else 0
 
             def read(some: Texts, seed: int = seed) -> Tensor:

@@ -17,7 +17,7 @@ __all__ = ["Bm25", "Bm25Index", "Bm25Options", "Searched"]
 
 
 class Bm25Index(ABC):
-    """Ranks documents for queries by their terms, wherever the postings are.
+    """The base of BM25 indexes: ranks documents for queries by their terms, wherever the postings are.
 
     Attributes:
         queries: the terms of each of the collection's queries.
@@ -32,16 +32,16 @@ class Bm25Index(ABC):
         pairs: NDArray[np.integer] | None = None,
         threads: int | None = None,
     ) -> tuple[RankedLists, NDArray[np.float32]]:
-        """The best `depth` documents of each query, and the scores of `pairs`.
+        """Return the best `depth` documents of each query, and the scores of `pairs`.
 
-        Equal scores stand in the collection's order, on every machine. Documents that share no
+        Equal scores are in the collection's order, on every machine. Documents that share no
         term with the query are not listed.
 
         Args:
             queries: indices of the collection's queries.
-            depth: length of a list.
+            depth: the length of a list.
             pairs: int [queries, m], documents to score for each query; −1 is scored −inf.
-            threads: how many to use; every available core when None. The result does not depend on it.
+            threads: the number of threads. None uses every available core. The result does not depend on it.
 
         Returns:
             The lists, and float32 [queries, m].
@@ -54,19 +54,19 @@ class Bm25Index(ABC):
     def find(
         self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32], threads: int | None
     ) -> Searched:
-        """The same for queries of these terms."""
+        """Search for queries with these terms, see `search`."""
 
 
 class Bm25(Terms, Bm25Index):
     """An inverted index with BM25's score of every posting.
 
     Args:
-        collection: its documents are indexed; its queries are what `search` takes by index.
+        collection: the collection. Its documents are indexed; `search` takes its queries by index.
         options: text processing, k1 and b.
     """
 
     def __init__(self, collection: Collection, options: Bm25Options) -> None:
-        import bm25s  # with SciPy: 15 MiB that what ranks without BM25 need not hold
+        import bm25s  # with SciPy 15 MiB, which a ranking without BM25 does not need
 
         super().__init__(options)
         documents = self.tokenize(collection.documents)
@@ -75,14 +75,14 @@ class Bm25(Terms, Bm25Index):
         if any(len(document) for document in documents):
             index.index((documents, self.terms), create_empty_token=False, show_progress=False)
             postings = index.scores
-        else:  # a collection of stop words alone
+        else:  # a collection of only stop words
             postings = {"data": np.zeros(0), "indices": np.zeros(0), "indptr": np.zeros(1)}
         self._weights = postings["data"].astype(np.float32)
         self._documents = postings["indices"].astype(np.int32)
         self._offsets = postings["indptr"].astype(np.int64)
         self._bounds = largest_weights(self._offsets, self._weights)
-        self.indexed = len(self._offsets) - 1  # terms that some document holds
-        # A query's term that no document holds has no postings: leave it out.
+        self.indexed = len(self._offsets) - 1  # terms that occur in a document
+        # A query's term that occurs in no document has no postings: leave it out.
         self.queries = [query[query < self.indexed] for query in self.tokenize(collection.queries)]
 
     def find(

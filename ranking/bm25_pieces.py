@@ -1,4 +1,4 @@
-"""Ranks a collection in pieces by BM25: statistics are gathered over all pieces, each is searched, lists are merged."""
+"""Ranks a collection in pieces by BM25: gathers statistics over all pieces, searches each, and merges the lists."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from ranking.terms import Bm25Options, Terms
 
 FORMAT = 2
 MADE = "made"
-"""Stands in a folder whose postings are all weighed."""
+"""A file in the folder of an index whose postings all have weights."""
 BLOCK = 20_000
 """Queries that are searched at once."""
 MERGED = 1_000
 """Queries whose lists are merged at once."""
 WEIGHED = 1 << 20
-"""Postings that are weighed at once."""
+"""Postings whose weights are computed at once."""
 MANY = 1_000
-"""Queries from which on the pieces are searched by tasks."""
+"""The number of queries from which the pieces are searched by tasks."""
 OFFSETS, DOCUMENTS, WEIGHTS, BOUNDS, COUNTS, LENGTHS = (
     f"{name}.npy" for name in ("offsets", "documents", "weights", "bounds", "counts", "lengths")
 )
@@ -44,15 +44,15 @@ OFFSETS, DOCUMENTS, WEIGHTS, BOUNDS, COUNTS, LENGTHS = (
 
 @dataclass(frozen=True)
 class CountTerms:
-    """Writes the postings of a piece: which of its documents have a term of any query, and how often; and all lengths.
+    """A task that writes the postings of a piece: its documents with each query term, the counts, and all lengths.
 
-    Terms that no query has add to the length of a document and nothing else, so they get no postings.
+    Terms that no query has only add to the length of a document, so they get no postings.
 
     Args:
-        pieces: files of the documents.
-        folder: of the index.
+        pieces: the files of the documents.
+        folder: the folder of the index.
         options: how text is read.
-        terms: of all queries, numbered.
+        terms: the numbered terms of all queries.
     """
 
     pieces: tuple[Path, ...]
@@ -61,42 +61,43 @@ class CountTerms:
     terms: Path
 
     def __call__(self, number: int) -> None:
-        place = _place(self.folder, number)
-        if at_hand(place / OFFSETS):
+        folder = _folder_of(self.folder, number)
+        if at_hand(folder / OFFSETS):
             return
         known = mapped(self.terms)["term"].to_list()
         reader, frame = Terms(self.options, known), mapped(self.pieces[number])
         counted, lengths = [], [np.zeros(0, np.int32)]
         first = 0
-        for flat, own in reader.flat(frame):
-            lengths.append(own.astype(np.int32))
-            counted.append(_counted(flat, own, first, len(known)))
-            first += len(own)
+        for flat, sizes in reader.flat(frame):
+            lengths.append(sizes.astype(np.int32))
+            counted.append(_counted(flat, sizes, first, len(known)))
+            first += len(sizes)
         held = [np.zeros(len(known), np.int64), *(np.bincount(terms, minlength=len(known)) for terms, _, _ in counted)]
         offsets = np.zeros(len(known) + 1, np.int64)
         np.cumsum(np.sum(held, axis=0, dtype=np.int64), out=offsets[1:])
         documents, counts = np.zeros(offsets[-1], np.int32), np.zeros(offsets[-1], np.float32)
-        free = offsets[:-1].copy()  # where the next posting of each term goes
-        for (terms, rows, times), own in zip(counted, held[1:], strict=True):
-            before = np.cumsum(own) - own
+        free = offsets[:-1].copy()  # the index of each term's next posting
+        for (terms, rows, times), added in zip(counted, held[1:], strict=True):
+            before = np.cumsum(added) - added
             places = np.arange(len(terms)) + (free - before)[terms]
             documents[places], counts[places] = rows, times
-            free += own
-        write_array(place / COUNTS, counts)
-        write_array(place / DOCUMENTS, documents)
-        write_array(place / LENGTHS, np.concatenate(lengths))
-        write_array(place / OFFSETS, offsets)
+            free += added
+        write_array(folder / COUNTS, counts)
+        write_array(folder / DOCUMENTS, documents)
+        write_array(folder / LENGTHS, np.concatenate(lengths))
+        write_array(folder / OFFSETS, offsets)
 
 
 def _counted(
     flat: NDArray[np.int32], lengths: NDArray[np.int64], first: int, known: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-    """Each known term of each text once: the term, the text's row and how often; by term, then by row.
+    """Return each known term of each text once: the term, the text's row and its count; by term, then by row.
 
     Args:
-        flat, lengths: of `Terms.flat`.
-        first: row of the first text.
-        known: how many terms are known; others have higher numbers.
+        flat: the terms of all texts, see `ranking.terms.Terms.flat`.
+        lengths: the number of terms of each text.
+        first: the row of the first text.
+        known: the number of known terms; others have higher numbers.
     """
     of_queries = flat < known
     rows = np.repeat(np.arange(len(lengths)), lengths)[of_queries]
@@ -107,12 +108,12 @@ def _counted(
 
 @dataclass(frozen=True)
 class Weigh:
-    """Writes BM25's score of each posting of a piece, from what is known of all pieces.
+    """A task that writes BM25's score of each posting of a piece, from the statistics of all pieces.
 
     Args:
-        folder: of the index.
+        folder: the folder of the index.
         options: k1 and b.
-        mean: terms of a document, over all.
+        mean: the mean number of terms of a document, over all pieces.
     """
 
     folder: Path
@@ -120,37 +121,38 @@ class Weigh:
     mean: float
 
     def __call__(self, number: int) -> None:
-        place, k1, b = _place(self.folder, number), self.options.k1, self.options.b
-        if at_hand(place / WEIGHTS):
+        folder, k1, b = _folder_of(self.folder, number), self.options.k1, self.options.b
+        if at_hand(folder / WEIGHTS):
             return
-        lengths, offsets = open_array(place / LENGTHS), open_array(place / OFFSETS)
-        documents, counts = open_array(place / DOCUMENTS), open_array(place / COUNTS)
+        lengths, offsets = open_array(folder / LENGTHS), open_array(folder / OFFSETS)
+        documents, counts = open_array(folder / DOCUMENTS), open_array(folder / COUNTS)
         idf, weights = open_array(self.folder / "idf.npy"), np.zeros(len(documents), np.float32)
         for start in range(0, len(documents), WEIGHED):
             some = slice(start, start + WEIGHED)
             terms = np.searchsorted(offsets, np.arange(start, min(start + WEIGHED, len(documents))), side="right") - 1
-            # As bm25s computes it, in the same order: float64 but for the parts that it keeps as float32.
+            # As bm25s computes it, in the same order: float64 except for the parts that it keeps as float32.
             longer = k1 * ((1 - b) + b * lengths[documents[some]] / np.float64(self.mean))
             weights[some] = (idf[terms] * (counts[some] / (longer + counts[some]))).astype(np.float32)
-        write_array(place / BOUNDS, largest_weights(np.asarray(offsets), weights))
-        write_array(place / WEIGHTS, weights)
+        write_array(folder / BOUNDS, largest_weights(np.asarray(offsets), weights))
+        write_array(folder / WEIGHTS, weights)
 
 
 @dataclass(frozen=True)
 class SearchPiece:
-    """Searches a piece for queries and writes what it finds.
+    """A task that searches a piece for queries and writes the results.
 
     Args:
-        folder: of the index.
-        found: folder for what is found.
+        folder: the folder of the index.
+        results: the folder for the results.
         ranges: the documents of each piece.
-        terms, offsets: of the queries, back to back.
-        depth: length of a list.
+        terms: the terms of the queries, concatenated.
+        offsets: the start of each query's terms.
+        depth: the length of a list.
         pairs: documents to score for each query.
     """
 
     folder: Path
-    found: Path
+    results: Path
     ranges: list[range]
     terms: NDArray[np.int64]
     offsets: NDArray[np.int64]
@@ -158,23 +160,23 @@ class SearchPiece:
     pairs: NDArray[np.int32]
 
     def __call__(self, number: int) -> None:
-        asked = np.split(self.terms, self.offsets[1:-1])
-        found = search_piece(self.folder, number, self.ranges[number], asked, self.depth, self.pairs, 1)
-        for name, array in zip(("documents", "scores", "pairs"), found, strict=True):
-            write_array(self.found / f"{name}-{number:05d}.npy", array)
+        queries = np.split(self.terms, self.offsets[1:-1])
+        result = search_piece(self.folder, number, self.ranges[number], queries, self.depth, self.pairs, 1)
+        for name, array in zip(("documents", "scores", "pairs"), result, strict=True):
+            write_array(self.results / f"{name}-{number:05d}.npy", array)
 
 
 class PiecedBm25(Bm25Index):
-    """BM25 over documents in pieces: what `ranking.bm25.Bm25` finds, with the memory of a piece.
+    """BM25 over documents in pieces: the same results as `ranking.bm25.Bm25`, with the memory of one piece.
 
-    The postings lie beside the pieces, in a folder of their own for each set of options, and are made once.
+    The postings are next to the pieces, in one folder per set of options, and are made once.
 
     Args:
-        collection: in several pieces, or in one that is cut.
+        collection: a collection in several pieces, or in one that is cut.
         options: text processing, k1 and b.
-        run: does the tasks, of a piece each.
-        shards: pieces that a collection of one piece is cut into; another has its own.
-        cut: folder for the index of a collection of one piece.
+        run: runs the tasks, one per piece.
+        shards: the number of pieces that a collection of one piece is cut into; any other has its pieces.
+        cut: the folder for the index of a collection of one piece.
     """
 
     def __init__(
@@ -195,11 +197,11 @@ class PiecedBm25(Bm25Index):
             collection = _cut(collection, self.folder, shards)
         reader = Terms(options)
         self.queries = reader.tokenize(collection.queries)
-        # Words are learned in no particular order: terms in that of the alphabet make the same files each time.
+        # Words are learned in no particular order: terms in alphabetical order make the same files each time.
         order = sorted(reader.terms, key=reader.terms.__getitem__)
         known = sorted(order)
-        place = np.searchsorted(known, order) if known else np.zeros(0, np.int64)
-        self.queries = [place[query].astype(np.int64) for query in self.queries]
+        number = np.searchsorted(known, order) if known else np.zeros(0, np.int64)
+        self.queries = [number[query].astype(np.int64) for query in self.queries]
         self._make(collection, known)
         ends = np.cumsum(collection.rows).tolist()
         self.ranges = [range(end - size, end) for end, size in zip(ends, collection.rows, strict=True)]
@@ -211,27 +213,27 @@ class PiecedBm25(Bm25Index):
         if len(terms) < MANY:
             return search_pieces(self.folder, held, terms, depth, pairs, threads)
         blocks = [slice(start, start + BLOCK) for start in range(0, len(terms), BLOCK)]
-        found = [self._by_tasks(terms[block], depth, pairs[block]) for block in blocks]
-        documents, scores, of_pairs = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        results = [self._by_tasks(terms[block], depth, pairs[block]) for block in blocks]
+        documents, scores, of_pairs = (np.concatenate(parts) for parts in zip(*results, strict=True))
         return documents, scores, of_pairs
 
     def _by_tasks(self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32]) -> Searched:
-        place = self.folder / f"found-{uuid4().hex[:8]}"
+        folder = self.folder / f"found-{uuid4().hex[:8]}"
         names = "documents", "scores", "pairs"
-        files = [[place / f"{name}-{number:05d}.npy" for name in names] for number in range(len(self.ranges))]
+        files = [[folder / f"{name}-{number:05d}.npy" for name in names] for number in range(len(self.ranges))]
         try:
-            offsets = np.concatenate([[0], np.cumsum([len(own) for own in terms])]).astype(np.int64)
+            offsets = np.concatenate([[0], np.cumsum([len(query) for query in terms])]).astype(np.int64)
             flat = np.concatenate(terms)
-            self.run(SearchPiece(self.folder, place, self.ranges, flat, offsets, depth, pairs), len(self.ranges))
-            found = [tuple(open_array(file) for file in own) for own in files]
-            return merged(found, self.ranges, depth)  # type: ignore[arg-type]
+            self.run(SearchPiece(self.folder, folder, self.ranges, flat, offsets, depth, pairs), len(self.ranges))
+            results = [tuple(open_array(file) for file in of_piece) for of_piece in files]
+            return merged(results, self.ranges, depth)  # type: ignore[arg-type]
         finally:
             for file in itertools.chain.from_iterable(files):
                 withdraw(file)
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _make(self, collection: Collection, known: list[str]) -> None:
-        """Count the terms of each piece, add up, and weigh the postings of each."""
+        """Count the terms of each piece, add them up, and compute the weights of each piece's postings."""
         self.folder.mkdir(exist_ok=True, parents=True)
         if at_hand(self.folder / MADE):
             return
@@ -240,14 +242,14 @@ class PiecedBm25(Bm25Index):
         self.run(CountTerms(collection.files, self.folder, self.options, terms), count)
         total, length, frequencies = 0, 0, np.zeros(len(known), np.int64)
         for number in range(count):
-            lengths = open_array(_place(self.folder, number) / LENGTHS)
+            lengths = open_array(_folder_of(self.folder, number) / LENGTHS)
             total, length = total + len(lengths), length + int(lengths.sum(dtype=np.int64))
-            frequencies += np.diff(open_array(_place(self.folder, number) / OFFSETS))
+            frequencies += np.diff(open_array(_folder_of(self.folder, number) / OFFSETS))
         idf = [math.log(1 + (total - df + 0.5) / (df + 0.5)) for df in frequencies.tolist()]
         write_array(self.folder / "idf.npy", np.array(idf, np.float32))
         self.run(Weigh(self.folder, self.options, length / total if length else 1.0), count)
         for number in range(count):
-            withdraw(_place(self.folder, number) / COUNTS)
+            withdraw(_folder_of(self.folder, number) / COUNTS)
         (self.folder / MADE).touch()
         publish(self.folder / MADE)
 
@@ -260,35 +262,38 @@ def search_pieces(
     pairs: NDArray[np.int32],
     threads: int | None,
 ) -> Searched:
-    """What some pieces have for queries together, by rows of the collection.
+    """Search several pieces for queries; return rows of the collection.
 
     Args:
-        folder: of the index.
-        held: numbers of the pieces, and the documents of each.
-        terms, depth, pairs, threads: of `Bm25Index.find`.
+        folder: the folder of the index.
+        held: the documents of each piece, by its number.
+        terms: see `ranking.bm25.Bm25Index.find`.
+        depth: see `ranking.bm25.Bm25Index.find`.
+        pairs: see `ranking.bm25.Bm25Index.find`.
+        threads: see `ranking.bm25.Bm25Index.find`.
     """
-    found = [search_piece(folder, number, own, terms, depth, pairs, threads) for number, own in held.items()]
-    return merged(found, list(held.values()), depth)
+    results = [search_piece(folder, number, rows, terms, depth, pairs, threads) for number, rows in held.items()]
+    return merged(results, list(held.values()), depth)
 
 
-def merged(found: Sequence[Searched], ranges: Sequence[range], depth: int) -> Searched:
-    """The best of several pieces, by rows of the collection.
+def merged(results: Sequence[Searched], ranges: Sequence[range], depth: int) -> Searched:
+    """Return the best of several pieces, by rows of the collection.
 
     Args:
-        found: of each, by rows of its own.
-        ranges: the documents of each.
-        depth: length of a list.
+        results: the results of each piece, by its rows.
+        ranges: the documents of each piece.
+        depth: the length of a list.
     """
     best = []
-    for start in range(0, len(found[0][0]), MERGED):
+    for start in range(0, len(results[0][0]), MERGED):
         some = slice(start, start + MERGED)
-        lists = [(rows[some], scores[some].astype(np.float64)) for rows, scores, _ in found]
+        lists = [(rows[some], scores[some].astype(np.float64)) for rows, scores, _ in results]
         best.append(merge(lists, ranges, depth))
     documents = np.concatenate([np.zeros((0, depth), np.int32), *(rows for rows, _ in best)])
-    scores = np.concatenate([np.zeros((0, depth)), *(own for _, own in best)])
-    of_pairs = found[0][2]
-    for _, _, own in found[1:]:
-        of_pairs = np.maximum(of_pairs, own)
+    scores = np.concatenate([np.zeros((0, depth)), *(part for _, part in best)])
+    of_pairs = results[0][2]
+    for _, _, part in results[1:]:
+        of_pairs = np.maximum(of_pairs, part)
     return documents, scores.astype(np.float32), np.asarray(of_pairs)
 
 
@@ -301,20 +306,20 @@ def search_piece(
     pairs: NDArray[np.int32],
     threads: int | None,
 ) -> Searched:
-    """What one piece has for queries, by rows of its own; scores of its documents among `pairs`, −inf for others."""
-    place = _place(folder, number)
+    """Search one piece; return its rows, and scores of its documents among `pairs`, −inf for others."""
+    part = _folder_of(folder, number)
     names = OFFSETS, DOCUMENTS, WEIGHTS, BOUNDS
-    offsets, documents, weights, bounds = (np.asarray(open_array(place / name)) for name in names)
+    offsets, documents, weights, bounds = (np.asarray(open_array(part / name)) for name in names)
     postings = Postings(offsets, documents, weights, bounds, len(held))
     return search_postings(postings, terms, depth, within(pairs, held).astype(np.int32), threads)
 
 
-def _place(folder: Path, number: int) -> Path:
+def _folder_of(folder: Path, number: int) -> Path:
     return folder / f"{number:05d}"
 
 
 def _cut(collection: Collection, folder: Path, shards: int) -> Collection:
-    """A collection of one piece with its documents in files of about as many each."""
+    """Cut the documents of a collection of one piece into files of similar size."""
     bounds = [collection.size * number // shards for number in range(shards + 1)]
     files = tuple(folder / piece_file(number) for number in range(shards))
     if not at_hand(folder / MADE):

@@ -24,14 +24,14 @@ DTYPES = {
     "F8_E5M2": "float8_e5m2", "C64": "complex64", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
     "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8", "BOOL": "bool",
 }  # fmt: skip
-"""What torch and NumPy call safetensors' kinds of numbers."""
+"""The names of safetensors' number types in torch and NumPy."""
 
 
 def to_bytes(state: Any) -> bytes:
-    """A nest of dicts, lists, numbers, strings, bytes, tensors and arrays as one safetensors file.
+    """Return a nest of dicts, lists, numbers, strings, bytes, tensors and arrays as one safetensors file.
 
-    A dataclass is taken for the dict of its fields, and comes back as one. Of an array that is mapped the file is
-    named, by its folder, which has to stand beside what is written.
+    A dataclass is stored as the dict of its fields, and loaded as one. A mapped array is stored as the name of its
+    file and folder, which has to be next to the written file.
     """
     import torch
     from safetensors.torch import save
@@ -65,29 +65,29 @@ def to_bytes(state: Any) -> bytes:
 
     def content(tensor: torch.Tensor) -> memoryview:
         flat = tensor.reshape(-1)
-        if flat.stride() != (1,):  # which a tensor of one number or none need not have, and whose bytes none can view
+        if flat.stride() != (1,):  # possible for a tensor of at most one number, whose bytes then can't be viewed
             flat = torch.empty(len(flat), dtype=tensor.dtype).copy_(flat)
         return flat.view(torch.uint8).numpy().data
 
     plan = json.dumps(pack(state))
     # A safetensors file needs a tensor; states without one are legal here.
     tensors = tensors or {"none": torch.zeros(0)}
-    entries = ((name, str(each.dtype), tuple(each.shape), content(each)) for name, each in tensors.items())
+    entries = ((name, str(tensor.dtype), tuple(tensor.shape), content(tensor)) for name, tensor in tensors.items())
     saved = save(tensors, {"format": FORMAT, "state": plan, "digest": _digest(plan, entries)})
-    tensors.clear()  # `pack` refers to itself, so that the copies would stay until the garbage collector comes
+    tensors.clear()  # `pack` refers to itself, so the copies would stay until the garbage collector runs
     return saved
 
 
 def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = None) -> Any:
-    """What `to_bytes` wrote (tuples come back as lists). Torch is imported where there are tensors, and else is not.
+    """Return the state that `to_bytes` wrote (tuples become lists). Torch is imported only if there are tensors.
 
     Args:
-        data: the file.
-        where: its name, for the error.
-        beside: the folder that has the folders of mapped arrays; None where none may be mapped.
+        data: the file's content.
+        where: the file's name, for the error.
+        beside: the folder with the folders of mapped arrays. None if none may be mapped.
 
     Raises:
-        BadInput: where it is cut short, damaged or something else.
+        BadInput: if it is cut short, damaged or not such a file.
     """
     from safetensors import deserialize
 
@@ -97,10 +97,10 @@ def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = Non
         if metadata["format"] != FORMAT:
             raise ValueError(metadata["format"])
         plan = json.loads(metadata["state"])
-        found = {name: (DTYPES[each["dtype"]], each["shape"], each["data"]) for name, each in deserialize(data)}
-        entries = ((name, f"torch.{kind}", tuple(shape), each) for name, (kind, shape, each) in found.items())
+        stored = {name: (DTYPES[entry["dtype"]], entry["shape"], entry["data"]) for name, entry in deserialize(data)}
+        entries = ((name, f"torch.{kind}", tuple(shape), part) for name, (kind, shape, part) in stored.items())
         if metadata.get("digest") not in (None, _digest(metadata["state"], entries)):  # older files have none
-            raise ValueError("its digest is another")
+            raise ValueError("its digest differs")
     except Exception as error:  # whatever a broken file makes the parsers raise
         raise BadInput(
             f"is not a whole checkpoint ({type(error).__name__})", where, "delete it to start over"
@@ -124,23 +124,23 @@ def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = Non
         if "tensor" in value:
             import torch
 
-            kind, shape, content = found[value["tensor"]]
+            kind, shape, content = stored[value["tensor"]]
             dtype = getattr(torch, kind)
             return (torch.frombuffer(content, dtype=dtype) if content else torch.empty(0, dtype=dtype)).reshape(shape)
         if "bytes" in value:
-            return bytes(found[value["bytes"]][2])
+            return bytes(stored[value["bytes"]][2])
         if "array" in value:
-            kind, shape, content = found[value["array"]]
+            kind, shape, content = stored[value["array"]]
             return np.frombuffer(content, kind).reshape(shape)
         return {key: unpack(item) for key, item in value["dict"]}
 
     state = unpack(plan)
-    found.clear()  # as above
+    stored.clear()  # as in `to_bytes`
     return state
 
 
 def _digest(plan: str, entries: Iterable[tuple[str, str, tuple[int, ...], bytes | memoryview]]) -> str:
-    """CRC-32 of all that a file says: it finds any byte that a disk gives back wrong.
+    """Return the CRC-32 of a file's content, which detects any byte that a disk returns wrong.
 
     Args:
         plan: the nest.

@@ -1,4 +1,4 @@
-"""Names content by a digest of it, for caches and files."""
+"""Names content by its digest, for caches and files."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from typing import Any
 
 
 def digest(content: Any) -> str:
-    """16 hex digits that name what JSON can hold."""
+    """Return 16 hex digits that identify a JSON value."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

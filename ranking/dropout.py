@@ -1,4 +1,4 @@
-"""Seeds the dropout of an update, so that it depends on the run's seed, the step and the rows alone."""
+"""Seeds the dropout of an update, so that it depends only on the run's seed, the step and the rows."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ranking.rankers.ranker import Ranker
 
 
 class DropoutSeeds:
-    """Gives each part of each step a generator of its own.
+    """The dropout generators of a training, one for each part of each step.
 
     Args:
-        rng: of the order of examples. The seed is a child of its sequence, and takes nothing from the order itself.
+        rng: the generator of the order of examples. The seed is a child of its sequence, so the order does not change.
     """
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -23,14 +23,14 @@ class DropoutSeeds:
         self._seed = int(child.generate_state(1, np.uint32)[0])
 
     def generator(self, step: int, row: int) -> torch.Generator:
-        """All chance of the rows from `row` on at a step."""
+        """Return the generator for the rows from `row` on at a step."""
         seed = np.random.SeedSequence([self._seed, step, row]).generate_state(1, np.uint64)[0]
         return torch.Generator().manual_seed(int(seed) >> 1)
 
 
 @contextmanager
 def seeded_dropout(ranker: Ranker, generator: torch.Generator) -> Iterator[None]:
-    """Dropout draws from torch's global generators: seed them for a while, and put them back."""
+    """Seed torch's global generators, from which dropout draws, and restore them afterwards."""
     if not ranker.has_dropout:
         yield
         return

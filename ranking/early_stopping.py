@@ -1,4 +1,4 @@
-"""Stops a training that gets no better, and keeps the weights that validated best by each origin of candidates."""
+"""Stops a training that does not improve, and keeps the best weights for each origin of candidates."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 
 class EarlyStopping:
-    """Remembers validations and the best weights.
+    """The history of validations, with the best weights.
 
     Args:
-        origins: whose candidates are validated with; the first one leads: its values are those that are reported.
-        patience: validations without a better value, by any origin, after which it is time to stop.
+        origins: the origins of validation candidates. The first one leads: its values are reported.
+        patience: the number of validations without a better value, for any origin, after which to stop.
     """
 
     def __init__(self, origins: Sequence[str], patience: int) -> None:
@@ -26,45 +26,45 @@ class EarlyStopping:
 
     @property
     def leading(self) -> str:
-        """The origin that leads."""
+        """The first origin, whose values are reported."""
         return next(iter(self.values))
 
     @property
     def waited(self) -> bool:
-        """Whether no origin has seen a better value for long enough."""
+        """Whether no origin has had a better value for `patience` validations."""
         checks = len(self.values[self.leading])
         return checks > 0 and all(checks - best >= self.patience for best in self._best_checks.values())
 
     def note(self, values: Mapping[str, float], epoch: int, model: nn.Module) -> None:
-        """Take the values of a validation, and the weights where they are better than any before.
+        """Record the values of a validation, and the weights if they are better than any before.
 
         Args:
-            values: by origin; nan where the training has diverged.
+            values: values by origin; nan if the training has diverged.
             epoch: the epoch in which they were measured, from 1.
-            model: what was measured.
+            model: the measured model.
         """
         weights: dict[str, Tensor] | None = None
         for origin, value in values.items():
             before = self.values[origin]
             if not math.isnan(value) and value > max(before, default=-math.inf):
-                if weights is None:  # one copy for all origins that it is the best by
+                if weights is None:  # one copy for all origins for which it is the best
                     weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
                 self._weights[origin] = weights
                 self.best_epochs[origin], self._best_checks[origin] = epoch, len(before) + 1
             before.append(value)
 
     def best_weights(self, origin: str | None = None) -> dict[str, Tensor] | None:
-        """The best weights by an origin, or by the one that leads where it is not validated with; None if none yet."""
+        """Return the best weights for an origin, for the leading one if it is unknown; None if there are none yet."""
         return self._weights.get(origin if origin in self.values else self.leading)
 
     def state_dict(self) -> dict[str, Any]:
-        """Values, and where the best were; weights that several origins share are kept once."""
+        """Return the values and the best weights. Weights that several origins share are kept once."""
         kept: list[dict[str, Tensor]] = []
         places = {}
         for origin, weights in self._weights.items():
-            place = next((place for place, other in enumerate(kept) if other is weights), len(kept))
-            kept += [weights] if place == len(kept) else []
-            places[origin] = place
+            index = next((index for index, other in enumerate(kept) if other is weights), len(kept))
+            kept += [weights] if index == len(kept) else []
+            places[origin] = index
         return {
             "values": {origin: list(values) for origin, values in self.values.items()},
             "best_epochs": dict(self.best_epochs),
@@ -77,4 +77,4 @@ class EarlyStopping:
         """Continue from `state_dict`."""
         self.values = {origin: list(values) for origin, values in state["values"].items()}
         self.best_epochs, self._best_checks = dict(state["best_epochs"]), dict(state["best_checks"])
-        self._weights = {origin: state["weights"][place] for origin, place in state["places"].items()}
+        self._weights = {origin: state["weights"][index] for origin, index in state["places"].items()}

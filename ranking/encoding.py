@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ranking.ascending import find
+from ranking.bounds import AtLeast, checked
 from ranking.collections.collection import Collection
-from ranking.errors import BadInput
 from ranking.labels import LabelCounts, encode_labels, label_counts
 from ranking.texts import Texts
 
@@ -26,10 +27,10 @@ class Judgements:
     """Grades in compressed rows: query `q` judged `documents[offsets[q]:offsets[q+1]]`, ascending.
 
     Args:
-        offsets: int64, one longer than there are queries.
+        offsets: int64, one longer than the number of queries.
         documents: int32 document indices.
-        grades: int32, as they were given: gains of nDCG.
-        relevant_from: the lowest grade that counts as relevant; what has a lower one is judged not relevant.
+        grades: int32, as given: gains of nDCG.
+        relevant_from: the lowest grade that counts as relevant; a lower one is judged not relevant.
     """
 
     offsets: NDArray[np.int64]
@@ -38,20 +39,20 @@ class Judgements:
     relevant_from: int = 1
 
     def of(self, query: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Documents and grades of one query."""
+        """Return documents and grades of one query."""
         row = slice(self.offsets[query], self.offsets[query + 1])
         return self.documents[row], self.grades[row]
 
     def relevant(self) -> Judgements:
-        """Only what is judged relevant."""
+        """Return only relevant documents."""
         return self._where(self.grades >= self.relevant_from)
 
     def not_relevant(self) -> Judgements:
-        """Only what is judged and not relevant."""
+        """Return only documents that are judged and not relevant."""
         return self._where(self.grades < self.relevant_from)
 
     def gaining(self) -> Judgements:
-        """Only what has a gain in nDCG: a grade above zero, whether or not it counts as relevant."""
+        """Return only documents with a gain in nDCG: a grade above zero, relevant or not."""
         return self._where(self.grades > 0)
 
     def _where(self, keep: NDArray[np.bool_]) -> Judgements:
@@ -59,23 +60,23 @@ class Judgements:
         return Judgements(kept[self.offsets], self.documents[keep], self.grades[keep], self.relevant_from)
 
     def rows(self) -> NDArray[np.int64]:
-        """The query of each judgement."""
+        """Return the query of each judgement."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
     def lookup(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.int32]:
-        """Grades of `documents` [q, d] for `queries` [q]; 0 where unjudged or where the document is −1."""
-        place, judged = self._find(queries, documents)
-        return np.where(judged, self.grades[place] if len(self.grades) else 0, 0).astype(np.int32)
+        """Return grades of `documents` [q, d] for `queries` [q]; 0 if unjudged or the document is −1."""
+        index, judged = self._find(queries, documents)
+        return np.where(judged, self.grades[index] if len(self.grades) else 0, 0).astype(np.int32)
 
     def are_relevant(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Which of `documents` [q, d] are judged relevant for `queries` [q]."""
-        place, judged = self._find(queries, documents)
-        return judged & (self.grades[place] >= self.relevant_from) if len(self.grades) else judged
+        """Return which of `documents` [q, d] are judged relevant for `queries` [q]."""
+        index, judged = self._find(queries, documents)
+        return judged & (self.grades[index] >= self.relevant_from) if len(self.grades) else judged
 
     def _find(
         self, queries: NDArray[np.integer], documents: NDArray[np.integer]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Where each pair's judgement stands, and whether there is one."""
+        """Return the index of each pair's judgement, and whether there is one."""
         if not len(self.documents):
             return np.zeros(documents.shape, np.int64), np.zeros(documents.shape, bool)
         # A query and a document make one number (int64: millions of both multiply), ascending as judgements are.
@@ -83,20 +84,20 @@ class Judgements:
         known = self.rows() * width + self.documents
         inside = (documents >= 0) & (documents < width)
         wanted = np.asarray(queries, np.int64)[:, None] * width + np.where(inside, documents, 0)
-        place, there = find(known, wanted)
-        return place, inside & there
+        index, judged = find(known, wanted)
+        return index, inside & judged
 
 
 @dataclass(frozen=True)
 class EncodedCollection:
-    """What a run needs of a collection, without a string in it (ids come back in the results).
+    """The parts of a collection that a run needs, without its strings (ids are added to the results again).
 
     Args:
         documents: token ids and labels of the documents.
         queries: token ids and labels of the queries.
         idf: float32 [vocabulary], log((N + 1) / (df + 1)) + 1; 0 for padding.
         judgements: grades by query index.
-        split: int8 by query, an index into `SPLITS`, −1 where the collection has no split.
+        split: int8 by query, an index into `SPLITS`, −1 if the collection has no split.
         document_key: int32 by document, the rank of its id in ascending byte order. trec_eval
             breaks ties by it.
     """
@@ -109,11 +110,11 @@ class EncodedCollection:
     document_key: NDArray[np.int32]
 
     def queries_of(self, split: str) -> NDArray[np.int64]:
-        """Indices of the queries of a split."""
+        """Return indices of the queries of a split."""
         return np.flatnonzero(self.split == SPLITS.index(split))
 
     def with_queries(self, queries: NDArray[np.integer]) -> EncodedCollection:
-        """The same documents and some of the queries, numbered anew in this order, with their judgements."""
+        """Return the same documents and some of the queries, renumbered in this order, with their judgements."""
         starts, ends = self.judgements.offsets[queries], self.judgements.offsets[np.asarray(queries) + 1]
         offsets = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
         rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], ends - starts)
@@ -127,19 +128,19 @@ class EncodedCollection:
 
     @property
     def label_counts(self) -> LabelCounts:
-        """How many categories and subcategories there are."""
+        """The numbers of categories and subcategories."""
         return label_counts(self.documents, self.queries)
 
 
 def words_of(frame: pl.DataFrame, limit: int) -> Iterator[pl.Series]:
-    """The first `limit` lowercase words of each text, in chunks that bound the memory."""
+    """Yield the first `limit` lowercase words of each text, in chunks that bound the memory."""
     for start in range(0, len(frame), CHUNK):
         text = frame["text"].slice(start, CHUNK)
         yield text.str.to_lowercase().str.extract_all(WORD).list.head(limit)
 
 
 def count_words(frame: pl.DataFrame, limit: int) -> pl.DataFrame:
-    """In how many texts each word is (word, count), of the first `limit` words of each."""
+    """Return the number of texts that hold each word (word, count), in the first `limit` words of each."""
     counts = pl.DataFrame(schema={"word": pl.String, "count": pl.UInt32})
     for words in words_of(frame, limit):
         seen = words.list.unique().explode().drop_nulls().rename("word")
@@ -150,13 +151,13 @@ def count_words(frame: pl.DataFrame, limit: int) -> pl.DataFrame:
 def merge_counts(
     parts: Iterable[pl.DataFrame], total: int, min_count: int, max_words: int
 ) -> tuple[list[str], NDArray[np.float32]]:
-    """Words and their idf, the two ids for padding and unknown first.
+    """Return words and their idf, the two ids for padding and unknown first.
 
     Args:
-        parts: of `count_words`, of all texts together.
-        total: how many texts there are.
-        min_count: how many texts must hold a word.
-        max_words: the most frequent ones are kept.
+        parts: results of `count_words`, for all texts together.
+        total: the number of texts.
+        min_count: the number of texts that must hold a word.
+        max_words: the number of words to keep, the most frequent ones.
     """
     counts = pl.DataFrame(schema={"word": pl.String, "count": pl.UInt32})
     for part in parts:
@@ -174,7 +175,7 @@ def _added(counts: pl.DataFrame, more: pl.DataFrame) -> pl.DataFrame:
 
 
 def encode_texts(frame: pl.DataFrame, vocabulary: list[str], limit: int) -> Texts:
-    """Token ids of the first `limit` words of each text; a text without words is one unknown word."""
+    """Return token ids of the first `limit` words of each text; a text without words is one unknown word."""
     known = pl.Series("word", vocabulary[2:], pl.String)
     ids = pl.DataFrame({"word": known, "id": np.arange(2, len(vocabulary), dtype=np.int32)})
     tokens, lengths = [], []
@@ -188,7 +189,7 @@ def encode_texts(frame: pl.DataFrame, vocabulary: list[str], limit: int) -> Text
 
 
 def encode_judgements(collection: Collection, relevant_from: int) -> Judgements:
-    """Judgements by index, with the grades that they have."""
+    """Return judgements by index, with their grades."""
     queries = pl.DataFrame({"query": collection.queries["id"]}).with_row_index("q")
     rows = collection.document_rows(collection.judgements["document"]).alias("d")
     frame = collection.judgements.with_columns(rows).drop_nulls("d").join(queries, on="query").sort(["q", "d"])
@@ -201,34 +202,30 @@ def encode_judgements(collection: Collection, relevant_from: int) -> Judgements:
     )
 
 
+@checked
 @dataclass(frozen=True)
 class Encoder:
-    """How texts become token ids (`encoding` in the configuration).
+    """The encoding of texts as token ids (`encoding` in the configuration).
 
     Args:
-        min_count: texts that must hold a word for it to get an id of its own.
-        max_words: size of the vocabulary; the most frequent words are kept.
+        min_count: the number of texts that must hold a word for it to get an id.
+        max_words: the size of the vocabulary; the most frequent words are kept.
         max_document: words read of a document.
         max_query: words read of a query.
         relevant_from: the lowest grade that counts as relevant.
 
     Raises:
-        BadInput: where one of them is below 1.
+        BadInput: if one of them is below 1.
     """
 
-    min_count: int = 2
-    max_words: int = 200_000
-    max_document: int = 256
-    max_query: int = 32
-    relevant_from: int = 1
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if value < 1:
-                raise BadInput(f"{name} is {value}", f"encoding.{name}", "choose a whole number from 1 up")
+    min_count: Annotated[int, AtLeast(1)] = 2
+    max_words: Annotated[int, AtLeast(1)] = 200_000
+    max_document: Annotated[int, AtLeast(1)] = 256
+    max_query: Annotated[int, AtLeast(1)] = 32
+    relevant_from: Annotated[int, AtLeast(1)] = 1
 
     def encode(self, collection: Collection) -> tuple[EncodedCollection, list[str]]:
-        """The encoded collection, and the word of each token id."""
+        """Return the encoded collection, and the word of each token id."""
         counts = [count_words(frame, self.max_document) for frame in (collection.documents, collection.queries)]
         total = len(collection.documents) + len(collection.queries)
         vocabulary, idf = merge_counts(counts, total, self.min_count, self.max_words)
@@ -238,12 +235,13 @@ class Encoder:
     def with_documents(
         self, collection: Collection, documents: Texts, vocabulary: list[str], idf: NDArray[np.float32]
     ) -> EncodedCollection:
-        """The encoded collection where its documents are encoded already.
+        """Return the encoded collection if its documents are encoded already.
 
         Args:
-            collection: theirs.
+            collection: the collection.
             documents: token ids, without labels.
-            vocabulary, idf: of `merge_counts`.
+            vocabulary: the words, from `merge_counts`.
+            idf: their idf, from `merge_counts`.
         """
         split = collection.queries["split"].replace_strict(list(SPLITS), [0, 1, 2], default=-1, return_dtype=pl.Int8)
         of_documents, of_queries = encode_labels(collection)

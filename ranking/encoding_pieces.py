@@ -1,4 +1,4 @@
-"""Encodes a collection whose documents lie in pieces: words are counted piece by piece, then texts encoded."""
+"""Encodes a collection in pieces: counts words piece by piece, then encodes the texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VOCABULARY = "vocabulary.arrow"
 
 @dataclass(frozen=True)
 class CountPiece:
-    """Counts in how many documents of a piece each word is."""
+    """A task that counts in how many documents of a piece each word occurs."""
 
     pieces: tuple[Path, ...]
     folder: Path
@@ -36,7 +36,7 @@ class CountPiece:
 
 @dataclass(frozen=True)
 class WordEncoder:
-    """Makes what encodes documents with a vocabulary on disk."""
+    """Makes the function that encodes documents with a vocabulary on disk."""
 
     vocabulary: Path
     limit: int
@@ -49,18 +49,18 @@ class WordEncoder:
 def encode_in_pieces(
     encoder: Encoder, collection: Collection, folder: Path, run: Run
 ) -> tuple[EncodedCollection, list[str]]:
-    """What `Encoder.encode` gives, with the documents' arrays mapped from files.
+    """Return the result of `Encoder.encode`, with the documents' arrays mapped from files.
 
     Args:
         encoder: how texts become token ids.
-        collection: in several pieces.
-        folder: of the files; what an interrupted call left there is taken up.
-        run: does the tasks, of a piece each.
+        collection: a collection in several pieces.
+        folder: the folder of the files; the files of an interrupted call are used.
+        run: runs the tasks, one per piece.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pieces = collection.pieces
     run(CountPiece(pieces, folder, encoder.max_document), len(pieces))
-    parts: Callable[[], list[pl.DataFrame]] = lambda: [  # noqa: E731  opened one by one, so that none stays
+    parts: Callable[[], list[pl.DataFrame]] = lambda: [  # noqa: E731  opened one by one, so that none stays open
         mapped(_counts(folder, number)) for number in range(len(pieces))
     ]
     queries = count_words(collection.queries, encoder.max_document)

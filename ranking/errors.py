@@ -1,4 +1,4 @@
-"""Defines `BadInput`, the one error that the user can mend."""
+"""Defines `BadInput`, the one error that the user can fix."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from os import PathLike
 class BadInput(Exception):
     """Bad input from a user: printed as one line, and the command ends with exit code 2.
 
-    Everything else that goes wrong is ours and keeps its traceback.
+    Every other error is a bug and keeps its traceback.
 
     Args:
-        what: what is wrong, in the user's words.
+        what: the fault, in the user's words.
         where: the file, or file and line (`corpus.jsonl:17`), or the option that holds it.
-        remedy: what to do about it.
+        remedy: how to fix it.
     """
 
     def __init__(self, what: str, where: str | PathLike[str] | None = None, remedy: str | None = None) -> None:

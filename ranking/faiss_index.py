@@ -13,33 +13,33 @@ from ranking.errors import BadInput
 from ranking.inner_products import Vectors, chunks
 
 TRAINED = 1 << 18
-"""Vectors that centroids and codebooks are learned from, at most."""
+"""The maximum number of vectors that centroids and codebooks are learned from."""
 
 
 def import_faiss() -> Any:
-    """The module, set to as many threads as torch has.
+    """Import faiss and give it as many threads as torch has.
 
     Raises:
-        BadInput: where it isn't installed.
+        BadInput: if it isn't installed.
     """
     try:
         import faiss
     except ImportError:
         raise BadInput("faiss is not installed", "index", "pip install 'pyrite[cpu]' or 'pyrite[gpu]'") from None
-    faiss.omp_set_num_threads(torch.get_num_threads())  # of the calling thread alone, hence each time
+    faiss.omp_set_num_threads(torch.get_num_threads())  # for the calling thread only, so each time
     return faiss
 
 
 def make_index(factory: str, dimension: int, probes: int | None) -> Any:
-    """An empty index by inner product.
+    """Make an empty index by inner product.
 
     Args:
         factory: faiss's factory string.
-        dimension: numbers of a vector.
-        probes: nprobe of an IVF index or efSearch of a graph; faiss's own when None.
+        dimension: the length of a vector.
+        probes: nprobe of an IVF index or efSearch of a graph. None keeps faiss's default.
 
     Raises:
-        BadInput: where faiss is missing or makes no such index of this dimension, or nothing in it is probed.
+        BadInput: if faiss is missing or can't make such an index of this dimension, or the index has no probes.
     """
     faiss = import_faiss()
     try:
@@ -55,10 +55,10 @@ def make_index(factory: str, dimension: int, probes: int | None) -> Any:
 
 
 def set_probes(index: Any, factory: str, probes: int | None) -> None:
-    """How far each search looks.
+    """Set how far each search looks.
 
     Raises:
-        BadInput: where the index has neither cells nor a graph.
+        BadInput: if the index has neither cells nor a graph.
     """
     if probes is None:
         return
@@ -77,13 +77,13 @@ def fill_index(index: Any, factory: str, vectors: Vectors, seed: int) -> None:
     A graph is built on one thread, because its links depend on the order in which vectors arrive.
 
     Args:
-        index: of `make_index`.
-        factory: that it was made by.
+        index: an index of `make_index`.
+        factory: its factory string.
         vectors: [n, dimension], at least one.
-        seed: of the sample.
+        seed: the seed of the sample.
 
     Raises:
-        BadInput: where there are too few vectors for its cells or codes.
+        BadInput: if there are too few vectors for its cells or codes.
     """
     faiss = import_faiss()
     rng = np.random.default_rng(seed)
@@ -103,15 +103,15 @@ def fill_index(index: Any, factory: str, vectors: Vectors, seed: int) -> None:
 
 
 def write_index(index: Any, path: Path) -> None:
-    """The filled index as a file."""
+    """Write the filled index to a file."""
     import_faiss().write_index(index, str(path))
 
 
 def read_index(path: Path, factory: str, probes: int | None, mapped: bool) -> Any:
-    """What `write_index` wrote, in memory or mapped.
+    """Read an index that `write_index` wrote, into memory or mapped.
 
     Raises:
-        RuntimeError: where the file isn't a whole index.
+        RuntimeError: if the file isn't a whole index.
     """
     faiss = import_faiss()
     index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if mapped else 0)
@@ -120,7 +120,7 @@ def read_index(path: Path, factory: str, probes: int | None, mapped: bool) -> An
 
 
 def on_gpu(index: Any) -> Any:
-    """A copy on the first GPU; the index itself where faiss has no GPU, or none for its kind (a graph)."""
+    """Return a copy on the first GPU; the index itself if faiss has no GPU, or none for this kind (a graph)."""
     faiss = import_faiss()
     if not getattr(faiss, "get_num_gpus", int)():
         return index
@@ -142,7 +142,7 @@ class _OnGpu:
 
 
 def bytes_per_vector(factory: str, dimension: int) -> int:
-    """Bytes that an index adds for each vector: its code, its id and its links, about."""
+    """Return the approximate bytes that an index needs per vector: its code, its id and its links."""
     index = make_index(factory, dimension, None)
     try:
         return int(index.sa_code_size()) + 8
@@ -154,6 +154,6 @@ def bytes_per_vector(factory: str, dimension: int) -> int:
 
 
 def _reason(error: RuntimeError) -> str:
-    """faiss's message without the place in its source."""
+    """Return faiss's message without the line of its source."""
     text = str(error).split(": ", 1)[-1] if "Error" in str(error) else str(error)
     return " ".join(text.replace("Error: ", "").split())

@@ -1,4 +1,4 @@
-"""Looks up vectors of documents that do not change while a ranker learns, in place of reading the documents again."""
+"""Looks up vectors of documents that do not change during training, instead of reading the documents again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ranking.vector_memory import VectorMemory
 
 
 class FixedVectors(VectorMemory):
-    """The vectors of all documents, for good: what ADORE (Zhan et al. 2021, section 4.2) trains a query tower against.
+    """Fixed vectors of all documents, against which ADORE (Zhan et al. 2021, section 4.2) trains a query tower.
 
     Args:
         vectors: float32 [documents, dimension], on the ranker's device.

@@ -1,4 +1,4 @@
-"""Stands in for a training where nothing is trained: whoever asks it for scores gets those of a fixed ranker."""
+"""Replaces a training when nothing is trained: returns the scores of a fixed ranker."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ranking.scoring import score_candidates
 
 
 class FrozenRanker:
-    """What policies, functions and selectors ask of a `RankerTraining`, at a step that never comes.
+    """The interface of a `RankerTraining` for policies, functions and selectors, at step 0.
 
     Args:
-        ranker: fixed; None where nobody is to ask for scores.
+        ranker: the fixed ranker. None if no part needs scores.
         encoded: the collection as the ranker reads it.
     """
 
@@ -32,7 +32,7 @@ class FrozenRanker:
         """The ranker.
 
         Raises:
-            BadInput: where there is none.
+            BadInput: if there is none.
         """
         if self._ranker is None:
             raise BadInput(
@@ -42,13 +42,13 @@ class FrozenRanker:
 
     @property
     def teacher(self) -> PairScores | None:
-        """Refused: a teacher belongs to a training."""
+        """Raise `BadInput`: a teacher belongs to a training."""
         raise BadInput("a teacher's margins are for a training, and nothing is trained", "selector", "choose another")
 
     def score(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
-        """The ranker's scores [q, m]; −inf where the document is −1."""
+        """Return the ranker's scores [q, m]; −inf if the document is −1."""
         return score_candidates(self.ranker, self.encoded, queries, documents)
 
     def probabilities(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Refused: P(relevant) is an objective's, and there is none."""
-        raise BadInput("P(relevant) is an objective's, and nothing is trained", "selector", "choose probability=pair")
+        """Raise `BadInput`: P(relevant) is defined by an objective, and there is none."""
+        raise BadInput("P(relevant) needs an objective, and nothing is trained", "selector", "choose probability=pair")

@@ -22,17 +22,17 @@ SCORES = 1 << 22
 def rank_candidates(
     ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.integer], documents: NDArray[np.integer], depth: int
 ) -> RankedLists:
-    """Each query's candidates in the ranker's order.
+    """Return each query's candidates in the ranker's order.
 
     Args:
-        ranker: scores them.
-        encoded: the collection that all index.
+        ranker: the ranker.
+        encoded: the collection.
         queries: int [q].
         documents: int [q, m], −1 for none.
-        depth: how many are kept.
+        depth: the number of documents to keep.
 
     Raises:
-        FloatingPointError: where the ranker scores a document nan.
+        FloatingPointError: if the ranker scores a document nan.
     """
     scores = score_candidates(ranker, encoded, queries, documents)
     return _best(scores, documents.astype(np.int32), encoded.document_key, depth)
@@ -46,20 +46,20 @@ def rank_all(
     depth: int,
     within: NDArray[np.integer] | None = None,
 ) -> RankedLists:
-    """The first documents of each query among all of them, or those of `within`, exactly and in bounded memory.
+    """Return the first documents of each query among all, or those in `within`, exactly and in bounded memory.
 
     Args:
-        ranker: scores every document for every query.
-        encoded: the collection that all index.
+        ranker: the ranker, which scores every document for every query.
+        encoded: the collection.
         queries: int [q].
-        depth: documents a query.
-        within: int [n], the documents that are ranked.
+        depth: documents per query.
+        within: int [n], the documents to rank. None ranks all.
 
     Raises:
-        FloatingPointError: where the ranker scores a document nan.
+        FloatingPointError: if the ranker scores a document nan.
     """
     within = np.arange(len(encoded.documents)) if within is None else within
-    found = RankedLists(
+    lists = RankedLists(
         np.full((len(queries), depth), -1, np.int32), np.full((len(queries), depth), -np.inf, np.float32)
     )
     of_queries = represent(ranker, encoded.queries, queries, queries=True)
@@ -70,27 +70,27 @@ def rank_all(
         for row in range(0, len(queries), step):
             rows = slice(row, row + step)
             scores = _scores(ranker, of_queries[rows], of_documents)
-            # The best so far and those of this block, of which the best stay.
+            # Keep the best of the best so far and those of this block.
             documents = np.broadcast_to(part.astype(np.int32), scores.shape)
-            together = np.concatenate([found.scores[rows], scores], axis=1)
-            both = np.concatenate([found.documents[rows], documents], axis=1)
+            together = np.concatenate([lists.scores[rows], scores], axis=1)
+            both = np.concatenate([lists.documents[rows], documents], axis=1)
             best = _best(together, both, encoded.document_key, depth)
-            found.documents[rows], found.scores[rows] = best.documents, best.scores
-    return found
+            lists.documents[rows], lists.scores[rows] = best.documents, best.scores
+    return lists
 
 
 def _best(
     scores: NDArray[np.float32], documents: NDArray[np.int32], keys: NDArray[np.int32], depth: int
 ) -> RankedLists:
-    """The first `depth` of each row, by score descending, then by id descending."""
-    there = documents >= 0
-    if np.isnan(scores[there]).any():
+    """Return the first `depth` of each row, by score descending, then by id descending."""
+    present = documents >= 0
+    if np.isnan(scores[present]).any():
         raise FloatingPointError("the ranker scores a document nan")
-    # A float's bits order like the float once the sign bit is flipped, and below zero all others too.
+    # A float's bits order like the float once the sign bit is flipped, and below zero all other bits too.
     bits = (scores + np.float32(0)).view(np.uint32)
     bits = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
     order = (bits.astype(np.uint64) << np.uint64(32)) | keys[np.maximum(documents, 0)].astype(np.uint32)
-    order = ~np.where(there, order, 0)
+    order = ~np.where(present, order, 0)
     if depth < order.shape[1]:
         first = np.argpartition(order, depth - 1, axis=1)[:, :depth]
         documents, scores = np.take_along_axis(documents, first, 1), np.take_along_axis(scores, first, 1)
@@ -101,9 +101,9 @@ def _best(
 
 
 def _scores(ranker: Ranker, queries: Tensor, documents: Tensor) -> NDArray[np.float32]:
-    """Scores of every query with every document [q, n]."""
+    """Return scores of every query with every document [q, n]."""
     if isinstance(ranker, DenseRanker):
-        # In float64, so that equal documents have equal scores wherever they stand in a block.
+        # In float64, so that equal documents have equal scores at any place of a block.
         return (ranker.scale * (queries.double() @ documents.double().T)).float().cpu().numpy()
     rows = []
     for query in queries:

@@ -5,85 +5,80 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ranking.bounds import AtLeast, NonNegative, checked
 from ranking.errors import BadInput
 from ranking.faiss_index import bytes_per_vector, fill_index, import_faiss, make_index, on_gpu, write_index
 from ranking.inner_products import CHUNK, Vectors, exact_topk, inner_products, max_norm, topk_float32
 from ranking.ranges import ordered
 
 WIDENED = 2
-"""How many times the wanted depth an approximate index is asked for, before exact products decide."""
+"""An approximate index is searched for this multiple of the depth, before exact products decide."""
 
 
+@checked
 @dataclass(frozen=True)
 class IndexOptions:
-    """How vectors are kept and searched.
+    """Options for storing and searching vectors.
 
     Args:
         factory: a faiss factory string. `Flat` is exact, and the same on every machine; IVF…, HNSW… and PQ… are faster
-            or smaller, and miss some. Whatever the index, the scores of what it finds are exact inner products of the
-            vectors as kept.
-        precision: of the vectors: `float32`, or `float16` for half the space.
+            or smaller, and miss some documents. With any index, scores are exact inner products of the stored vectors.
+        precision: the precision of the vectors: `float32`, or `float16` for half the space.
         memory: `ram`, or `mapped` to leave the vectors on disk, for a corpus larger than memory.
-        probes: cells that an IVF index visits, or the breadth of an HNSW search (efSearch); faiss's own when None.
-        seed: of the sample that an index is trained on.
+        probes: the cells that an IVF index visits, or the breadth of an HNSW search (efSearch). None keeps faiss's
+            default.
+        seed: the seed of the sample that an index is trained on.
 
     Raises:
-        BadInput: where one of them makes no sense. What faiss thinks of the factory shows in `check`.
+        BadInput: if an option is out of its range. Whether faiss knows the factory is checked by `check`.
     """
 
     factory: str = "Flat"
     precision: Literal["float32", "float16"] = "float32"
     memory: Literal["ram", "mapped"] = "ram"
-    probes: int | None = None
-    seed: int = 0
+    probes: Annotated[int, AtLeast(1)] | None = None
+    seed: Annotated[int, NonNegative] = 0
 
     def __post_init__(self) -> None:
-        for name, known in (("precision", ("float32", "float16")), ("memory", ("ram", "mapped"))):
-            if getattr(self, name) not in known:
-                raise BadInput(f"{name} is {getattr(self, name)!r}", f"index.{name}", f"choose {' or '.join(known)}")
         if not self.factory:
             raise BadInput("factory is empty", "index.factory", "choose Flat, or a faiss string like IVF1024,Flat")
-        if self.probes is not None and self.probes < 1:
-            raise BadInput(f"probes is {self.probes}", "index.probes", "choose a whole number from 1 up, or null")
         if self.probes is not None and self.exact:
             raise BadInput("a Flat index has no probes", "index.probes", "leave it null, or choose an IVF index")
-        if self.seed < 0:
-            raise BadInput(f"seed is {self.seed}", "index.seed", "choose a whole number from 0 up")
 
     @property
     def exact(self) -> bool:
-        """Whether every search gives the true order."""
+        """Whether every search returns the true order."""
         return self.factory == "Flat"
 
     @property
     def in_full(self) -> bool:
-        """Whether vectors are kept in memory as a ranker gives them."""
+        """Whether vectors are kept in memory as a ranker returns them."""
         return self.memory == "ram" and self.precision == "float32"
 
     def check(self, dimension: int) -> None:
-        """Refuse what faiss has no index for.
+        """Refuse options for which faiss has no index.
 
         Raises:
-            BadInput: where faiss is missing, knows no such index, or has none for vectors of this dimension. A Flat
-                index needs no faiss.
+            BadInput: if faiss is missing, knows no such index, or has none for vectors of this dimension. A Flat
+                index does not need faiss.
         """
         if not self.exact:
             make_index(self.factory, dimension, self.probes)
 
 
 class VectorIndex:
-    """Vectors [n, dimension] and what finds the largest inner products with them.
+    """Vectors [n, dimension] with an index of their largest inner products.
 
     Args:
-        vectors: of all documents in their order, in memory or mapped.
+        vectors: the vectors of all documents in their order, in memory or mapped.
         options: how they are searched.
-        index: faiss's filled index; None for Flat.
+        index: faiss's filled index. None for Flat.
         norm: the largest length of a vector.
     """
 
@@ -92,7 +87,7 @@ class VectorIndex:
 
     @cached_property
     def _searched(self) -> Any:
-        """What is searched: a copy on a GPU where there is one and memory is to be had."""
+        """The object that is searched: a copy on a GPU if there is one and its memory may be used."""
         if self.options.memory == "mapped":
             return self.vectors if self.index is None else self.index
         if self.index is not None:
@@ -103,11 +98,11 @@ class VectorIndex:
 
     @classmethod
     def build(cls, vectors: Vectors, options: IndexOptions) -> VectorIndex:
-        """Of vectors that are kept as they are given.
+        """Build an index of vectors in their stored form.
 
         Raises:
-            BadInput: where faiss makes no such index, or there are too few vectors for it.
-            FloatingPointError: where a number isn't finite.
+            BadInput: if faiss can't make such an index, or there are too few vectors for it.
+            FloatingPointError: if a number isn't finite.
         """
         norm = max_norm(vectors)
         options.check(vectors.shape[1])
@@ -121,51 +116,51 @@ class VectorIndex:
         return len(self.vectors)
 
     def search(self, queries: NDArray[np.float32], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """The largest inner products of each query; among equal ones the lower document first.
+        """Return the largest inner products of each query; among equal ones the lower document first.
 
         Args:
             queries: [q, dimension].
-            depth: documents a query.
+            depth: documents per query.
 
         Returns:
-            int32 documents and float32 products, [q, depth]; −1 and −inf where there are fewer.
+            int32 documents and float32 products, [q, depth]; −1 and −inf if there are fewer.
         """
         documents, products = self.topk(queries, depth)
         return documents, products.astype(np.float32)
 
     def topk(self, queries: NDArray[np.float32], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """What `search` finds, in float64: two shards' results are merged by it."""
+        """Return the result of `search` in float64, with which the results of shards are merged."""
         queries = np.ascontiguousarray(queries, np.float32)
         if self.index is None:
             return exact_topk(
-                queries, self.vectors, depth, self.norm, lambda asked, width: topk_float32(asked, self._searched, width)
+                queries, self.vectors, depth, self.norm, lambda some, width: topk_float32(some, self._searched, width)
             )
         import_faiss()  # for its threads
         _, rows = self._searched.search(queries, max(1, min(WIDENED * depth, len(self))))
         return ordered(rows, inner_products(queries, self.vectors, rows), depth)
 
     def scores(self, queries: NDArray[np.float32], documents: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Inner products of queries [q, dimension] with documents [q, m]; −inf where the document is −1."""
+        """Return inner products of queries [q, dimension] with documents [q, m]; −inf if the document is −1."""
         return inner_products(queries, self.vectors, documents).astype(np.float32)
 
     def save(self, path: Path) -> None:
-        """Write faiss's index; nothing for Flat, whose vectors are all there is."""
+        """Write faiss's index; nothing for Flat, which has only vectors."""
         if self.index is not None:
             write_index(self.index, path)
 
 
 def footprint(documents: int, dimension: int, options: IndexOptions, queries: int) -> dict[str, int]:
-    """What an index takes, in bytes: known before it is built.
+    """Return the bytes that an index needs, before it is built.
 
     Args:
-        documents, queries: how many there are.
-        dimension: numbers of a vector.
-        options: of the index.
+        documents: the number of documents.
+        queries: the number of queries.
+        dimension: the length of a vector.
+        options: the index options.
 
     Returns:
-        `building`: memory that making a version takes beside the one that is served; `serving`: memory of one
-        that is served; `swapping`: the most at once, while a new one takes the place of the old; `disk`: files of
-        one version.
+        `building`: memory to make a version while another is served; `serving`: memory of a version that is served;
+        `swapping`: the maximum at once, while a new version replaces the old; `disk`: the files of one version.
     """
     width = 2 if options.precision == "float16" else 4
     of_vectors, of_queries = documents * dimension * width, queries * dimension * 4
@@ -184,6 +179,6 @@ def footprint(documents: int, dimension: int, options: IndexOptions, queries: in
 
 
 def describe_footprint(sizes: dict[str, int]) -> str:
-    """One line of it for people."""
-    said = {name: f"{size / 1e9:.2f} GB" if size >= 1e7 else f"{size / 1e6:.2f} MB" for name, size in sizes.items()}
-    return f"{said['serving']} of memory, {said['swapping']} while a new version takes over, {said['disk']} on disk"
+    """Return the bytes as one line of text."""
+    shown = {name: f"{size / 1e9:.2f} GB" if size >= 1e7 else f"{size / 1e6:.2f} MB" for name, size in sizes.items()}
+    return f"{shown['serving']} of memory, {shown['swapping']} while a new version takes over, {shown['disk']} on disk"

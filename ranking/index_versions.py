@@ -1,4 +1,4 @@
-"""Writes and reads versions of an index on disk: each a folder that is there whole or not at all."""
+"""Writes and reads versions of an index on disk: each a folder that is complete or absent."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ DOCUMENTS, QUERIES, FAISS, RECORD = "documents.npy", "queries.npy", "faiss.index
 
 @dataclass(frozen=True)
 class IndexVersion:
-    """One version: the vectors of all documents and queries by one set of weights.
+    """A version of an index: the vectors of all documents and queries from one set of weights.
 
     Args:
-        version: counts from 0.
-        step: the trainer's, when these weights were published.
-        digest: `weights_digest` of the weights.
-        index: the documents.
+        version: the number of the version, from 0.
+        step: the trainer's step when these weights were published.
+        digest: the `weights_digest` of the weights.
+        index: the documents' index.
         queries: float32 [queries, dimension], all queries in their order.
-        lists: of queries that were searched when it was built; what is not in them is searched when it is asked.
+        lists: lists of queries that were searched when the version was built. Other queries are searched on demand.
     """
 
     version: int
@@ -51,20 +51,20 @@ class IndexVersion:
     def search(
         self, queries: NDArray[np.integer], depth: int, vectors: NDArray[np.float32] | None = None
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """The best documents of queries [q], by their vectors of this version or by `vectors` [q, dimension]."""
-        if vectors is None and self.lists is not None and (found := self.lists.of(queries, depth)) is not None:
-            return found
+        """Return the best documents of queries [q], by their vectors of this version or by `vectors` [q, dimension]."""
+        if vectors is None and self.lists is not None and (listed := self.lists.of(queries, depth)) is not None:
+            return listed
         return self.index.search(self.queries[queries] if vectors is None else vectors, depth)
 
     def scores(
         self, queries: NDArray[np.integer], documents: NDArray[np.integer], vectors: NDArray[np.float32] | None = None
     ) -> NDArray[np.float32]:
-        """Inner products of queries [q] with documents [q, m]; −inf where the document is −1."""
+        """Return inner products of queries [q] with documents [q, m]; −inf if the document is −1."""
         return self.index.scores(self.queries[queries] if vectors is None else vectors, documents)
 
 
 def weights_digest(weights: Mapping[str, Tensor]) -> str:
-    """64 hex digits that name a set of weights."""
+    """Return 64 hex digits that identify a set of weights."""
     content = hashlib.sha256()
     for name in sorted(weights):
         tensor = weights[name].detach().cpu().contiguous()
@@ -74,14 +74,14 @@ def weights_digest(weights: Mapping[str, Tensor]) -> str:
 
 
 def start_version(folder: Path, documents: int, queries: int, dimension: int, options: IndexOptions) -> Path:
-    """Make room for a version that will stand in `folder`.
+    """Create the files of a version that will be in `folder`.
 
     Returns:
-        Where it is built: a folder beside it with a temporary name. `write_block` fills its `DOCUMENTS` and `QUERIES`,
-        `finish_version` ends it.
+        The folder where it is built, next to `folder` with a temporary name. `write_block` fills its `DOCUMENTS` and
+        `QUERIES`, `finish_version` completes it.
 
     Raises:
-        BadInput: where nothing can be written there.
+        BadInput: if nothing can be written there.
     """
     building = folder.with_name(f"{folder.name}.{uuid.uuid4().hex[:8]}.part")
     with _writable(folder):
@@ -92,10 +92,10 @@ def start_version(folder: Path, documents: int, queries: int, dimension: int, op
 
 
 def create_vectors(path: Path, rows: int, dimension: int, precision: str = "float32") -> None:
-    """A file for so many vectors, which `write_block` fills.
+    """Create a file for `rows` vectors, which `write_block` fills.
 
     Raises:
-        BadInput: where it can't be written.
+        BadInput: if it can't be written.
     """
     header = {"descr": npy.dtype_to_descr(np.dtype(precision)), "fortran_order": False, "shape": (rows, dimension)}
     with _writable(path), path.open("wb") as file:
@@ -110,8 +110,8 @@ def write_block(path: Path, start: int, vectors: NDArray[np.float32]) -> None:
     be written in whole pages, which overlap at the ends of blocks and don't mix on a network's file system.)
 
     Raises:
-        BadInput: where the disk is full, or a number is too large for the file's precision.
-        FloatingPointError: where a number isn't finite.
+        BadInput: if the disk is full, or a number is too large for the file's precision.
+        FloatingPointError: if a number isn't finite.
     """
     with _writable(path), path.open("r+b") as file:
         npy.read_magic(file)
@@ -123,14 +123,14 @@ def write_block(path: Path, start: int, vectors: NDArray[np.float32]) -> None:
 
 
 def in_precision(vectors: NDArray[np.float32], dtype: np.typing.DTypeLike) -> NDArray[np.float32]:
-    """The vectors as they are kept.
+    """Return the vectors in their stored precision.
 
     Raises:
-        BadInput: where a number is too large for it.
-        FloatingPointError: where a number isn't finite.
+        BadInput: if a number is too large for it.
+        FloatingPointError: if a number isn't finite.
     """
     if not np.isfinite(vectors).all():
-        raise FloatingPointError("the ranker gave vectors that are not finite")
+        raise FloatingPointError("the ranker returned vectors that are not finite")
     if np.dtype(dtype) == np.float16 and np.abs(vectors).max(initial=0) > np.finfo(np.float16).max:
         raise BadInput("a vector has numbers too large for float16", "index.precision", "choose float32")
     return np.ascontiguousarray(vectors, dtype)
@@ -142,16 +142,18 @@ def finish_version(
     """Build faiss's index from the written vectors, and give the version its name.
 
     Args:
-        building: of `start_version`, with every block written.
-        folder: where it will stand; a version that stands there already is replaced.
-        version, step, digest: see `IndexVersion`.
-        options: of the index.
+        building: the folder of `start_version`, with every block written.
+        folder: the version's folder; a version that is already there is replaced.
+        version: see `ranking.index_versions.IndexVersion`.
+        step: see `ranking.index_versions.IndexVersion`.
+        digest: see `ranking.index_versions.IndexVersion`.
+        options: the index options.
 
     Returns:
         The version, opened.
 
     Raises:
-        BadInput: where faiss can't build it or the disk is full.
+        BadInput: if faiss can't build it or the disk is full.
     """
     vectors = _vectors(building / DOCUMENTS, mapped=True)
     index = VectorIndex.build(vectors, options)
@@ -175,7 +177,7 @@ def finish_version(
 
 
 def open_version(folder: Path) -> IndexVersion | None:
-    """A finished version; None where there is none, or a half one."""
+    """Open a finished version; return None if there is none or it is incomplete."""
     try:
         record = json.loads((folder / RECORD).read_text())
         if record["format"] != FORMAT:
@@ -193,12 +195,12 @@ def open_version(folder: Path) -> IndexVersion | None:
         return IndexVersion(
             record["version"], record["step"], record["digest"], opened, queries, QueryLists.opened(folder)
         )
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError):  # whatever a half file makes its reader raise
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError):  # whatever an incomplete file makes readers raise
         return None
 
 
 def _vectors(path: Path, mapped: bool) -> NDArray[np.float32]:
-    """The rows of a file, in memory or mapped; what is empty can't be mapped."""
+    """Return the rows of a file, in memory or mapped; an empty file can't be mapped."""
     vectors: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
     return vectors if mapped and vectors.size else np.array(vectors)
 

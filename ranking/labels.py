@@ -17,44 +17,44 @@ KINDS = ("category", "subcategory")
 
 @dataclass(frozen=True)
 class LabelCounts:
-    """How many labels of each kind a collection has: the layout of a one-hot input, categories first."""
+    """The number of labels of each kind: the layout of a one-hot input, categories first."""
 
     categories: int
     subcategories: int
 
     @property
     def total(self) -> int:
-        """Length of both one-hot vectors together."""
+        """The length of both one-hot vectors together."""
         return self.categories + self.subcategories
 
 
 def encode_labels(collection: Collection) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Category and subcategory of each document and of each query, int32 [texts, 2], −1 for none.
+    """Return category and subcategory of each document and of each query, int32 [texts, 2], −1 for none.
 
-    A label's number is its place among the distinct labels of its kind, of documents and queries alike, in ascending
-    order. A subcategory that occurs in several categories (a type of question, say) is one label.
+    A label's number is its index among the distinct labels of its kind, of documents and queries together, in
+    ascending order. A subcategory that occurs in several categories (a type of question, say) is one label.
     """
     columns: tuple[list[NDArray[np.int32]], ...] = ([], [])
     sizes = collection.size, len(collection.queries)
     for kind in KINDS:
         # Columns that are known to be empty are not opened: they may lie on another machine.
         of_documents = None if kind in collection.empty else _labels(collection.documents, kind)
-        found = (of_documents, _labels(collection.queries, kind))
-        if all(own is None for own in found):
+        pair = (of_documents, _labels(collection.queries, kind))
+        if all(column is None for column in pair):
             for column, size in zip(columns, sizes, strict=True):
                 column.append(np.full(size, -1, np.int32))
             continue
-        labels = [_none(kind, size) if own is None else own for own, size in zip(found, sizes, strict=True)]
-        names = pl.concat([own.drop_nulls().unique() for own in labels]).unique().sort()
+        labels = [_none(kind, size) if some is None else some for some, size in zip(pair, sizes, strict=True)]
+        names = pl.concat([some.drop_nulls().unique() for some in labels]).unique().sort()
         numbers = pl.DataFrame({kind: names, "number": np.arange(len(names), dtype=np.int32)})
-        for column, own in zip(columns, labels, strict=True):
-            places = own.to_frame().join(numbers, on=kind, how="left", maintain_order="left")["number"]
-            column.append(places.fill_null(-1).to_numpy().astype(np.int32))
+        for column, some in zip(columns, labels, strict=True):
+            ids = some.to_frame().join(numbers, on=kind, how="left", maintain_order="left")["number"]
+            column.append(ids.fill_null(-1).to_numpy().astype(np.int32))
     return np.stack(columns[0], 1), np.stack(columns[1], 1)
 
 
 def _labels(frame: pl.DataFrame, kind: str) -> pl.Series | None:
-    """A column with anything in it."""
+    """Return a column, None if it is missing or empty."""
     return frame[kind] if kind in frame.columns and frame[kind].null_count() < len(frame) else None
 
 
@@ -63,21 +63,21 @@ def _none(kind: str, count: int) -> pl.Series:
 
 
 def label_counts(documents: Texts, queries: Texts) -> LabelCounts:
-    """How many labels of each kind there are."""
-    found = [texts.labels for texts in (documents, queries) if texts.labels is not None and len(texts)]
-    highest = np.max([labels.max(axis=0) for labels in found], axis=0) if found else np.full(2, -1)
+    """Return the number of labels of each kind."""
+    labels = [texts.labels for texts in (documents, queries) if texts.labels is not None and len(texts)]
+    highest = np.max([some.max(axis=0) for some in labels], axis=0) if labels else np.full(2, -1)
     return LabelCounts(*(int(number) + 1 for number in highest))
 
 
 def labels_of(texts: Texts, wanted_by: str) -> NDArray[np.int32]:
-    """The labels of texts that must have some.
+    """Return the labels of texts that must have some.
 
     Args:
         texts: documents or queries.
-        wanted_by: what needs them, for the error.
+        wanted_by: the option that needs them, for the error.
 
     Raises:
-        BadInput: where no text has a category.
+        BadInput: if no text has a category.
     """
     if texts.labels is None or not (texts.labels[:, 0] >= 0).any():
         raise BadInput(

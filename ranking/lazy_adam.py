@@ -1,4 +1,4 @@
-"""Defines an Adam that touches only the rows of a table that a step has read."""
+"""Defines an Adam that updates only the rows of a table that a step has read."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from torch import Tensor, nn
 
 
 class LazyAdam(torch.optim.Adam):
-    """Adam (Kingma and Ba 2015) in which a row of a table without a gradient stays as it is, moments too.
+    """Adam (Kingma and Ba 2015) that leaves a row of a table without a gradient unchanged, moments too.
 
-    Plain Adam moves every row at every step, by what its moments remember, and so reads and writes three numbers for
-    each of a table's. Of a table of trigrams or words a batch reads a few rows. They get the same step as from Adam,
-    with the bias correction of the training's step; between two reads a row does not drift on, and its moments do not
-    fade (as of torch's `SparseAdam` and TensorFlow's `LazyAdam`). So figures differ a little from Adam's.
+    Plain Adam moves every row at every step, by its moments, and so reads and writes three numbers for each number of a
+    table. A batch reads few rows of a table of trigrams or words. They get the same step as from Adam, with the bias
+    correction of the training's step; between two reads a row does not drift, and its moments do not decay (as in
+    torch's `SparseAdam` and TensorFlow's `LazyAdam`). So results differ a little from Adam's.
 
-    It asks rankers for gradients by rows (`Ranker.row_parameters`); all other weights are Adam's.
+    It uses gradients by rows (`Ranker.row_parameters`); all other weights are updated as by Adam.
 
     Args:
-        params: as of torch's optimizers.
-        lr, betas, eps: as of Adam.
+        params: the parameters, as for torch's optimizers.
+        lr: the learning rate.
+        betas: the decay rates of the two moments.
+        eps: the constant added to the denominator.
     """
 
     by_rows = True
@@ -34,7 +36,7 @@ class LazyAdam(torch.optim.Adam):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """One step of all weights that have a gradient."""
+        """Make one step of all weights that have a gradient."""
         by_rows: list[tuple[nn.Parameter, Tensor]] = []
         for group in self.param_groups:
             for parameter in group["params"]:
@@ -49,7 +51,7 @@ class LazyAdam(torch.optim.Adam):
         return loss
 
     def _step_rows(self, table: nn.Parameter, rows: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
-        """Step the rows [n] of a table by their gradient [n, width]."""
+        """Update the rows [n] of a table by their gradient [n, width]."""
         state = self.state[table]
         if not state:
             state["step"] = torch.tensor(0.0)
@@ -76,10 +78,10 @@ def _rows(table, means, squares, rows, gradient, beta, gamma, rate, fade, eps): 
     old, new = np.float32(beta), np.float32(1 - beta)
     kept, added = np.float32(gamma), np.float32(1 - gamma)
     by, rate, eps = np.float32(1 / fade), np.float32(rate), np.float32(eps)
-    for place in range(len(rows)):
-        row = rows[place]
+    for index in range(len(rows)):
+        row = rows[index]
         for column in range(table.shape[1]):
-            slope = gradient[place, column]
+            slope = gradient[index, column]
             mean = old * means[row, column] + new * slope
             square = kept * squares[row, column] + added * slope * slope
             means[row, column], squares[row, column] = mean, square

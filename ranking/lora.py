@@ -1,86 +1,87 @@
-"""Trains a pretrained ranker by low-rank adapters in place of its own weights (LoRA)."""
+"""Trains a pretrained ranker by low-rank adapters instead of its weights (LoRA)."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import nn
 
+from ranking.bounds import AtLeast, Between, Positive, checked
 from ranking.errors import BadInput
 from ranking.rankers.pretrained import Pretrained
 from ranking.rankers.ranker import Ranker
 
 
 class Lora:
-    """Adds a product of two narrow matrices to linear layers, and trains these alone (Hu et al. 2022, equation 3).
+    """Low-rank adapters: products of two narrow matrices added to linear layers, and trained instead of them.
 
-    Optimizer and gradients then take a hundredth of the memory. Weights that a checkpoint lacks, the head of a
-    cross-encoder, are trained as well. What is exported has the products added in and needs no peft.
+    Hu et al. 2022, equation 3. Optimizer and gradients then take a hundredth of the memory. Weights that a checkpoint
+    lacks, such as the head of a cross-encoder, are trained as well. The export has the products added in and needs no
+    peft.
 
     Args:
         rank: r, the width of the products.
-        alpha: α: a product counts α/r.
-        dropout: of what goes into a product while it is trained, 0 to below 1.
-        modules: endings of the names of the linear layers, e.g. [query, value]; None: those that peft takes for the
+        alpha: α: a product is multiplied by α/r.
+        dropout: the share of a product's input that is dropped in training.
+        modules: endings of the names of the linear layers, e.g. [query, value]. None takes peft's choice for the
             architecture.
 
     Raises:
-        BadInput: where an option is out of its range.
+        BadInput: if an option is out of its range.
     """
 
+    @checked
     def __init__(
-        self, rank: int = 8, alpha: float = 16.0, dropout: float = 0.0, modules: Sequence[str] | None = None
+        self,
+        rank: Annotated[int, AtLeast(1)] = 8,
+        alpha: Annotated[float, Positive] = 16.0,
+        dropout: Annotated[float, Between(0, 1, exclude="high")] = 0.0,
+        modules: Sequence[str] | None = None,
     ) -> None:
-        if rank < 1:
-            raise BadInput(f"rank is {rank}", "peft.rank", "choose a whole number from 1 up")
-        if not 0 <= dropout < 1:
-            raise BadInput(f"dropout is {dropout}", "peft.dropout", "choose a share from 0 to below 1")
-        if not alpha > 0:
-            raise BadInput(f"alpha is {alpha}", "peft.alpha", "choose a number above 0")
         self.rank, self.alpha, self.dropout, self.modules = rank, alpha, dropout, modules
 
     def add_to(self, ranker: Ranker, generator: torch.Generator) -> None:
-        """Put adapters into all transformers of a ranker that learn, in place.
+        """Add adapters to all trained transformers of a ranker, in place.
 
         Args:
-            ranker: as it was made.
-            generator: draws the first matrix of each product; the second is 0, so that scores are what they were.
+            ranker: a new ranker.
+            generator: draws the first matrix of each product; the second is 0, so scores do not change.
 
         Raises:
-            BadInput: where peft is not installed, or the ranker has no transformer with such layers.
+            BadInput: if peft is not installed, or the ranker has no transformer with such layers.
         """
         try:
             from peft import LoraConfig, inject_adapter_in_model
         except ImportError:
             raise BadInput("peft is not installed", "peft=lora", "pip install 'pyrite[peft]'") from None
-        found = [each for each in ranker.modules() if isinstance(each, Pretrained)]
-        learning = [each for each in found if any(weight.requires_grad for weight in each.parameters())]
+        towers = [module for module in ranker.modules() if isinstance(module, Pretrained)]
+        learning = [tower for tower in towers if any(weight.requires_grad for weight in tower.parameters())]
         if not learning:
             raise BadInput(
                 f"{type(ranker).__name__} has no transformer", "peft=lora", "choose bi_encoder, cross_encoder"
             )
         drawn = set(getattr(ranker, "drawn", []))
         options: dict[str, Any] = {"r": self.rank, "lora_alpha": self.alpha, "lora_dropout": self.dropout}
-        with torch.random.fork_rng(devices=[]):  # peft draws from torch's own generator
+        with torch.random.fork_rng(devices=[]):  # peft draws from torch's global generator
             torch.manual_seed(int(torch.randint(2**31, (), generator=generator)))
-            for each in learning:
+            for tower in learning:
                 modules = None if self.modules is None else list(self.modules)
-                own = [name for name, _ in each.model.named_parameters() if name in drawn]
+                new = [name for name, _ in tower.model.named_parameters() if name in drawn]
                 try:
-                    inject_adapter_in_model(LoraConfig(target_modules=modules, **options), each.model)
+                    inject_adapter_in_model(LoraConfig(target_modules=modules, **options), tower.model)
                 except ValueError as error:
-                    says = str(error).splitlines()[0]
-                    raise BadInput(says, "peft.modules", "name linear layers, as [query,value]") from None
-                for name in own:
-                    each.model.get_parameter(name).requires_grad_(True)
+                    message = str(error).splitlines()[0]
+                    raise BadInput(message, "peft.modules", "name linear layers, as [query,value]") from None
+                for name in new:
+                    tower.model.get_parameter(name).requires_grad_(True)
 
 
 def merged(ranker: Ranker) -> Ranker:
-    """The ranker with the products of its adapters added to its weights, as a copy; itself where it has none."""
-    if not any(type(each).__module__.startswith("peft.") for each in ranker.modules()):
+    """Return a copy of the ranker with its adapters' products added to its weights; itself if it has none."""
+    if not any(type(module).__module__.startswith("peft.") for module in ranker.modules()):
         return ranker
     from peft.tuners.tuners_utils import BaseTunerLayer
 

@@ -15,10 +15,10 @@ from ranking.whole_file import replace_file
 
 
 class MappedArray(np.ndarray[Any, Any]):
-    """An array in a .npy file. It goes to another process as the file's name; what is cut out of it as numbers.
+    """An array in a .npy file. Another process receives it as the file's name, and slices of it as numbers.
 
     Args:
-        file: whose array it is; None for anything made of one.
+        file: the array's file. None for an array derived from it.
     """
 
     file: Path | None = None
@@ -33,25 +33,25 @@ class MappedArray(np.ndarray[Any, Any]):
 
 
 def open_array(file: Path) -> MappedArray:
-    """The array in a file.
+    """Open the array in a file.
 
     Raises:
-        BadInput: where the file is neither on this machine nor can be fetched, or is not whole.
+        BadInput: if the file is neither on this machine nor can be fetched, or is not whole.
     """
     fetched(file)
     try:
         try:
             read = np.load(file, mmap_mode="r", allow_pickle=False)
-        except ValueError:  # what is empty can't be mapped
+        except ValueError:  # an empty file can't be mapped
             read = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError):
         if isinstance(file, BackedPath):
             raise damaged(file) from None
         remedy = "put cache= where all machines see it (a shared disk, a URI), or delete it to have it made again"
         raise BadInput("can't be read on this machine", file, remedy) from None
-    found: MappedArray = np.asarray(read).view(MappedArray)
-    found.file = file
-    return found
+    array: MappedArray = np.asarray(read).view(MappedArray)
+    array.file = file
+    return array
 
 
 def write_array(file: Path, array: NDArray[Any]) -> None:

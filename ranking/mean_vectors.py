@@ -15,15 +15,15 @@ from ranking.vectors import directions
 
 
 def mean_vectors(sources: Sources, texts: Texts, place: str) -> NDArray[np.float32]:
-    """Unit vectors, one a text: its words' mean, weighted by tf·idf; zero where no word has a vector.
+    """Return one unit vector per text: its words' mean, weighted by tf·idf; zero if no word has a vector.
 
     Args:
         sources: idf and word vectors.
-        texts: of documents or queries.
-        place: the option that asks for them, for messages.
+        texts: documents or queries.
+        place: the option that needs them, for messages.
 
     Raises:
-        BadInput: where no word at all has a vector.
+        BadInput: if no word at all has a vector.
     """
     if not sources.vectors.known.any():
         raise BadInput("needs trained word vectors", place, "choose vectors=glove or vectors=file")
@@ -35,10 +35,10 @@ class MeanVectorIndex:
 
     Args:
         sources: documents, idf and word vectors.
-        place: see `mean_vectors`.
+        place: the option that needs the vectors, for messages.
 
     Raises:
-        BadInput: where faiss or word vectors are not installed.
+        BadInput: if faiss or word vectors are not installed.
     """
 
     def __init__(self, sources: Sources, place: str) -> None:
@@ -51,7 +51,7 @@ class MeanVectorIndex:
         self._index.add(mean_vectors(sources, sources.encoded.documents, place))
 
     def search(self, queries: Texts, depth: int) -> RankedLists:
-        """The nearest `depth` documents of each query, best first; equal cosines in the collection's order.
+        """Return the nearest `depth` documents of each query, best first; equal cosines in the collection's order.
 
         A query without a known word gets no list.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ranking.batch import UpdateResult
-from ranking.errors import BadInput
+from ranking.bounds import Positive, checked
 from ranking.rankers.ranker import Ranker
 from ranking.row_gradients import mark_rows
 from ranking.schedules.constant import Constant
@@ -26,24 +26,24 @@ class GradientSync(Protocol):
     """The workers that train one ranker together: each takes its rows of every batch and all make the same step."""
 
     def rows(self, size: int) -> slice:
-        """This worker's rows of a batch of `size`; there may be none."""
+        """Return this worker's rows of a batch of `size`; possibly none."""
 
     def last_backward(self, parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[object]:
-        """Around the backward pass that completes this worker's gradients: they may be exchanged as it does.
+        """Return a context for the backward pass that completes this worker's gradients, to exchange them meanwhile.
 
-        A worker without rows has none.
+        A worker without rows has no such pass.
 
         Args:
-            parameters: those that are trained, from the input up.
+            parameters: the trained parameters, from the input up.
         """
 
     def join(self, parameters: Sequence[torch.nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Add up the gradients of all workers, in place.
 
         Args:
-            parameters: those that are trained; the gradient of one that this worker's rows do not touch is None.
-            loss: this worker's share of the batch's loss, a scalar.
-            scores: [rows, 1 + n] of its rows.
+            parameters: the trained parameters. The gradient of one that this worker's rows do not use is None.
+            loss: this worker's share of the batch loss, a scalar.
+            scores: [rows, 1 + n], the scores of its rows.
 
         Returns:
             The loss of the whole batch, and the scores of all its rows.
@@ -51,7 +51,7 @@ class GradientSync(Protocol):
 
 
 class SingleProcess:
-    """One process trains."""
+    """The gradient exchange of a single process, which does nothing."""
 
     def rows(self, size: int) -> slice:
         return slice(0, size)
@@ -64,32 +64,31 @@ class SingleProcess:
 
 
 class Optimization:
-    """Takes gradients and makes steps of them.
+    """The optimizer with its learning-rate schedule, gradient scaling and clipping.
 
     Args:
-        ranker: whose weights are trained.
+        ranker: the ranker to train.
         factory: makes the optimizer from the parameters.
-        schedule: of the learning rate; None keeps it.
-        steps: that the training makes at most.
-        clip_norm: the longest that the gradient of all weights may be; a longer one is scaled down to it (Pascanu et
-            al. 2013, algorithm 1). None leaves gradients alone.
+        schedule: the learning-rate schedule. None keeps the rate constant.
+        steps: the maximum number of steps of the training.
+        clip_norm: the maximum norm of the gradient of all weights; a longer one is scaled down to it (Pascanu et al.
+            2013, algorithm 1). None does not clip.
 
     Raises:
-        BadInput: where the longest is not above 0.
+        BadInput: if the maximum norm is not above 0.
     """
 
+    @checked
     def __init__(
         self,
         ranker: Ranker,
         factory: OptimizerFactory,
         schedule: Schedule | None,
         steps: int,
-        clip_norm: float | None = None,
+        clip_norm: Annotated[float, Positive] | None = None,
     ) -> None:
-        if clip_norm is not None and not clip_norm > 0:
-            raise BadInput(f"clip_norm is {clip_norm}", "training.clip_norm", "choose a number above 0")
         self.clip_norm = clip_norm
-        self.optimizer = without_decay(factory([each for each in ranker.parameters() if each.requires_grad]))
+        self.optimizer = without_decay(factory([weight for weight in ranker.parameters() if weight.requires_grad]))
         if getattr(self.optimizer, "by_rows", False):
             mark_rows(ranker.row_parameters())
         self.schedule, self.steps = schedule or Constant(), steps
@@ -98,7 +97,7 @@ class Optimization:
         self.scaler = torch.amp.GradScaler(ranker.device.type, enabled=ranker.needs_grad_scaler)
 
     def begin(self, step: int) -> None:
-        """Set the learning rate of a step, from 0 up, and forget the last gradients."""
+        """Set the learning rate of a step, counted from 0, and clear the last gradients."""
         factor = self.schedule.factor(step, self.steps)
         for group, rate in zip(self.optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * factor
@@ -115,25 +114,25 @@ class Optimization:
         parameters: Sequence[torch.nn.Parameter],
         top: Iterable[torch.nn.Parameter],
     ) -> tuple[UpdateResult, bool]:
-        """Step, unless loss or gradient are not finite.
+        """Make a step, unless loss or gradient are not finite.
 
-        All that the step has to tell is read from the device at once, so that it waits for it a single time.
+        All results of the step are read from the device at once, so the process waits for it a single time.
 
         Args:
-            loss: of the batch.
-            scores: [b, 1 + n], of the batch.
-            parameters: all that are trained.
-            top: those over which the norm is told.
+            loss: the batch loss.
+            scores: [b, 1 + n], the scores of the batch.
+            parameters: all trained parameters.
+            top: the parameters over which the norm is reported.
 
         Returns:
-            What the step showed, with ‖∇L‖₂ over `top`, and whether all was finite; an overflow of scaled gradients
-            counts as finite, it skips the step and lowers the scale.
+            The result, with ‖∇L‖₂ over `top`, and whether all was finite. An overflow of scaled gradients counts as
+            finite: it skips the step and lowers the scale.
         """
         self.scaler.unscale_(self.optimizer)
-        norms = [gradient_norm(each).to(loss).float() for each in (top, parameters)]
-        told = to_host(torch.cat([torch.stack([loss.float(), *norms]), scores.float().flatten()]))
-        of_batch, norm, whole = told[:3].tolist()
-        seen = told[3:].reshape(tuple(scores.shape))
+        norms = [gradient_norm(weights).to(loss).float() for weights in (top, parameters)]
+        numbers = to_host(torch.cat([torch.stack([loss.float(), *norms]), scores.float().flatten()]))
+        of_batch, norm, whole = numbers[:3].tolist()
+        seen = numbers[3:].reshape(tuple(scores.shape))
         if not math.isfinite(of_batch):
             return UpdateResult(of_batch, 0.0, seen), False
         if not math.isfinite(whole) and not self.scaler.is_enabled():
@@ -147,7 +146,7 @@ class Optimization:
         return UpdateResult(of_batch, norm if math.isfinite(norm) else 0.0, seen), True
 
     def state_dict(self) -> dict[str, Any]:
-        """Of optimizer and scaler."""
+        """Return the states of optimizer and scaler."""
         return {"optimizer": self.optimizer.state_dict(), "scaler": self.scaler.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -158,29 +157,29 @@ class Optimization:
 
 
 def without_decay(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
-    """The optimizer, with no weight decay for norms, biases and all else of one dimension.
+    """Return the optimizer without weight decay for norms, biases and other parameters of one dimension.
 
-    Decay is for matrices, whose size it holds down; a norm's scale or a bias that is drawn to 0 is only worse (Devlin
-    et al.'s released code does the same). One without decay stays as it is.
+    Decay is for matrices, whose size it holds down; pulling a norm's scale or a bias to 0 only does harm (the released
+    code of Devlin et al. does the same). An optimizer without decay is returned unchanged.
     """
     groups = list(optimizer.param_groups)
     for group in groups:
-        vectors = [each for each in group["params"] if each.dim() < 2]
+        vectors = [weight for weight in group["params"] if weight.dim() < 2]
         if group.get("weight_decay") and vectors:
-            group["params"] = [each for each in group["params"] if each.dim() >= 2]
+            group["params"] = [weight for weight in group["params"] if weight.dim() >= 2]
             optimizer.add_param_group({"params": vectors, "weight_decay": 0.0})
     optimizer.param_groups = [group for group in optimizer.param_groups if group["params"]]
     return optimizer
 
 
 def gradient_norm(parameters: Iterable[torch.nn.Parameter]) -> Tensor:
-    """‖∇L‖₂ over the parameters that have a gradient, a scalar on their device."""
+    """Return ‖∇L‖₂ over the parameters that have a gradient, a scalar on their device."""
     gradients = [p.grad.coalesce().values() if p.grad.is_sparse else p.grad for p in parameters if p.grad is not None]
     norm = torch.nn.utils.get_total_norm(gradients)
-    # Of gradients that are split over workers it is over all of them.
+    # The norm of gradients that are split over workers is that of all of them.
     return getattr(norm, "full_tensor", lambda: norm)()
 
 
 def to_host(tensor: Tensor) -> NDArray[np.float32]:
-    """What a step reads from its device."""
+    """Copy a step's results from its device."""
     return tensor.cpu().numpy()

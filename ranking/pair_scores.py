@@ -1,4 +1,4 @@
-"""Looks up scores of pairs of a query and a document that were made ahead of time: a teacher's."""
+"""Looks up scores of pairs of a query and a document that were made ahead of time, such as a teacher's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PairScores:
     Args:
         keys: int64 [n], query · `size` + document, ascending.
         scores: float32 [n].
-        size: documents of the collection.
+        size: the number of documents of the collection.
     """
 
     keys: NDArray[np.int64]
@@ -28,21 +28,22 @@ class PairScores:
     def of(
         cls, queries: NDArray[np.integer], documents: NDArray[np.integer], scores: NDArray[np.floating], size: int
     ) -> PairScores:
-        """Of pairs in any order; what is not finite is not known.
+        """Make a table of pairs in any order. A score that is not finite counts as unknown.
 
         Args:
-            queries, documents: int [n].
+            queries: int [n].
+            documents: int [n].
             scores: [n].
-            size: documents of the collection.
+            size: the number of documents of the collection.
         """
         known = np.isfinite(scores)
         keys, first = np.unique(np.asarray(queries, np.int64)[known] * size + documents[known], return_index=True)
         return cls(keys, scores[known][first].astype(np.float32), size)
 
     def lookup(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Scores of `documents` [q, m] for `queries` [q]; nan where they are not known, or the document is −1."""
-        places, there = find(self.keys, np.asarray(queries, np.int64)[:, None] * self.size + documents)
-        found = np.full(documents.shape, np.nan, np.float32)
-        there &= documents >= 0
-        found[there] = self.scores[places[there]]
-        return found
+        """Return scores of `documents` [q, m] for `queries` [q]; nan if they are unknown or the document is −1."""
+        places, known = find(self.keys, np.asarray(queries, np.int64)[:, None] * self.size + documents)
+        scores = np.full(documents.shape, np.nan, np.float32)
+        known &= documents >= 0
+        scores[known] = self.scores[places[known]]
+        return scores

@@ -1,6 +1,6 @@
-"""Reads an array that lies in several files as if it were one, and opens a file when something of it is asked for.
+"""Reads an array in several files as if it were one, and opens a file when a part of it is read.
 
-So a machine that works on some documents of a large collection fetches the files of those, and no others.
+So a machine that works on some documents of a large collection fetches only their files.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from ranking.mapped import open_array
 
 
 class PiecedArray:
-    """int32 [n], cut into files. It goes to another process, or into a state, as the files' names.
+    """An int32 [n] array, cut into files. Another process, or a state, receives it as the files' names.
 
-    It can be indexed by a slice or by positions, which gives a plain array, and has a length; `np.asarray` reads all.
+    It can be indexed by a slice or by positions, which returns a plain array, and has a length; `np.asarray` reads all.
 
     Args:
         files: .npy files, in their order, at least one.
-        starts: int64 [files + 1], where each begins, and the length of all.
+        starts: int64 [files + 1], the start of each, and the length of all.
 
     Raises:
-        BadInput: where a file is not on this machine; of a backing it is fetched when it is first asked for.
+        BadInput: if a file is not on this machine. A file of a backing is fetched when it is first read.
     """
 
     def __init__(self, files: tuple[Path, ...], starts: NDArray[np.int64]) -> None:
@@ -57,22 +57,22 @@ class PiecedArray:
                      for n in range(first, last + 1)]  # fmt: skip
             return (parts[0] if len(parts) == 1 else np.concatenate(parts))[::step]
         positions = np.asarray(key)
-        found = np.empty(positions.shape, np.int32)
+        values = np.empty(positions.shape, np.int32)
         flat = positions.ravel()
         for places, part, start in self.parts(flat):
-            found.ravel()[places] = part[flat[places] - start]
-        return found
+            values.ravel()[places] = part[flat[places] - start]
+        return values
 
     def parts(self, positions: NDArray[np.integer]) -> Iterator[tuple[NDArray[np.intp] | slice, NDArray[Any], int]]:
-        """The files that hold some positions [n].
+        """Yield the files that hold some positions [n].
 
         Yields:
-            Which of the positions are in a file, its array, and where that begins.
+            The indices of the positions that are in a file, its array, and its start.
         """
         if not len(positions):
             return
         first, last = self._holding(np.array([positions.min(), positions.max()]))
-        if first == last:  # as of most blocks of documents
+        if first == last:  # as for most blocks of documents
             yield slice(None), self._piece(first), int(self.starts[first])
             return
         numbers = self._holding(positions)
@@ -82,7 +82,7 @@ class PiecedArray:
             yield places, self._piece(number), int(self.starts[number])
 
     def _holding(self, positions: NDArray[np.integer]) -> NDArray[np.int32]:
-        """The file of each position; the last one of what lies behind all."""
+        """Return the file of each position; the last file for positions beyond the end."""
         numbers = np.searchsorted(self.starts, positions, side="right") - 1
         return np.minimum(numbers, len(self.files) - 1).astype(np.int32)
 

@@ -18,14 +18,15 @@ Searched = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Postings:
-    """An inverted index: which documents have a term, and the weight of each.
+    """An inverted index: the documents that have a term, and the weight of each.
 
     Args:
-        offsets: int64, one longer than there are terms; those of a term are `documents[offsets[t]:offsets[t+1]]`.
+        offsets: int64, one longer than the number of terms; a term's postings are
+            `documents[offsets[t]:offsets[t+1]]`.
         documents: int32, ascending within a term.
         weights: float32, above 0.
         bounds: float32, the largest weight of each term (`largest_weights`).
-        size: how many documents there are.
+        size: the number of documents.
     """
 
     offsets: NDArray[np.int64]
@@ -36,7 +37,7 @@ class Postings:
 
 
 def largest_weights(offsets: NDArray[np.int64], weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The largest weight of each term, 0 of one that no document has."""
+    """Return the largest weight of each term, 0 for a term that no document has."""
     largest, held = np.zeros(len(offsets) - 1, np.float32), np.diff(offsets) > 0
     if held.any():
         largest[held] = np.maximum.reduceat(weights, offsets[:-1][held])
@@ -50,14 +51,14 @@ def search_postings(
     pairs: NDArray[np.int32],
     threads: int | None,
 ) -> Searched:
-    """The best `depth` documents of each query, and the scores of `pairs`; as `ranking.bm25.Bm25Index.search`.
+    """Return the best `depth` documents of each query, and the scores of `pairs`; see `ranking.bm25.Bm25Index.search`.
 
     Args:
-        postings: to search in.
-        terms: of each query.
-        depth: length of a list.
+        postings: the index.
+        terms: the terms of each query.
+        depth: the length of a list.
         pairs: int32 [queries, m].
-        threads: how many to use; every available core when None.
+        threads: the number of threads. None uses every available core.
 
     Returns:
         Documents and scores [queries, depth], and scores [queries, m].
@@ -80,5 +81,5 @@ def search_postings(
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

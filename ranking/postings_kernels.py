@@ -1,8 +1,8 @@
-"""Compiles the search of an inverted index: a term at a time, leaving out documents that can't come into the list.
+"""Compiles the search of an inverted index, term by term, skipping documents that can't enter the list.
 
-A document's score is the sum of its terms' weights in the query's order, in float32, however it is found. Where a
-query has many postings, its rarest terms are added up first; once the best documents so far are ahead of what all
-terms that are left could give, no other document is looked at (Turtle and Flood 1995, MaxScore, a term at a time).
+A document's score is the sum of its terms' weights in the query's order, in float32, whichever way it is found. If a
+query has many postings, its rarest terms are added first; once the best documents so far are ahead of what all
+remaining terms could add, no other document is considered (Turtle and Flood 1995, MaxScore, one term at a time).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import numpy as np
 from numba import njit
 
 MANY = 64
-"""Postings for each place of the list and term, from which on leaving out is worth its looks."""
+"""Postings per list entry and term from which skipping pays."""
 LOOK = 32
-"""Postings that are passed in the time that one is looked up."""
+"""Postings that are added in the time of one look-up."""
 ROUNDING = 1e-6
-"""Of a sum of float32 for each of its terms, with plenty to spare: two sums in different order differ by less."""
+"""A bound of the error of a float32 sum per term: two sums in different order differ by less."""
 
 
 @njit(nogil=True, cache=True)
@@ -42,7 +42,7 @@ def _sift_down(scores, documents, size):  # type: ignore[no-untyped-def]  # prag
 
 @njit(nogil=True, cache=True)
 def _push(scores, documents, held, score, document):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Put a document into a heap of the best; returns how many it holds."""
+    """Put a document into a heap of the best; return the number that it holds."""
     if held < len(scores):
         child = held
         scores[child], documents[child] = score, document
@@ -62,19 +62,19 @@ def _push(scores, documents, held, score, document):  # type: ignore[no-untyped-
 
 @njit(nogil=True, cache=True)
 def _last_of_best(scores, documents, score, touched, count):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """The lowest score of as many best documents as the heap has places; there are at least so many."""
+    """Return the lowest score among the best documents that fill the heap; there must be enough documents."""
     held, least = 0, np.float32(0)
-    for place in range(count):
-        value = score[touched[place]]
-        if value > least:  # seen to here: a call for each would take longer than all else
-            held = _push(scores, documents, held, value, touched[place])
+    for index in range(count):
+        value = score[touched[index]]
+        if value > least:  # checked here: a call for each would take longer than everything else
+            held = _push(scores, documents, held, value, touched[index])
             least = scores[0] if held == len(scores) else least
     return scores[0]
 
 
 @njit(nogil=True, cache=True)
 def _weight(index_offsets, index_documents, index_weights, term, document):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """A term's weight in a document, 0 where it is not in it."""
+    """Return a term's weight in a document, 0 if it does not occur there."""
     low, end = index_offsets[term], index_offsets[term + 1]
     high = end
     while low < high:
@@ -88,7 +88,7 @@ def _weight(index_offsets, index_documents, index_weights, term, document):  # t
 
 @njit(nogil=True, cache=True)
 def _exact(index_offsets, index_documents, index_weights, terms, document):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """A document's score: the weights of its terms in the query's order."""
+    """Return a document's score: the weights of its terms in the query's order."""
     score = np.float32(0)
     for term in terms:
         score += _weight(index_offsets, index_documents, index_weights, term, document)
@@ -97,7 +97,7 @@ def _exact(index_offsets, index_documents, index_weights, terms, document):  # t
 
 @njit(nogil=True, cache=True)
 def _add(index_offsets, index_documents, index_weights, term, score, touched, count):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Add a term's weights to its documents' scores; returns how many documents have a score by now."""
+    """Add a term's weights to its documents' scores; return the number of documents that have a score."""
     for posting in range(index_offsets[term], index_offsets[term + 1]):
         document = index_documents[posting]
         if score[document] == 0.0:
@@ -109,10 +109,10 @@ def _add(index_offsets, index_documents, index_weights, term, score, touched, co
 
 @njit(nogil=True, cache=True)
 def _keep(score, touched, count, more, least):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Drop the documents that stay below `least` with `more` added; returns how many are left."""
+    """Drop the documents that stay below `least` with `more` added; return the number that is left."""
     left = 0
-    for place in range(count):
-        document = touched[place]
+    for index in range(count):
+        document = touched[index]
         if score[document] + more >= least:
             touched[left] = document
             left += 1
@@ -125,22 +125,22 @@ def _keep(score, touched, count, more, least):  # type: ignore[no-untyped-def]  
 def _candidates(  # type: ignore[no-untyped-def]  # pragma: no cover
     index_offsets, index_documents, index_weights, bounds, terms, score, touched, heap_scores, heap_documents
 ):  # fmt: skip
-    """Fill `touched` with the best documents and a few more; returns how many, with all of `score` back at 0."""
+    """Fill `touched` with the best documents and a few more; return their number, with `score` reset to 0."""
     sizes = index_offsets[terms + 1] - index_offsets[terms]
     order = np.argsort(sizes, kind="mergesort")
     rest = np.zeros(len(terms) + 1)  # the most that the terms from here on can add to a document
-    for place in range(len(terms) - 1, -1, -1):
-        rest[place] = rest[place + 1] + bounds[terms[order[place]]]
+    for index in range(len(terms) - 1, -1, -1):
+        rest[index] = rest[index + 1] + bounds[terms[order[index]]]
     rounded = ROUNDING * len(terms) * rest[0]
     count, closed = 0, False
-    for place in range(len(terms)):
-        term, size = terms[order[place]], sizes[order[place]]
-        # To look for the last of the best costs about as much as to add up so many postings.
-        if count >= len(heap_scores) and (closed or (size >= count and rest[place] < rest[0] - rest[place])):
+    for index in range(len(terms)):
+        term, size = terms[order[index]], sizes[order[index]]
+        # To find the last of the best costs about as much as to add that many postings.
+        if count >= len(heap_scores) and (closed or (size >= count and rest[index] < rest[0] - rest[index])):
             least = _last_of_best(heap_scores, heap_documents, score, touched, count) - rounded
-            closed = closed or rest[place] < least
+            closed = closed or rest[index] < least
             if closed:
-                count = _keep(score, touched, count, rest[place], least)
+                count = _keep(score, touched, count, rest[index], least)
         if not closed:
             count = _add(index_offsets, index_documents, index_weights, term, score, touched, count)
         elif count * LOOK < size:
@@ -154,8 +154,8 @@ def _candidates(  # type: ignore[no-untyped-def]  # pragma: no cover
     if count >= len(heap_scores):
         least = _last_of_best(heap_scores, heap_documents, score, touched, count) - rounded
         count = _keep(score, touched, count, 0.0, least)
-    for place in range(count):
-        score[touched[place]] = 0.0
+    for index in range(count):
+        score[touched[index]] = 0.0
     return count
 
 
@@ -171,39 +171,47 @@ def search(  # type: ignore[no-untyped-def]  # pragma: no cover
     heap_scores = np.empty(depth, np.float32)
     heap_documents = np.empty(depth, np.int32)
     for query in range(first, last):
-        own = terms[offsets[query] : offsets[query + 1]]
+        query_terms = terms[offsets[query] : offsets[query + 1]]
         postings = 0
-        for term in own:
+        for term in query_terms:
             postings += index_offsets[term + 1] - index_offsets[term]
         held = 0
-        best = depth > 0 and postings > MANY * depth * len(own)
+        best = depth > 0 and postings > MANY * depth * len(query_terms)
         if best:
             count = _candidates(
-                index_offsets, index_documents, index_weights, bounds, own, score, touched, heap_scores, heap_documents
+                index_offsets,
+                index_documents,
+                index_weights,
+                bounds,
+                query_terms,
+                score,
+                touched,
+                heap_scores,
+                heap_documents,
             )
-            for place in range(count):
-                value = _exact(index_offsets, index_documents, index_weights, own, touched[place])
-                held = _push(heap_scores, heap_documents, held, value, touched[place])
-        if best or (depth == 0 and pairs.shape[1] * len(own) * LOOK < postings):
+            for index in range(count):
+                value = _exact(index_offsets, index_documents, index_weights, query_terms, touched[index])
+                held = _push(heap_scores, heap_documents, held, value, touched[index])
+        if best or (depth == 0 and pairs.shape[1] * len(query_terms) * LOOK < postings):
             for column in range(pairs.shape[1]):
                 if pairs[query, column] >= 0:
                     pair_scores[query, column] = _exact(
-                        index_offsets, index_documents, index_weights, own, pairs[query, column]
+                        index_offsets, index_documents, index_weights, query_terms, pairs[query, column]
                     )
         else:
             count = 0
-            for term in own:
+            for term in query_terms:
                 count = _add(index_offsets, index_documents, index_weights, term, score, touched, count)
             for column in range(pairs.shape[1]):
                 if pairs[query, column] >= 0:
                     pair_scores[query, column] = score[pairs[query, column]]
-            for place in range(count):
-                value = score[touched[place]]
-                score[touched[place]] = 0.0
+            for index in range(count):
+                value = score[touched[index]]
+                score[touched[index]] = 0.0
                 if held < depth or (depth > 0 and value >= heap_scores[0]):
-                    held = _push(heap_scores, heap_documents, held, value, touched[place])
+                    held = _push(heap_scores, heap_documents, held, value, touched[index])
         # The worst comes off the heap first, so fill the list from its end.
-        for place in range(held - 1, -1, -1):
-            documents[query, place], scores[query, place] = heap_documents[0], heap_scores[0]
-            heap_scores[0], heap_documents[0] = heap_scores[place], heap_documents[place]
-            _sift_down(heap_scores, heap_documents, place)
+        for index in range(held - 1, -1, -1):
+            documents[query, index], scores[query, index] = heap_documents[0], heap_scores[0]
+            heap_scores[0], heap_documents[0] = heap_scores[index], heap_documents[index]
+            _sift_down(heap_scores, heap_documents, index)

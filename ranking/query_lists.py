@@ -1,4 +1,4 @@
-"""Searches many queries once, in batches, so that whoever asks for them later reads lists."""
+"""Searches many queries at once, in batches, so that later requests read lists."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ FILES = ("listed_queries.npy", "listed_documents.npy", "listed_scores.npy")
 
 @dataclass(frozen=True)
 class Listed:
-    """Whose lists are made when a version is built, and how long they are.
+    """The queries whose lists are made when a version is built, and the lists' length.
 
     Args:
         queries: int64, ascending.
-        depth: of a list.
+        depth: the length of a list.
     """
 
     queries: NDArray[np.int64]
@@ -31,7 +31,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class QueryLists:
-    """The best documents of some queries by one version of an index.
+    """The best documents of some queries in one version of an index.
 
     Args:
         queries: int64 [n], ascending.
@@ -45,12 +45,12 @@ class QueryLists:
 
     @classmethod
     def search(cls, index: Searched, vectors: NDArray[np.float32], listed: Listed) -> QueryLists:
-        """Of an index.
+        """Search an index.
 
         Args:
-            index: that is searched.
-            vectors: float32 [queries, dimension] of all queries.
-            listed: those to be searched.
+            index: the index to search.
+            vectors: float32 [queries, dimension], the vectors of all queries.
+            listed: the queries to search for.
         """
         shape = len(listed.queries), listed.depth
         documents, scores = np.empty(shape, np.int32), np.empty(shape, np.float32)
@@ -60,7 +60,7 @@ class QueryLists:
         return cls(listed.queries, documents, scores)
 
     def of(self, queries: NDArray[np.integer], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
-        """The first `depth` documents of queries [q] and their scores; None where not all of that is here."""
+        """Return the first `depth` documents of queries [q] and their scores; None if some are missing."""
         if depth > self.documents.shape[1] or not len(self.queries):
             return None
         places = np.minimum(np.searchsorted(self.queries, queries), len(self.queries) - 1)
@@ -69,18 +69,18 @@ class QueryLists:
         return np.array(self.documents[places, :depth]), np.array(self.scores[places, :depth])
 
     def save(self, folder: Path) -> None:
-        """Write them into a folder, where `opened` finds them."""
+        """Write the lists into a folder, from which `opened` reads them."""
         arrays: tuple[NDArray[Any], ...] = (self.queries, self.documents, self.scores)
         for name, array in zip(FILES, arrays, strict=True):
             np.save(folder / name, array, allow_pickle=False)
 
     @classmethod
     def opened(cls, folder: Path) -> QueryLists | None:
-        """Those in a folder, mapped; None where there are none, or half of them."""
+        """Map the lists in a folder; return None if there are none, or not all files."""
         try:
             queries, *lists = (np.load(folder / name, mmap_mode="r", allow_pickle=False) for name in FILES)
         except (OSError, ValueError):
             return None
-        if any(len(each) != len(queries) for each in lists):
+        if any(len(array) != len(queries) for array in lists):
             return None
         return cls(queries, *lists)

@@ -1,6 +1,6 @@
-"""Shares documents out in ranges, and merges what is found in each of them.
+"""Divides documents into ranges, and merges the results of searching each.
 
-Without torch, which who ranks by BM25 has no need of.
+Does not import torch, which a ranking by BM25 does not need.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Found = tuple[NDArray[np.int32], NDArray[np.float64]]
-"""Documents and inner products [q, k], best first; −1 and −inf behind the end of a shorter list."""
+"""Documents and inner products [q, k], best first; −1 and −inf after the end of a shorter list."""
 
 
 def shard_ranges(documents: int, shards: int, block: int) -> list[range]:
-    """The documents of each shard: whole blocks, since a vector's bits depend on the block that it is read in.
+    """Return the documents of each shard: whole blocks, because a vector's bits depend on its block.
 
     Args:
-        documents: how many there are.
-        shards: that are wanted; a collection of fewer blocks has as many shards as blocks, and one at least.
+        documents: the number of documents.
+        shards: the number of shards wanted. A collection of fewer blocks has as many shards as blocks, at least one.
         block: rows that are read together.
     """
     blocks = max(1, -(-documents // block))
@@ -29,22 +29,22 @@ def shard_ranges(documents: int, shards: int, block: int) -> list[range]:
     return [range(start, stop) for start, stop in pairwise(bounds)]
 
 
-def merge(found: Sequence[Found], ranges: Sequence[range], depth: int) -> Found:
-    """The best of all shards, as one index of all documents would have found them.
+def merge(results: Sequence[Found], ranges: Sequence[range], depth: int) -> Found:
+    """Return the best of all shards, as one index of all documents would.
 
-    Inner products are float64 and added up in one order, so that nothing depends on how documents were shared out.
+    Inner products are float64 and added up in one order, so nothing depends on how documents were divided.
 
     Args:
-        found: of each shard, with rows of its own from 0 up.
+        results: the results of each shard, with its rows from 0 up.
         ranges: the documents of each shard.
-        depth: results a query.
+        depth: results per query.
     """
-    rows = [np.where(rows < 0, -1, rows + held.start) for (rows, _), held in zip(found, ranges, strict=True)]
-    return ordered(np.concatenate(rows, axis=1), np.concatenate([products for _, products in found], axis=1), depth)
+    rows = [np.where(rows < 0, -1, rows + held.start) for (rows, _), held in zip(results, ranges, strict=True)]
+    return ordered(np.concatenate(rows, axis=1), np.concatenate([products for _, products in results], axis=1), depth)
 
 
 def within(documents: NDArray[np.integer], held: range) -> NDArray[np.int64]:
-    """Rows of a shard for documents of the collection; −1 for those of other shards and for −1."""
+    """Return a shard's rows for documents of the collection; −1 for those of other shards and for −1."""
     inside = (documents >= held.start) & (documents < held.stop)
     return np.where(inside, np.asarray(documents, np.int64) - held.start, -1)
 
@@ -52,7 +52,7 @@ def within(documents: NDArray[np.integer], held: range) -> NDArray[np.int64]:
 def ordered(
     rows: NDArray[np.integer], products: NDArray[np.float64], depth: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """The best `depth` of each line, by product from the top and then by row; −1 and −inf behind a short one."""
+    """Return the best `depth` of each line, by product descending and then by row; −1 and −inf after a short one."""
     order = np.lexsort((rows, -products), axis=1)[:, :depth]
     best = np.full((len(rows), depth), -1, np.int32), np.full((len(rows), depth), -np.inf)
     best[0][:, : order.shape[1]] = np.take_along_axis(rows, order, 1)

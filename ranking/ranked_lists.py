@@ -12,11 +12,11 @@ from ranking.encoding import Judgements
 
 @dataclass(frozen=True)
 class RankedLists:
-    """One ranked list a query, best first, left-packed.
+    """One ranked list per query, best first, left-packed.
 
     Args:
-        documents: int32 [queries, depth], −1 behind the end of a shorter list.
-        scores: float32 [queries, depth], −inf where the document is −1.
+        documents: int32 [queries, depth], −1 after the end of a shorter list.
+        scores: float32 [queries, depth], −inf if the document is −1.
     """
 
     documents: NDArray[np.int32]
@@ -27,15 +27,15 @@ class RankedLists:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Documents a list."""
+        """The number of documents of each list."""
         return (self.documents >= 0).sum(axis=1)
 
     def take(self, queries: NDArray[np.integer]) -> RankedLists:
-        """The lists of `queries`."""
+        """Return the lists of `queries`."""
         return RankedLists(self.documents[queries], self.scores[queries])
 
     def keep(self, kept: NDArray[np.bool_]) -> RankedLists:
-        """Only the documents where `kept` [queries, depth] holds, packed to the left again."""
+        """Return only the documents for which `kept` [queries, depth] is true, packed to the left again."""
         kept = kept & (self.documents >= 0)
         order = np.argsort(~kept, axis=1, kind="stable")
         packed = np.take_along_axis(kept, order, 1)
@@ -44,12 +44,12 @@ class RankedLists:
         return RankedLists(documents.astype(np.int32), scores.astype(np.float32))
 
     def without_relevant(self, judgements: Judgements) -> RankedLists:
-        """The lists without what is judged relevant for their query."""
+        """Return the lists without documents that are judged relevant for their query."""
         return self.keep(~judgements.are_relevant(np.arange(len(self)), self.documents))
 
 
 def stack_lists(lists: list[tuple[NDArray[np.integer], NDArray[np.floating]]], depth: int) -> RankedLists:
-    """Ragged (documents, scores) lists, best first, cut to `depth` and made rectangular."""
+    """Return ragged (documents, scores) lists, best first, as rectangular arrays cut to `depth`."""
     documents = np.full((len(lists), depth), -1, np.int32)
     scores = np.full((len(lists), depth), -np.inf, np.float32)
     for row, (ranked, values) in enumerate(lists):

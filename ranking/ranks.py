@@ -28,39 +28,39 @@ def ranks_in(
     within: NDArray[np.integer],
     documents: int = DOCUMENTS,
 ) -> NDArray[np.int64]:
-    """The ranks that documents have among those of `within`, by the ranker's scores; ties as trec_eval breaks them.
+    """Return the ranks of documents among those of `within`, by the ranker's scores; ties as in trec_eval.
 
-    A document's rank is one up from how many score higher, or the same with a later id. So no list is ever sorted, and
-    scores of queries × documents are looked at a block at a time.
+    A document's rank is one plus the number of documents that score higher, or the same with a later id. So no list is
+    sorted, and scores of queries × documents are processed block by block.
 
     Args:
-        ranker: scores them.
-        encoded: the collection that all index.
+        ranker: the ranker.
+        encoded: the collection.
         queries: int [q].
         wanted: int [q, r], the documents to rank; −1 for none.
-        within: int [n], ascending, the documents that they are ranked among.
-        documents: how many are represented at once. With `SCORES` it bounds the memory.
+        within: int [n], ascending, the documents among which they are ranked.
+        documents: the number of documents represented at once. With `SCORES` it bounds the memory.
 
     Returns:
-        int64 [q, r] from 1; 0 where the document is −1 or not among `within`.
+        int64 [q, r] from 1; 0 if the document is −1 or not in `within`.
 
     Raises:
-        FloatingPointError: where the ranker scores a document nan.
+        FloatingPointError: if the ranker scores a document nan.
     """
     ranks = np.zeros(wanted.shape, np.int64)
-    there = (wanted >= 0) & np.isin(wanted, within)
-    if not there.any():
+    valid = (wanted >= 0) & np.isin(wanted, within)
+    if not valid.any():
         return ranks
     of_queries = represent(ranker, encoded.queries, queries, queries=True)
-    asked = np.where(there, wanted, within[0])
-    content = digests(encoded.documents, asked.ravel(), ranker.document_reach).reshape(asked.shape)
-    own = _own_scores(ranker, encoded, of_queries, asked)
-    numbers = np.unique(content, return_inverse=True)[1].reshape(asked.shape)
-    tie_repeats(own, numbers, np.ones(asked.shape, bool))  # so that documents alike are compared by one score
-    # All that is compared stays on the ranker's device, and only the ranks come back.
+    ranked = np.where(valid, wanted, within[0])
+    content = digests(encoded.documents, ranked.ravel(), ranker.document_reach).reshape(ranked.shape)
+    wanted_scores = _wanted_scores(ranker, encoded, of_queries, ranked)
+    numbers = np.unique(content, return_inverse=True)[1].reshape(ranked.shape)
+    tie_repeats(wanted_scores, numbers, np.ones(ranked.shape, bool))  # so documents alike have one score
+    # Everything that is compared stays on the ranker's device, and only the ranks are copied back.
     device, keys = ranker.device, encoded.document_key
     marks, own_keys, own_contents = (
-        torch.from_numpy(each).to(device) for each in (own, keys[asked], content.view(np.int64))
+        torch.from_numpy(array).to(device) for array in (wanted_scores, keys[ranked], content.view(np.int64))
     )
     ahead_of = torch.zeros(wanted.shape, dtype=torch.int64, device=device)
     broken = torch.zeros((), dtype=torch.bool, device=device)
@@ -69,7 +69,7 @@ def ranks_in(
         part = within[start : start + documents]
         of_documents = represent(ranker, encoded.documents, part)
         contents = digests(encoded.documents, part, ranker.document_reach).view(np.int64)
-        part_keys, part_contents = (torch.from_numpy(each).to(device) for each in (keys[part], contents))
+        part_keys, part_contents = (torch.from_numpy(array).to(device) for array in (keys[part], contents))
         step = max(1, SCORES // len(part))
         for row in range(0, len(queries), step):
             rows = slice(row, row + step)
@@ -79,20 +79,20 @@ def ranks_in(
                 mark = marks[rows, column, None]
                 later = part_keys > own_keys[rows, column, None]
                 ahead = (scores > mark) | ((scores == mark) & later)
-                # Its own score, computed in another block, may differ in the last bit, as may that of a document alike.
+                # Its score in another block may differ in the last bit, as may that of a document alike.
                 ahead = torch.where(part_contents == own_contents[rows, column, None], later, ahead)
                 ahead_of[rows, column] += ahead.sum(1)
     counts = torch.cat([ahead_of.flatten(), broken[None].long()]).cpu().numpy()
     if counts[-1]:
         raise FloatingPointError("the ranker scores a document nan")
-    ranks[there] = 1 + counts[:-1].reshape(wanted.shape)[there]
+    ranks[valid] = 1 + counts[:-1].reshape(wanted.shape)[valid]
     return ranks
 
 
 def _scores(ranker: Ranker, queries: Tensor, documents: Tensor) -> Tensor:
-    """Scores of every query with every document [q, n], float32."""
+    """Return scores of every query with every document [q, n], float32."""
     if isinstance(ranker, DenseRanker):
-        # In float64, so that equal documents have equal scores wherever they stand in a block.
+        # In float64, so that equal documents have equal scores at any place of a block.
         return (queries.double() @ documents.double().T).float()
     rows = []
     for query in queries:
@@ -101,10 +101,10 @@ def _scores(ranker: Ranker, queries: Tensor, documents: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
-def _own_scores(
+def _wanted_scores(
     ranker: Ranker, encoded: EncodedCollection, queries: Tensor, wanted: NDArray[np.integer]
 ) -> NDArray[np.float32]:
-    """Scores of each query's documents [q, r]."""
+    """Return scores of each query's documents [q, r]."""
     distinct, places = np.unique(wanted, return_inverse=True)
     of_documents = represent(ranker, encoded.documents, distinct)
     rows = torch.from_numpy(places.reshape(wanted.shape)).to(queries.device)

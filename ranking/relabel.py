@@ -1,4 +1,4 @@
-"""Mends a collection's judgements by others: those of an audit, or of a second round of judging."""
+"""Corrects a collection's judgements by those of an audit, or of a second round of judging."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ranking.trec_files import read_qrels
 
 
 def relabelled(collection: Collection, path: str | Path) -> Collection:
-    """The collection with the judgements of a file over its own.
+    """Return the collection with the judgements of a file added to its judgements.
 
-    Of a pair that both have the file's grade counts. Lines of queries or documents that the collection lacks are left
-    out; its facts say how many were taken over.
+    If both judge a pair, the file's grade counts. Lines of queries or documents that the collection lacks are skipped;
+    its facts include the number that was used.
 
     Args:
-        collection: to mend.
-        path: qrels.
+        collection: the collection to correct.
+        path: a qrels file.
 
     Raises:
-        BadInput: where the file is broken, or none of its lines is of this collection.
+        BadInput: if the file is broken, or none of its lines belongs to this collection.
     """
     given = read_qrels(path).unique(["query", "document"], keep="last", maintain_order=True)
     known = given.join(collection.queries.select(query="id"), on="query", how="semi", maintain_order="left")
@@ -34,5 +34,5 @@ def relabelled(collection: Collection, path: str | Path) -> Collection:
     known = known.select(pl.col(name).cast(kind) for name, kind in collection.judgements.schema.items())
     content = known.sort("query", "document").write_csv()
     fingerprint = hashlib.sha256(f"{collection.fingerprint} {content}".encode()).hexdigest()[:16]
-    facts = collection.facts | {"judgements mended": f"{len(known):,}"}
+    facts = collection.facts | {"judgements corrected": f"{len(known):,}"}
     return collection.changed(judgements=pl.concat([kept, known]), fingerprint=fingerprint, facts=facts)

@@ -14,19 +14,18 @@ from ranking.trec_files import read_run
 
 
 def lists_of_run(paths: Sequence[str], collection: Collection, depth: int | None) -> RankedLists:
-    """The lists of one or more runs, a row for each query of the collection.
+    """Return the lists of one or more runs, one row per query of the collection.
 
-    Order within a query is trec_eval's: score (as float32) descending, then document id descending. Queries of the
-    run that the collection lacks are passed over (a run may serve several splits); a document that it
-    lacks is an error.
+    The order within a query is trec_eval's: score (as float32) descending, then document id descending. Queries of the
+    run that the collection lacks are skipped (a run may serve several splits); a document that it lacks is an error.
 
     Args:
         paths: TREC runs, plain or .gz.
-        collection: gives queries and documents their indices.
-        depth: how much of each list is kept; all of it when None, and as many columns as the longest has.
+        collection: the collection, for the indices of queries and documents.
+        depth: the length of each list. None keeps all, with as many columns as the longest has.
 
     Raises:
-        BadInput: where a file is broken, or ranks a document that the collection lacks.
+        BadInput: if a file is broken, or ranks a document that the collection lacks.
     """
     queries = pl.DataFrame({"query": collection.queries["id"]}).with_row_index("q")
     lines = []
@@ -47,13 +46,13 @@ def lists_of_run(paths: Sequence[str], collection: Collection, depth: int | None
         pl.concat(lines)
         .sort(["q", "score", "document"], descending=[False, True, True])
         .unique(["q", "d"], keep="first", maintain_order=True)
-        .with_columns(place=pl.int_range(pl.len()).over("q"))
+        .with_columns(rank=pl.int_range(pl.len()).over("q"))
     )
     if depth is None:
-        depth = 1 + int(runs["place"].max() or 0)  # type: ignore[arg-type]
-    runs = runs.filter(pl.col("place") < depth)
+        depth = 1 + int(runs["rank"].max() or 0)  # type: ignore[arg-type]
+    runs = runs.filter(pl.col("rank") < depth)
     shape = (len(queries), depth)
     lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
-    where = (runs["q"].to_numpy(), runs["place"].to_numpy())
+    where = (runs["q"].to_numpy(), runs["rank"].to_numpy())
     lists.documents[where], lists.scores[where] = runs["d"].to_numpy(), runs["score"].to_numpy()
     return lists

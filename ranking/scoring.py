@@ -31,22 +31,23 @@ def score_candidates(
     pairs: int | None = None,
     represented: int | None = None,
 ) -> NDArray[np.float32]:
-    """Scores of each query's candidates.
+    """Return scores of each query's candidates.
 
-    Each distinct text is represented once; what depends on the pair alone is left for the pairs. Documents that the
-    ranker can't tell apart have equal scores in a query's list, so that their order is never one of the last bits,
-    which depend on the processor and on a pair's place in its block.
+    Each distinct text is represented once; only what depends on the pair is computed per pair. Documents that the
+    ranker can't distinguish have equal scores in a query's list, so that their order never depends on the last bits,
+    which vary with the processor and a pair's place in its block.
 
     Args:
-        ranker: scores them.
-        encoded: the collection that both index.
+        ranker: the ranker.
+        encoded: the collection.
         queries: int [q].
         documents: int [q, m]; −1 is no document.
-        pairs: how many interact at once; as many as suit the ranker when None.
-        represented: how many documents are represented at once, likewise. With `pairs` it bounds the memory.
+        pairs: the number of pairs that interact at once. None takes the ranker's.
+        represented: the number of documents represented at once. None takes the ranker's. With `pairs` it bounds the
+            memory.
 
     Returns:
-        float32 [q, m], −inf where the document is −1.
+        float32 [q, m], −inf if the document is −1.
     """
     scores = np.full(documents.shape, -np.inf, np.float32)
     if not documents.size:
@@ -54,18 +55,18 @@ def score_candidates(
     step = max(1, (represented or ranker.held) // documents.shape[1])
     for start in range(0, len(queries), step):
         block = documents[start : start + step]
-        wanted = np.zeros(len(encoded.documents) + 1, bool)  # the last one stands for −1
+        wanted = np.zeros(len(encoded.documents) + 1, bool)  # the last one is for −1
         wanted[block] = True
         distinct = np.flatnonzero(wanted[:-1])
         if not len(distinct):
             continue
-        place = np.zeros(len(wanted), np.int64)
+        numbers = np.zeros(len(wanted), np.int64)
         first, alike, repeated = group_alike(digests(encoded.documents, distinct, ranker.document_reach))
-        place[distinct] = alike
+        numbers[distinct] = alike
         distinct = distinct[first]
         of_documents = represent(ranker, encoded.documents, distinct)
         of_queries = represent(ranker, encoded.queries, queries[start : start + step], queries=True)
-        index = torch.from_numpy(place[block]).to(ranker.device)
+        index = torch.from_numpy(numbers[block]).to(ranker.device)
         rows = max(1, (pairs or ranker.pairs) // documents.shape[1])
         for row in range(0, len(block), rows):
             part = index[row : row + rows]
@@ -73,7 +74,7 @@ def score_candidates(
             present = torch.from_numpy(block[row : row + rows] >= 0).to(ranker.device)
             scored = ranker.interact_lists(of_queries[row : row + rows, None], taken, present)
             scores[start + row : start + row + len(part)] = scored.float().cpu().numpy()
-        places = place[block]
+        places = numbers[block]
         tie_repeats(scores[start : start + step], places, repeated[places] & (block >= 0))
     scores[documents < 0] = -np.inf
     return scores

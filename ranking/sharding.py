@@ -21,30 +21,32 @@ if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
 SHARDED = (BiEncoder, CrossEncoder, LateInteraction, Decoder)
-"""Rankers whose weights are all in transformers, and in one layer behind them."""
+"""Rankers whose weights are all in transformers, and in one layer after them."""
 
 
 class Sharding:
-    """How the weights of a ranker are split: each worker holds its rows of every weight, gradient and optimizer state.
+    """The split of a ranker's weights: each worker holds its rows of every weight, gradient and optimizer state.
 
     A transformer's blocks are gathered one at a time, in the forward pass and again in the backward pass, which adds up
     their gradients and leaves each worker its rows of the sums (Zhao et al. 2023, "PyTorch FSDP", in its second
-    version, `fully_shard`). What is called is a transformer's `forward`, whichever method of the ranker it is that
-    reads, so that no method of the ranker has to be known to FSDP.
+    version, `fully_shard`). FSDP wraps the transformer's `forward`, which every method of the ranker calls, so it need
+    not know any method of the ranker.
 
-    Gathering takes all workers, so all have to make the same passes through the same transformer. How many a worker
-    needs depends on its texts: `Pretrained.even` asks `passes` before each run of passes, and fills up with empty ones.
+    Gathering needs all workers, so all have to make the same passes through the same transformer. The passes that a
+    worker needs depend on its texts: `Pretrained.even` calls `passes` before each series, and adds empty ones.
 
-    In half precision the blocks are gathered in it. Were they gathered in float32 and cast by autocast, as without
-    sharding, the casts would stay for the backward pass, and all blocks with them. Autocast still says which operations
-    are safe. States are in half precision between two blocks; gradients are added up in float32.
+    In half precision the blocks are gathered in half precision. If they were gathered in float32 and cast by autocast,
+    as without sharding, the casts would be kept for the backward pass, and all blocks with them. Autocast still
+    decides which operations are safe. States are in half precision between two blocks; gradients are added up in
+    float32.
 
     Args:
-        ranker: whole, on the CPU; a block at a time goes to the device, and leaves this worker's rows there.
-        device: of this worker.
+        ranker: the whole ranker, on the CPU; one block at a time goes to the device, and leaves this worker's rows
+            there.
+        device: the device of this worker.
 
     Raises:
-        BadInput: where the ranker can't be sharded.
+        BadInput: if the ranker can't be sharded.
     """
 
     def __init__(self, ranker: Ranker, device: torch.device) -> None:
@@ -55,10 +57,10 @@ class Sharding:
         self.mesh = init_device_mesh(device.type, (self.workers,))
         self.towers = transformers_of(ranker)
         self._heads = [
-            each for each in ranker.children() if not isinstance(each, Pretrained) and list(each.parameters())
+            child for child in ranker.children() if not isinstance(child, Pretrained) and list(child.parameters())
         ]
         for tower in self.towers:
-            embeddings, *layers = (each for each in tower.blocks() if not isinstance(each, nn.ParameterList))
+            embeddings, *layers = (block for block in tower.blocks() if not isinstance(block, nn.ParameterList))
             _split(embeddings, self.mesh)
             for layer in layers:
                 _split(layer, self.mesh, tower.precision)
@@ -66,70 +68,73 @@ class Sharding:
             tower.sharding = self
         for head in self._heads:
             _split(head, self.mesh)
-        ranker.to(device)  # buffers, of which each worker has all
+        ranker.to(device)  # buffers, which every worker has whole
         ranker.sharding = self
 
     def passes(self, tower: Pretrained, count: int) -> int:
-        """How many passes through a transformer all workers make next: as many as the one that needs most.
+        """Return the passes that all workers make next through a transformer: as many as the one that needs most.
 
-        Where another worker is at another transformer, or this one has nothing left to read (`finish`), passes of the
-        others are made along first, as empty ones.
+        If another worker is at another transformer, or this one has nothing left to read (`finish`), the passes of the
+        others are made first, as empty ones.
 
         Args:
-            tower: one of the ranker's.
-            count: passes that this worker needs.
+            tower: one of the ranker's transformers.
+            count: the passes that this worker needs.
         """
-        mine = self.towers.index(tower)
+        index = self.towers.index(tower)
         while True:
-            place, most = self._next(mine, max(1, count))
-            if place == mine:
+            number, most = self._next(index, max(1, count))
+            if number == index:
                 return most
-            self._make_empty(place, most)
+            self._make_empty(number, most)
 
     def finish(self) -> None:
-        """Make empty passes until no worker reads any more: behind what is shared out unevenly, without gradients."""
+        """Make empty passes until all workers have finished, after uneven work without gradients."""
         while True:
-            place, most = self._next(0, 0)
+            number, most = self._next(0, 0)
             if not most:
                 return
-            self._make_empty(place, most)
+            self._make_empty(number, most)
 
     def most(self, count: int) -> int:
-        """The largest of all workers' counts."""
-        told = torch.tensor(count, device=self.device)
-        dist.all_reduce(told, dist.ReduceOp.MAX)
-        return int(told)
+        """Return the largest of all workers' counts."""
+        largest = torch.tensor(count, device=self.device)
+        dist.all_reduce(largest, dist.ReduceOp.MAX)
+        return int(largest)
 
     def split_state(self, state: dict[str, Any], ranker: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """A training's state, whoever kept it, with its tensors split as the ranker's weights are.
+        """Return a training's state, saved by any number of workers, with its tensors split like the weights.
 
         Args:
-            state: of `RankerTraining.state_dict`; tensors that were split are `Rows` of this worker.
-            ranker, optimizer: of the training that goes on from it.
+            state: the result of `RankerTraining.state_dict`; tensors that were split are `Rows` of this worker.
+            ranker: the ranker of the training that continues.
+            optimizer: the optimizer of the training that continues.
         """
-        own = ranker.state_dict()
-        trained = [each for group in optimizer.param_groups for each in group["params"]]
+        whole = ranker.state_dict()
+        trained = [weight for group in optimizer.param_groups for weight in group["params"]]
 
-        def weights(found: dict[str, Any]) -> dict[str, Any]:
-            return {name: self._own(value, own[name]) for name, value in found.items()}
+        def weights(values: dict[str, Any]) -> dict[str, Any]:
+            return {name: self._rows(value, whole[name]) for name, value in values.items()}
 
-        def moments(found: dict[str, Any], weight: Tensor) -> dict[str, Any]:
-            return {name: self._own(value, weight) for name, value in found.items()}
+        def moments(values: dict[str, Any], weight: Tensor) -> dict[str, Any]:
+            return {name: self._rows(value, weight) for name, value in values.items()}
 
         optimization, stopping = state["optimization"], state["stopping"]
-        made = optimization["optimizer"]
-        made = made | {"state": {place: moments(each, trained[int(place)]) for place, each in made["state"].items()}}
+        split = optimization["optimizer"]
+        split = split | {
+            "state": {number: moments(values, trained[int(number)]) for number, values in split["state"].items()}
+        }
         return state | {
             "ranker": weights(state["ranker"]),
-            "stopping": stopping | {"weights": [weights(each) for each in stopping["weights"]]},
-            "optimization": optimization | {"optimizer": made},
+            "stopping": stopping | {"weights": [weights(values) for values in stopping["weights"]]},
+            "optimization": optimization | {"optimizer": split},
         }
 
-    def _own(self, value: Any, like: Tensor) -> Any:
-        """What a state holds of a weight, or of the optimizer beside it, as this worker's rows of it.
+    def _rows(self, value: Any, like: Tensor) -> Any:
+        """Return this worker's rows of a weight, or of the optimizer's state for it.
 
         Args:
-            value: `Rows` of this worker, a whole tensor, or a count of steps, which stays what it is.
+            value: `Rows` of this worker, a whole tensor, or a count of steps, which is returned unchanged.
             like: the weight.
         """
         from torch.distributed.tensor import DTensor, Shard
@@ -143,17 +148,17 @@ class Sharding:
         layout: dict[str, Any] = {"shape": like.shape, "stride": like.stride(), "run_check": False}
         return DTensor.from_local(rows.to(self.device), self.mesh, [Shard(0)], **layout)
 
-    def _next(self, place: int, count: int) -> tuple[int, int]:
-        """The first transformer that a worker asks for, and how many passes it is asked for; (0, 0) for none."""
-        asked = torch.zeros(len(self.towers), dtype=torch.int64, device=self.device)
-        asked[place] = count
-        dist.all_reduce(asked, dist.ReduceOp.MAX)
-        return next(((place, count) for place, count in enumerate(asked.tolist()) if count), (0, 0))
+    def _next(self, number: int, count: int) -> tuple[int, int]:
+        """Return the first transformer that a worker needs, and the number of passes; (0, 0) for none."""
+        counts = torch.zeros(len(self.towers), dtype=torch.int64, device=self.device)
+        counts[number] = count
+        dist.all_reduce(counts, dist.ReduceOp.MAX)
+        return next(((number, count) for number, count in enumerate(counts.tolist()) if count), (0, 0))
 
-    def _make_empty(self, place: int, count: int) -> None:
+    def _make_empty(self, number: int, count: int) -> None:
         if torch.is_grad_enabled():
             raise RuntimeError("workers read different texts with a gradient")
-        tower = self.towers[place]
+        tower = self.towers[number]
         for _ in range(count):
             nothing = torch.zeros(0, 1, dtype=torch.int64, device=self.device)
             read = tower({"input_ids": nothing, "attention_mask": nothing})
@@ -165,20 +170,20 @@ def check_sharded(ranker: Ranker) -> None:
     """Refuse a ranker whose weights can't be split.
 
     Raises:
-        BadInput: for it, or for one of its options.
+        BadInput: if it can't, or one of its options prevents it.
     """
     where = "resources.shard"
     if not isinstance(ranker, SHARDED):
         remedy = "choose bi_encoder, cross_encoder, late_interaction or decoder, or resources.shard=false"
         raise BadInput(f"the weights of {type(ranker).__name__} are not split over workers", where, remedy)
-    if any(each.blocks() == [each.model] for each in transformers_of(ranker)):
+    if any(tower.blocks() == [tower.model] for tower in transformers_of(ranker)):
         what = "the layers of this checkpoint are not found, and gathered whole it would save nothing"
         raise BadInput(what, where, "choose another checkpoint, or resources.shard=false")
     options = {
-        "ranker.compiled": any(each.compiled for each in transformers_of(ranker)),
+        "ranker.compiled": any(tower.compiled for tower in transformers_of(ranker)),
         "ranker.categories": bool(getattr(ranker, "categories", None)),
         "ranker.words": getattr(ranker, "words", None) is not None,
-        "peft": any(type(each).__module__.startswith("peft.") for each in ranker.modules()),
+        "peft": any(type(module).__module__.startswith("peft.") for module in ranker.modules()),
     }
     for option, chosen in options.items():
         if chosen:

@@ -1,4 +1,4 @@
-"""Searches vectors in shards by range of documents, and merges what each of them finds."""
+"""Searches vectors in shards by range of documents, and merges their results."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ranking.ranges import merge, shard_ranges, within
 
 
 class Searched(Protocol):
-    """Vectors of a whole collection that can be searched, wherever they are."""
+    """Vectors of a whole collection that can be searched, here or elsewhere."""
 
     def search(self, queries: NDArray[np.float32], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """The largest inner products of each query; see `VectorIndex.search`."""
+        """Return the largest inner products of each query; see `ranking.index.VectorIndex.search`."""
 
     def scores(self, queries: NDArray[np.float32], documents: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Inner products of queries [q, dimension] with documents [q, m]; −inf where the document is −1."""
+        """Return inner products of queries [q, dimension] with documents [q, m]; −inf if the document is −1."""
 
 
 class ShardedIndex:
-    """An index a shard, in this process.
+    """An index in shards, in this process.
 
     Args:
-        shards: in the order of their documents.
+        shards: one index per shard, in the order of their documents.
     """
 
     def __init__(self, shards: Sequence[VectorIndex]) -> None:
@@ -39,7 +39,7 @@ class ShardedIndex:
 
     @classmethod
     def build(cls, vectors: Vectors, options: IndexOptions, shards: int) -> ShardedIndex:
-        """Of vectors that are kept as they are given; see `VectorIndex.build`."""
+        """Build an index of vectors in their stored form; see `ranking.index.VectorIndex.build`."""
         ranges = shard_ranges(len(vectors), shards, BLOCK)
         return cls([VectorIndex.build(vectors[held.start : held.stop], options) for held in ranges])
 
@@ -49,12 +49,12 @@ class ShardedIndex:
         return np.concatenate([np.asarray(shard.vectors, np.float32) for shard in self.shards])
 
     def search(self, queries: NDArray[np.float32], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """See `Searched`."""
+        """See `ranking.shards.Searched.search`."""
         documents, products = merge([shard.topk(queries, depth) for shard in self.shards], self.ranges, depth)
         return documents, products.astype(np.float32)
 
     def scores(self, queries: NDArray[np.float32], documents: NDArray[np.integer]) -> NDArray[np.float32]:
-        """See `Searched`."""
+        """See `ranking.shards.Searched.scores`."""
         parts = [
             shard.scores(queries, within(documents, held)) for shard, held in zip(self.shards, self.ranges, strict=True)
         ]

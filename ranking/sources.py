@@ -1,4 +1,4 @@
-"""Gathers what functions that rank without learning rank with: texts, their encoding and BM25."""
+"""Gathers the inputs of functions that rank without learning: texts, their encoding and BM25."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ranking.vectors import WordVectors
 
 @dataclass
 class Sources:
-    """A collection in every form that a first stage needs; made once where a study starts.
+    """A collection in every form that a first stage needs, made once at the start of a study.
 
     Args:
         collection: text and ids.
         encoded: token ids and judgements.
         vectors: word vectors of the vocabulary.
-        run: does what is made of documents in pieces.
-        folder: where an index in shards is kept, of a collection in one piece; None: there is no such place.
+        run: runs the tasks of documents in pieces.
+        folder: the folder for an index in shards of a collection in one piece. None if there is no such folder.
     """
 
     collection: Collection
@@ -33,7 +33,7 @@ class Sources:
     _bm25: dict[tuple[Bm25Options, int], Bm25Index] = field(default_factory=dict)
 
     def bm25(self, options: Bm25Options, shards: int = 1) -> Bm25Index:
-        """An index with these options, built once; in several shards, or of several pieces, a `PiecedBm25`."""
+        """Return an index with these options, built once: a `PiecedBm25` for several shards or pieces."""
         if (options, shards) not in self._bm25:
             pieced = bool(self.collection.pieces) or (shards > 1 and self.folder is not None)
             self._bm25[options, shards] = (

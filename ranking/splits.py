@@ -1,4 +1,4 @@
-"""Splits the queries of a collection into those that train, validate and test."""
+"""Splits the queries of a collection for training, validation and test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ranking.encoding import SPLITS, EncodedCollection
 
 @dataclass(frozen=True)
 class Split:
-    """Indices of queries, ascending, int64. Only queries with a relevant document are in it."""
+    """Indices of queries, ascending, int64. Each query has a relevant document."""
 
     train: NDArray[np.int64]
     dev: NDArray[np.int64]
@@ -25,17 +25,17 @@ class Split:
 def split_queries(
     collection: Collection, encoded: EncodedCollection, parts: int, limits: Mapping[str, int | None]
 ) -> list[Split]:
-    """The collection's own split, or a split a fold for cross-validation where it has none.
+    """Return the collection's split, or one split per fold for cross-validation if it has none.
 
     Args:
-        collection: gives the ids.
-        encoded: gives splits and judgements.
-        parts: how many folds, where the collection has no split (`ranking.collections.splits.folds`).
-        limits: queries of `train`, `dev` and `test` at most, None for all. They are drawn by a hash of their
-            ids, so that a smaller limit takes some of what a larger one takes.
+        collection: the collection, for the ids.
+        encoded: the encoded collection, for splits and judgements.
+        parts: the number of folds if the collection has no split (`ranking.collections.splits.folds`).
+        limits: the maximum numbers of queries of `train`, `dev` and `test`, None for all. They are drawn by a hash of
+            their ids, so that a smaller limit takes a subset of a larger one.
 
     Raises:
-        BadInput: where there are fewer queries with a relevant document than folds.
+        BadInput: if there are fewer queries with a relevant document than folds.
     """
     rows = np.flatnonzero(np.diff(encoded.judgements.relevant().offsets))
     queries = collection.queries[rows]
@@ -43,12 +43,12 @@ def split_queries(
         codes = [encoded.split[rows]]
     else:
         codes = [fold["split"].replace_strict(SPLITS, range(3)).to_numpy() for fold in folds(queries, parts)]
-    places = {query: place for place, query in enumerate(shuffled(queries["id"]))}
-    draw = np.array([places[query] for query in queries["id"]])
+    ranks = {query: rank for rank, query in enumerate(shuffled(queries["id"]))}
+    draw = np.array([ranks[query] for query in queries["id"]])
 
     def drawn(code: NDArray[np.integer], split: int) -> NDArray[np.int64]:
-        own = np.flatnonzero(code == split)
+        members = np.flatnonzero(code == split)
         limit = limits[SPLITS[split]]
-        return np.sort(rows[own[np.argsort(draw[own], kind="stable")[:limit]]])
+        return np.sort(rows[members[np.argsort(draw[members], kind="stable")[:limit]]])
 
     return [Split(*(drawn(code, split) for split in range(3))) for code in codes]

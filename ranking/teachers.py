@@ -1,4 +1,4 @@
-"""Says what to do where a run has no teacher and a part of it learns from one; loads no torch."""
+"""Makes the error of a part that learns from a teacher in a run without one; loads no torch."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from ranking.errors import BadInput
 
 
 def no_teacher(what: str, where: str) -> BadInput:
-    """The error of an objective or a selector that learns from a teacher, in a run without one.
+    """Return the error of an objective or a selector that learns from a teacher, in a run without one.
 
     Args:
-        what: is missed.
-        where: the option that asks for it.
+        what: the thing that is missing.
+        where: the option that needs it.
     """
     return BadInput(what, where, "choose teacher=bm25, run_file, ranker, given or embedding")

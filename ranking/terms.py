@@ -4,51 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 import Stemmer
 from numpy.typing import NDArray
 
+from ranking.bounds import Fraction, NonNegative, checked
 from ranking.encoding import words_of
 from ranking.errors import BadInput
 
 UNLIMITED = 1_000_000_000
 
 
+@checked
 @dataclass(frozen=True)
 class Bm25Options:
-    """How BM25 reads text and scores it (Robertson and Zaragoza 2009, in Lucene's form, as bm25s has it).
+    """Options of BM25's text processing and scores (Robertson and Zaragoza 2009, in Lucene's form, as in bm25s).
 
     Args:
-        k1: how soon repeats of a term stop counting.
-        b: how much long documents are held back, 0 to 1.
-        stemming: language of the Snowball stemmer, or None.
-        stop_words: drop English stop words.
+        k1: the saturation of repeated terms: the smaller, the sooner repeats stop counting.
+        b: the strength of length normalisation, 0 to 1.
+        stemming: the language of the Snowball stemmer. None does not stem.
+        stop_words: whether to drop English stop words.
 
     Raises:
-        BadInput: where k1 or b is out of its range.
+        BadInput: if k1 or b is out of its range.
     """
 
-    k1: float = 0.9
-    b: float = 0.4
+    # Outside these bounds a weight can be 0 or negative, which the search takes for a document without a score.
+    k1: Annotated[float, NonNegative] = 0.9
+    b: Annotated[float, Fraction] = 0.4
     stemming: str | None = "english"
     stop_words: bool = True
 
-    def __post_init__(self) -> None:
-        # Outside these a weight can be 0 or negative, which the search takes for a document not met yet.
-        if not 0 <= self.k1 < float("inf"):
-            raise BadInput(f"k1 is {self.k1}", "function.bm25.k1", "choose a number from 0 up")
-        if not 0 <= self.b <= 1:
-            raise BadInput(f"b is {self.b}", "function.bm25.b", "choose a number from 0 to 1")
-
 
 class Terms:
-    """Numbers terms as they come.
+    """A numbering of terms in the order of their appearance.
 
     Args:
         options: how text is read.
-        known: terms that have their numbers already, from 0 up.
+        known: terms that already have numbers, from 0 up.
     """
 
     def __init__(self, options: Bm25Options, known: Sequence[str] = ()) -> None:
@@ -64,14 +61,14 @@ class Terms:
             ) from None
 
     def tokenize(self, frame: pl.DataFrame) -> list[NDArray[np.int32]]:
-        """Term ids of each text; each distinct word is stemmed once."""
+        """Return term ids of each text; each distinct word is stemmed once."""
         texts: list[NDArray[np.int32]] = []
         for flat, lengths in self.flat(frame):
             texts += np.split(flat, np.cumsum(lengths)[:-1])
         return texts
 
     def flat(self, frame: pl.DataFrame) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
-        """Term ids of texts back to back, and how many each text has, in chunks that bound the memory."""
+        """Yield term ids of texts, concatenated, and the number of each text, in chunks that bound the memory."""
         for words in words_of(frame, UNLIMITED):
             flat = words.explode().drop_nulls()  # an empty text has no word here, or a null in older polars
             distinct = flat.unique()
@@ -81,10 +78,10 @@ class Terms:
                 {"word": distinct, "id": [self._of_word[word] for word in spelled]}, schema_overrides={"id": pl.Int32}
             )
             joined = flat.rename("word").to_frame().join(ids, on="word", how="left", maintain_order="left")["id"]
-            found = joined.to_numpy()
+            terms = joined.to_numpy()
             ends = np.cumsum(words.list.len().to_numpy().astype(np.int64))
-            kept = np.concatenate([[0], np.cumsum(found >= 0)])[np.concatenate([[0], ends])]
-            yield found[found >= 0], np.diff(kept)
+            kept = np.concatenate([[0], np.cumsum(terms >= 0)])[np.concatenate([[0], ends])]
+            yield terms[terms >= 0], np.diff(kept)
 
     def _learn(self, words: Sequence[str]) -> None:
         from bm25s.stopwords import STOPWORDS_EN_PLUS  # which imports all of bm25s: see ranking.bm25

@@ -18,17 +18,17 @@ from ranking.pieced_array import PiecedArray
 from ranking.texts import Texts
 
 Encode = Callable[[pl.DataFrame], Texts]
-"""Token ids of the texts of a frame."""
+"""Returns the token ids of the texts of a frame."""
 
 
 @dataclass(frozen=True)
 class EncodePiece:
-    """Encodes a piece into two files, unless they are there from before an interrupt.
+    """A task that encodes a piece into two files, unless they exist from before an interrupt.
 
     Args:
-        pieces: of the collection.
-        folder: of the files.
-        make: makes what encodes.
+        pieces: the files of the documents.
+        folder: the folder of the written files.
+        make: makes the function that encodes.
     """
 
     pieces: tuple[Path, ...]
@@ -39,21 +39,21 @@ class EncodePiece:
         tokens, lengths = _files(self.folder, number)
         if at_hand(lengths):
             return
-        found = self.make()(mapped(self.pieces[number]))
-        write_array(tokens, found.tokens)
-        write_array(lengths, found.lengths)
+        texts = self.make()(mapped(self.pieces[number]))
+        write_array(tokens, texts.tokens)
+        write_array(lengths, texts.lengths)
 
 
 def encode_pieces(pieces: tuple[Path, ...], folder: Path, make: Callable[[], Encode], run: Run) -> Texts:
-    """The texts of all documents, mapped: token ids in a file a piece, which a machine fetches when it reads of it.
+    """Return the texts of all documents, mapped: token ids in one file per piece, fetched when they are read.
 
-    Pieces that are encoded stay where this is interrupted; the next call goes on with the others.
+    Encoded pieces are kept if this is interrupted; the next call continues with the others.
 
     Args:
-        pieces: files of the documents.
-        folder: gets `tokens-N.npy` of each piece, `offsets.npy` of all, and last of all `starts.npy`.
-        make: makes what encodes a frame of documents; called in each task.
-        run: does the tasks.
+        pieces: the files of the documents.
+        folder: the folder for `tokens-N.npy` of each piece, `offsets.npy` of all, and finally `starts.npy`.
+        make: makes the function that encodes a frame of documents; called in each task.
+        run: runs the tasks.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = [_files(folder, number) for number in range(len(pieces))]

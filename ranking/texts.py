@@ -1,4 +1,4 @@
-"""Holds many texts as two flat arrays: the form in which a collection is shared and gathered from."""
+"""Stores many texts as two flat arrays, the form in which a collection is shared and gathered from."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Texts:
-    """Token ids of many texts, back to back.
+    """Token ids of many texts, concatenated.
 
     Flat arrays are what Ray's object store hands to every process without a copy, and what an
-    embedding bag takes without padding.
+    embedding bag reads without padding.
 
     Args:
-        tokens: int32, all texts' token ids. 0 never occurs: it is the padding of `padded`. Of a large collection they
-            lie in files (`ranking.pieced_array`), a text never in two: `take` texts before you compute with them.
-        offsets: int64, one longer than there are texts; text `i` is `tokens[offsets[i]:offsets[i+1]]`.
+        tokens: int32, all texts' token ids. 0 never occurs: it is the padding of `padded`. Those of a large collection
+            are in files (`ranking.pieced_array`), a text never in two: `take` texts before you compute with them.
+        offsets: int64, one longer than the number of texts; text `i` is `tokens[offsets[i]:offsets[i+1]]`.
         labels: int32 [texts, 2], the category and subcategory of each (`ranking.labels`); −1 for none.
     """
 
@@ -32,36 +32,36 @@ class Texts:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Tokens a text."""
+        """The number of tokens of each text."""
         return np.diff(self.offsets)
 
     @classmethod
     def of(cls, texts: Sequence[Sequence[int]]) -> Texts:
-        """From lists of token ids."""
+        """Make texts from lists of token ids."""
         offsets = np.zeros(len(texts) + 1, np.int64)
         np.cumsum([len(text) for text in texts], out=offsets[1:])
         return cls(np.array([token for text in texts for token in text], np.int32), offsets)
 
     @classmethod
     def of_arrays(cls, texts: Iterable[NDArray[np.int32]]) -> Texts:
-        """From arrays of token ids, one a text."""
+        """Make texts from arrays of token ids, one per text."""
         kept = list(texts)
         offsets = np.zeros(len(kept) + 1, np.int64)
         np.cumsum([len(text) for text in kept], out=offsets[1:])
         return cls(np.concatenate([np.zeros(0, np.int32), *kept]), offsets)
 
     def take(self, rows: NDArray[np.integer]) -> Texts:
-        """The texts at `rows`, in that order, repeats allowed."""
+        """Return the texts at `rows`, in that order, repeats allowed."""
         starts = self.offsets[rows]
         lengths = self.offsets[np.asarray(rows) + 1] - starts
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        # Position p of the result stands in text t, at p - offsets[t] from that text's start.
+        # Position p of the result is in text t, at p - offsets[t] from that text's start.
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return Texts(self.tokens[positions], offsets, None if self.labels is None else self.labels[rows])
 
     def followed_by(self, other: Texts) -> Texts:
-        """These texts and then the others."""
+        """Return these texts and then the others."""
         offsets = np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]])
         labels = None
         if self.labels is not None and other.labels is not None:
@@ -69,7 +69,7 @@ class Texts:
         return Texts(np.concatenate([self.tokens, other.tokens]), offsets, labels)
 
     def padded(self, length: int) -> NDArray[np.int32]:
-        """The first `length` tokens of each text as rows, filled up with 0. Shape [texts, length]."""
+        """Return the first `length` tokens of each text as rows, filled up with 0. Shape [texts, length]."""
         columns = np.arange(length)
         inside = columns < self.lengths[:, None]
         positions = np.where(inside, self.offsets[:-1, None] + columns, 0)

@@ -1,4 +1,4 @@
-"""Turns texts into the tokens that a ranker reads, where those are not our words."""
+"""Turns texts into the tokens that a ranker reads if those are not our words."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ranking.text_pieces import Encode
 from ranking.texts import Texts
 
 CHUNK = 100
-"""Texts that a tokenizer is given at once: it keeps ten times their size until it has read all of them."""
+"""Texts that a tokenizer receives at once: it holds ten times their size until it has read all of them."""
 LIBRARY_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "config.json")
-"""What of a checkpoint's folder decides its tokens."""
+"""The files of a checkpoint's folder that decide its tokens."""
 
 
 @dataclass(frozen=True)
@@ -33,48 +33,48 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Prompts:
-    """What stands before each query and each document; nothing where it is empty."""
+    """The texts before each query and each document; empty for none."""
 
     query: str = ""
     document: str = ""
 
 
 class Tokenization(ABC):
-    """Makes the tokens of a collection, once for all runs whose rankers read the same ones.
+    """The base of tokenizations: makes the tokens of a collection once for all runs whose rankers read the same ones.
 
-    Args:
-        remark: what there is to say about the tokens that it made last.
+    Attributes:
+        remark: a remark on the tokens that it made last.
     """
 
     remark: str = ""
 
     @abstractmethod
     def key(self) -> list[Any]:
-        """All that the tokens depend on besides the collection, as JSON."""
+        """Return everything that the tokens depend on except the collection, as JSON."""
 
     @abstractmethod
     def encode(self, collection: Collection) -> Tokens:
-        """The tokens of its documents and queries."""
+        """Return the tokens of its documents and queries."""
 
     def of_documents(self) -> Callable[[], Encode] | None:
-        """Makes what encodes a frame of documents by itself; None where documents are encoded all together."""
+        """Return a maker of the function that encodes a frame of documents; None if they are encoded all together."""
         return None
 
     def of_queries(self, collection: Collection) -> Texts:
-        """The tokens of a collection's queries, where `of_documents` encodes its documents."""
+        """Return the tokens of a collection's queries, if `of_documents` encodes its documents."""
         raise NotImplementedError
 
 
 class Subwords(Tokenization):
     """The subwords of a pretrained model, without its special tokens.
 
-    Ids are the tokenizer's plus one, so that 0 stays free for padding whatever the tokenizer pads with.
+    Ids are the tokenizer's plus one, so 0 is free for padding, whatever the tokenizer pads with.
 
     Args:
-        checkpoint: folder, or name at the hub.
+        checkpoint: a folder, or a name at the hub.
         max_query: subwords read of a query.
         max_document: subwords read of a document.
-        prompts: what the checkpoint wants before each text; its subwords do not count as read.
+        prompts: the texts that the checkpoint needs before each text; their subwords do not count as read.
     """
 
     def __init__(self, checkpoint: str, max_query: int, max_document: int, prompts: Prompts | None = None) -> None:
@@ -100,7 +100,7 @@ class Subwords(Tokenization):
 
 @dataclass(frozen=True)
 class SubwordEncoder:
-    """Makes what encodes texts by a checkpoint's tokenizer, in any process."""
+    """Makes the function that encodes texts by a checkpoint's tokenizer, in any process."""
 
     checkpoint: str
     limit: int
@@ -112,7 +112,7 @@ class SubwordEncoder:
 
 
 def subwords(tokenizer: Any, texts: pl.Series, limit: int, prompt: str = "") -> Texts:
-    """The first `limit` subwords of each text behind those of the prompt; a text without any is one unknown one."""
+    """Return the first `limit` subwords of each text after those of the prompt; an unknown one for an empty text."""
     limit += count_subwords(tokenizer, prompt)
     unknown = tokenizer.unk_token_id if tokenizer.unk_token_id is not None else tokenizer.pad_token_id
     return Texts.of_arrays(
@@ -123,13 +123,13 @@ def subwords(tokenizer: Any, texts: pl.Series, limit: int, prompt: str = "") -> 
 
 
 def count_subwords(tokenizer: Any, prompt: str) -> int:
-    """How many subwords a prompt is."""
+    """Return the number of subwords of a prompt."""
     return len(tokenizer(prompt, add_special_tokens=False)["input_ids"]) if prompt else 0
 
 
 def _ids(tokenizer: Any, texts: list[str], limit: int) -> Iterator[list[int]]:
     if getattr(tokenizer, "is_fast", False):
-        # The Rust tokenizer itself: the wrapper around it builds masks and types that nobody reads here.
+        # The Rust tokenizer itself: the wrapper around it builds masks and types that are not needed here.
         inner = tokenizer.backend_tokenizer
         inner.no_padding()
         inner.enable_truncation(limit)
@@ -138,10 +138,10 @@ def _ids(tokenizer: Any, texts: list[str], limit: int) -> Iterator[list[int]]:
 
 
 def read_tokenizer(checkpoint: str) -> Any:
-    """The tokenizer of a checkpoint.
+    """Read the tokenizer of a checkpoint.
 
     Raises:
-        BadInput: where there is none.
+        BadInput: if there is none.
     """
     from transformers import AutoTokenizer
 
@@ -150,19 +150,19 @@ def read_tokenizer(checkpoint: str) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(
             str(folder) if folder.is_dir() else checkpoint, trust_remote_code=False
         )
-    if len(tokenizer) <= len(tokenizer.all_special_ids):  # made from the architecture alone, for want of files
+    if len(tokenizer) <= len(tokenizer.all_special_ids):  # built from the architecture alone, because files are missing
         raise BadInput("has no vocabulary", checkpoint, "the folder needs tokenizer.json or vocab.txt")
     return tokenizer
 
 
 class refused:
-    """What transformers raises where a checkpoint can't be read, as one line."""
+    """A context that turns the errors of transformers for an unreadable checkpoint into one line."""
 
     def __init__(self, checkpoint: str) -> None:
         self.checkpoint = checkpoint
 
     def __enter__(self) -> None:
-        """Nothing to set up."""
+        """Do nothing."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         from safetensors import SafetensorError
@@ -172,9 +172,9 @@ class refused:
         folder = Path(self.checkpoint).expanduser()
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         if folder.is_dir():
-            heads, places = ("config.json", "modules.json"), ("*", "weights/*")  # of a training: a folder a run
-            within = {str(each.parent.relative_to(folder)) for place in places for head in heads
-                      for each in folder.glob(f"{place}/{head}")}  # fmt: skip
+            heads, patterns = ("config.json", "modules.json"), ("*", "weights/*")  # of a training: one folder per run
+            within = {str(file.parent.relative_to(folder)) for pattern in patterns for head in heads
+                      for file in folder.glob(f"{pattern}/{head}")}  # fmt: skip
             if within and not any((folder / head).is_file() for head in heads):
                 what = f"is a folder of {len(within)} checkpoint{'s' if len(within) > 1 else ''}, not one itself"
                 raise BadInput(what, self.checkpoint, f"name {folder.name}/{min(within)}") from None
@@ -184,7 +184,7 @@ class refused:
                 "a folder needs config.json, model.safetensors and the tokenizer's files",
             ) from None
         raise BadInput(
-            "is no folder here, and the hub does not give a checkpoint of that name",
+            "is no folder here, and the hub has no checkpoint of that name",
             self.checkpoint,
             "name a local folder with config.json, model.safetensors and tokenizer.json, as ranker.checkpoint=FOLDER",
         ) from None

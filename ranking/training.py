@@ -7,24 +7,24 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ranking.batch import Batch, UpdateResult, pairs_of
+from ranking.batch import Batch, MorePositives, UpdateResult, pairs_of
 from ranking.batches.order import BatchOrder
 from ranking.batches.shuffled import Shuffled
 from ranking.block_scores import BlockScores
+from ranking.bounds import AtLeast, checked
 from ranking.dropout import DropoutSeeds, seeded_dropout
 from ranking.early_stopping import EarlyStopping
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.held_out import HeldOut
-from ranking.more_positives import MorePositives
 from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective
 from ranking.optimization import GradientSync, Optimization, OptimizerFactory, SingleProcess
@@ -62,42 +62,44 @@ class NegativeSource(Protocol):
 class RankerTraining:
     """One ranker's training until early stopping.
 
-    A plain loop over it (`fit`) trains a ranker; an environment steps the same object.
+    `fit` trains a ranker; `steps` is the loop behind it, for callers that act between the steps.
 
     Args:
-        ranker: what is trained.
-        objective: what it minimises.
+        ranker: the ranker to train.
+        objective: the loss that it minimises.
         encoded: the collection.
-        queries: int64, indices of the training queries. Each pair of one of them and a relevant document
+        queries: int64, indices of the training queries. Each pair of a query and a relevant document
             is an example, and an epoch sees each example once.
-        validation: measures it after each epoch; its first measure decides. Several, by the origin of their
-            candidates: the first one leads, each has best weights of its own, and training goes on while any gets
-            better.
+        validation: measures the ranker after each epoch; its first measure decides. If there are several, by the origin
+            of their candidates, the first one leads, each keeps its best weights, and training continues while any
+            improves.
         optimizer: makes the optimizer from the parameters.
         rng: shuffles the examples.
-        batch_size: examples a batch; the last one of an epoch may have fewer.
-        max_epochs: where it ends at the latest.
-        patience: validations without a better measure after which it stops.
-        gradient_layers: the top layers over which the gradient norm is taken.
-        accumulate: parts of a batch whose gradients are added up before a step. More of them take less memory;
-            an objective that averages over pairs weighs the parts by their queries.
-        chunk: texts that are read together while the gradient is that of the whole batch (`BlockScores`); None reads
-            all of a batch together.
-        held_out: what a dev loss is taken of at each validation; None takes none.
-        schedule: of the learning rate; None keeps it.
-        validate_every: batches after which it is validated within an epoch too; None: at the end of each alone.
-        most_examples: pairs at most, drawn by a hash of query and document; None for all.
-        batches: who stands together in a batch; None: any.
-        teacher: scores of pairs for objectives and selectors that read them.
-        clip_norm: the longest that the gradient of all weights may be; None for any.
-        positives: relevant documents of its query that an example shows at most, its own among them, the better grades
-            first: for objectives that take several.
-        keep: `best` puts the weights back at the end that validated best, `last` leaves those of the last step.
+        batch_size: examples per batch; the last batch of an epoch may have fewer.
+        max_epochs: the maximum number of epochs.
+        patience: the number of validations without a better measure after which it stops.
+        gradient_layers: the number of top layers over which the gradient norm is taken.
+        accumulate: the number of parts of a batch whose gradients are added up before a step. More parts need less
+            memory; an objective that averages over pairs weights the parts by their queries.
+        chunk: the number of texts that are read together while the gradient is that of the whole batch
+            (`ranking.block_scores.BlockScores`). None reads all of a batch together.
+        held_out: queries on which a dev loss is computed at each validation. None computes none.
+        schedule: the learning-rate schedule. None keeps the rate constant.
+        validate_every: the number of batches after which it also validates within an epoch. None validates only at the
+            end of an epoch.
+        most_examples: the maximum number of pairs, drawn by a hash of query and document. None for all.
+        batches: the order of examples, which decides the queries that share a batch. None shuffles.
+        teacher: scores of pairs for objectives and selectors that need them.
+        clip_norm: the maximum norm of the gradient of all weights. None does not clip.
+        positives: the maximum number of relevant documents per example, the higher grades first, including the
+            example's positive: for objectives that take several.
+        keep: `best` restores the weights that validated best at the end, `last` keeps those of the last step.
 
     Raises:
-        BadInput: where there is nothing to train on or to validate with.
+        BadInput: if there is nothing to train on or to validate with.
     """
 
+    @checked
     def __init__(
         self,
         ranker: Ranker,
@@ -111,30 +113,23 @@ class RankerTraining:
         max_epochs: int = 20,
         patience: int = 2,
         gradient_layers: int = 3,
-        accumulate: int = 1,
+        accumulate: Annotated[int, AtLeast(1)] = 1,
         chunk: int | None = None,
         held_out: HeldOut | None = None,
         schedule: Schedule | None = None,
-        validate_every: int | None = None,
+        validate_every: Annotated[int, AtLeast(1)] | None = None,
         most_examples: int | None = None,
         batches: BatchOrder | None = None,
         teacher: PairScores | None = None,
         clip_norm: float | None = None,
-        keep: str = "best",
-        positives: int = 1,
+        keep: Literal["best", "last"] = "best",
+        positives: Annotated[int, AtLeast(1)] = 1,
     ) -> None:
-        if positives < 1:
-            raise BadInput(f"positives is {positives}", "training.positives", "choose a whole number from 1 up")
         if positives > 1 and not objective.takes_several:
             what = f"{type(objective).__name__} knows one relevant document of a query"
             remedy = "choose contrastive, listnet, list_mle, lambdarank, approx_ndcg or kl, or training.positives=1"
             raise BadInput(what, "training.positives", remedy)
-        if keep not in ("best", "last"):
-            raise BadInput(f"keep is {keep!r}", "training.keep", "choose best or last")
-        for name, value in (("training.accumulate", accumulate), ("validation.every", validate_every)):
-            if value is not None and value < 1:
-                raise BadInput(f"{name.split('.')[1]} is {value}", name, "choose a whole number from 1 up")
-        # Dropout is for updates alone: whoever scores in between gets the ranker as it is.
+        # Dropout is only for updates: a score between two updates is that of the whole ranker.
         self.ranker, self.objective, self.encoded = ranker.eval(), objective, encoded
         self.evaluations = dict(validation) if isinstance(validation, Mapping) else {"": validation}
         self.batch_size, self.max_epochs, self.accumulate = batch_size, max_epochs, accumulate
@@ -162,42 +157,42 @@ class RankerTraining:
 
     @property
     def validation(self) -> Evaluation:
-        """The evaluation that leads."""
+        """The leading evaluation."""
         return self.evaluations[self.stopping.leading]
 
     @property
     def validations(self) -> list[float]:
-        """Values of the evaluation that leads, one a validation."""
+        """Values of the leading evaluation, one per validation."""
         return self.stopping.values[self.stopping.leading]
 
     @property
     def best_epoch(self) -> int:
-        """The epoch, from 1, in which the evaluation that leads was best; 0 before there is one."""
+        """The epoch, from 1, in which the leading evaluation was best; 0 before the first validation."""
         return self.stopping.best_epochs[self.stopping.leading]
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:
-        """What makes the steps."""
+        """The optimizer."""
         return self.optimization.optimizer
 
     @property
     def steps_per_epoch(self) -> int:
-        """T_e, the batches of an epoch."""
+        """T_e, the number of batches per epoch."""
         return math.ceil(len(self.examples) / self.batch_size)
 
     @property
     def epoch_over(self) -> bool:
-        """Whether every example of the epoch was seen and it waits for `validate`."""
+        """Whether every example of the epoch was seen and `validate` is due."""
         return self.position >= len(self.examples) or self.diverged
 
     @property
     def validation_due(self) -> bool:
-        """Whether it waits for `validate`: at the end of an epoch, or after `validate_every` batches."""
+        """Whether `validate` is due: at the end of an epoch, or after `validate_every` batches."""
         return self.epoch_over or (self.validate_every is not None and self._batches >= self.validate_every)
 
     @property
     def running_loss(self) -> float:
-        """Mean loss of the batches since the last validation; right after one that of those before it, nan at first."""
+        """Mean loss of the batches since the last validation; right after it, of those before it; nan at first."""
         if self._batches and not self.epoch_over:
             return self._epoch_loss / self._batches
         return self.losses[-1] if self.losses else math.nan
@@ -208,28 +203,28 @@ class RankerTraining:
         return self.diverged or self.epoch >= self.max_epochs or self.stopping.waited
 
     def next_batch(self) -> Batch:
-        """The examples of the next update. Asked again before `update`, it gives the same ones."""
+        """Return the examples of the next update. Repeated calls before `update` return the same ones."""
         return self.examples.take(self.order[self.position : self.position + self.batch_size])
 
     def following_batch(self) -> Batch | None:
-        """The examples of the update after the next one; None where the epoch ends before it."""
+        """Return the examples of the update after the next one; None if the epoch ends before it."""
         following = self.order[self.position + self.batch_size : self.position + 2 * self.batch_size]
         return self.examples.take(following) if len(following) else None
 
     def update(
         self, batch: Batch, negatives: NDArray[np.int32], source_scores: NDArray[np.float32] | None = None
     ) -> UpdateResult:
-        """One step of the optimizer.
+        """Make one step of the optimizer.
 
-        A loss or gradient that is not finite ends the training without touching the weights.
+        A loss or gradient that is not finite ends the training without changing the weights.
 
         Args:
-            batch: of `next_batch`.
+            batch: the batch of `next_batch`.
             negatives: int32 [b, n], −1 for none.
-            source_scores: [b, n], by which a function found them (`NegativeSource`), for objectives that read them.
+            source_scores: [b, n], the retrieval functions' scores of the negatives, for objectives that read them.
 
         Raises:
-            ValueError: where the batch is empty, since the epoch is over and waits for `validate`.
+            ValueError: if the batch is empty because the epoch is over and `validate` is due.
         """
         if not len(batch):
             raise ValueError("an empty batch can't be learned from: the epoch is over, call validate()")
@@ -240,7 +235,7 @@ class RankerTraining:
         mine = np.arange(len(batch))[self.gradient_sync.rows(len(batch))]
         self.optimization.begin(self.step)
         parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows) or self.ranker.sharding]
-        parameters = [each for each in self.ranker.parameters() if each.requires_grad]
+        parameters = [weight for weight in self.ranker.parameters() if weight.requires_grad]
         shares, scored = [], [torch.zeros(0, width, device=self.ranker.device)]
         self.ranker.train()  # until the backward pass is over: it may compute activations a second time
         try:
@@ -249,7 +244,7 @@ class RankerTraining:
                 first = int(rows[0]) if len(rows) else len(batch)
                 of_part, scores = self._loss(batch.queries[rows], shown[rows], known, first)
                 share = of_part * (len(rows) / len(batch))
-                if len(rows):  # the mean over no rows is no number; its gradient by the weights is 0
+                if len(rows):  # the mean over no rows is undefined; its gradient is 0
                     shares.append(share.detach().float())
                 scored.append(scores.detach()[:, :width].float())
                 last = self.gradient_sync.last_backward(parameters) if rows is parts[-1] else nullcontext()
@@ -268,7 +263,7 @@ class RankerTraining:
         source_scores: NDArray[np.float32] | None,
         row: int,
     ) -> tuple[Tensor, Tensor]:
-        """Loss and scores of some rows of the batch, with a gradient; `row` is the first of them."""
+        """Return loss and scores of some rows of the batch, with a gradient; `row` is the first of them."""
         generator = self.dropout.generator(self.step, row)
 
         def score(level: int = 0, columns: Tensor | None = None) -> Tensor:
@@ -280,7 +275,7 @@ class RankerTraining:
             return self.objective.of_passes(score, block, generator)
 
     def _count(self, step: UpdateResult, finite: bool) -> UpdateResult:
-        """Count an update; one whose loss or gradient was not finite has diverged."""
+        """Count an update. If its loss or gradient was not finite, the training has diverged."""
         if not finite:
             self.diverged = True
         self.step += 1
@@ -290,13 +285,13 @@ class RankerTraining:
         return step
 
     def validate(self) -> float:
-        """Measure the ranker on the validation queries and keep the best weights so far; end the epoch if it is over.
+        """Measure the ranker on the validation queries, keep the best weights so far, and end the epoch if it is over.
 
-        Without `validate_every` it ends the epoch whether it is over or not.
+        Without `validate_every` it always ends the epoch.
 
         Returns:
-            The mean of the leading evaluation's first measure; nan where the training has diverged, which scores that
-            are nan show too.
+            The mean of the leading evaluation's first measure; nan if the training has diverged, that is, if a loss or
+            a score is not a number.
         """
         ends = self.epoch_over or self.validate_every is None
         self.losses.append(self._epoch_loss / max(self._batches, 1))
@@ -312,7 +307,7 @@ class RankerTraining:
         return values[self.stopping.leading]
 
     def _measure(self) -> dict[str, float]:
-        """The mean of each evaluation's first measure, by origin; nan throughout where the training has diverged."""
+        """Return the mean of each evaluation's first measure, by origin; nan for all if the training has diverged."""
         if not self.diverged:
             try:
                 return {
@@ -375,37 +370,37 @@ class RankerTraining:
         self.restore_best()
 
     def restore_best(self, origin: str | None = None) -> None:
-        """Give the ranker the weights that validated best; with `keep="last"` leave it those of the last step.
+        """Restore the ranker's weights that validated best; with `keep="last"` leave those of the last step.
 
         Args:
-            origin: by which; the leading one where it is None, or one that was not validated with.
+            origin: the origin whose best weights to restore. None, or an unknown one, takes the leading origin.
         """
         best = self.stopping.best_weights(origin)
         if best is not None and self.keep == "best":
             self.ranker.load_state_dict(best)
 
     def remember(self, memory: VectorMemory) -> None:
-        """Have updates take the vectors of documents from a memory, where it says so."""
+        """Make updates use the vectors of documents in a memory, for the documents that it selects."""
         self.scores = replace(self.scores, memory=memory)
 
     def score(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
-        """The ranker's scores of now [q, m]; −inf where the document is −1."""
+        """Return the ranker's current scores [q, m]; −inf if the document is −1."""
         return score_candidates(self.ranker, self.encoded, queries, documents)
 
     def loss_now(self, batch: Batch, negatives: NDArray[np.int32]) -> float:
-        """The objective's loss of a batch with the ranker as it is."""
+        """Return the objective's loss of a batch with the current ranker."""
         shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
         scores = np.where(shown < 0, 0, self.score(batch.queries, shown)).astype(np.float32)
         block = Block.of(self.encoded, batch.queries, shown, teacher=self.teacher)
         return float(self.objective.loss(torch.from_numpy(scores), block))
 
     def probabilities(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
-        """P(relevant) as the objective reads the scores, the positive in column 0. Shape [q, m]."""
+        """Return P(relevant) for the current scores under the objective, the positive in column 0. Shape [q, m]."""
         scores = torch.from_numpy(np.where(documents < 0, 0, self.score(queries, documents)).astype(np.float32))
         return self.objective.probabilities(scores, torch.from_numpy(documents >= 0)).numpy()
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a resumed training needs to go on as if it had never stopped (`ranking.checkpoint`)."""
+        """Return everything that a resumed training needs to continue exactly (`ranking.checkpoint`)."""
         return {
             "ranker": dict(self.ranker.state_dict()),
             "stopping": self.stopping.state_dict(),

@@ -16,17 +16,17 @@ from ranking.texts import Texts
 from ranking.tokenization import Tokenization, Tokens
 
 MARK = "#"
-"""Stands before and behind each word."""
+"""The mark before and after each word."""
 
 
 class Trigrams(Tokenization):
-    """Word hashing (Huang et al. 2013, section 3.2): #cat# is #ca, cat, at#, and each trigram a number below `buckets`.
+    """Word hashing: #cat# is #ca, cat, at#, and each trigram a number below `buckets` (Huang et al. 2013, 3.2).
 
     The original numbers the trigrams of its data, some 30,000. A hash numbers those of any script without reading the
     data first; trigrams that share a number are counted (`collisions`).
 
     Args:
-        buckets: how many numbers there are.
+        buckets: the number of buckets.
         max_query: words read of a query.
         max_document: words read of a document.
     """
@@ -44,16 +44,16 @@ class Trigrams(Tokenization):
             self.bags(collection.documents, self.max_document),
             self.bags(collection.queries, self.max_query),
         )
-        found = collisions(self._seen, self.buckets)
+        counts = collisions(self._seen, self.buckets)
         self.remark = (
-            f"{found.trigrams:,} letter trigrams in {self.buckets:,} buckets, {found.shared:,} of them share one"
+            f"{counts.trigrams:,} letter trigrams in {self.buckets:,} buckets, {counts.shared:,} of them share one"
         )
         return Tokens(documents, queries)
 
     def bags(self, frame: pl.DataFrame, limit: int) -> Texts:
-        """The trigrams of the first `limit` words of each text, ascending: a bag has no order, and runs add up fast.
+        """Return the trigrams of the first `limit` words of each text, ascending, so that runs add up fast.
 
-        Numbers are one up from `bucket_of`, so that 0 stays free. A text without words has the trigram of none, 1.
+        Numbers are one more than in `bucket_of`, so 0 is free. A text without words has the single number 1.
         """
         return Texts.of_arrays(bag for words in words_of(frame, limit) for bag in self._bags(words))
 
@@ -75,17 +75,17 @@ class Trigrams(Tokenization):
 
 
 def trigrams_of(words: pl.Series) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The letter trigrams of each word, marks included, in their order.
+    """Return the letter trigrams of each word, marks included, in their order.
 
     Returns:
-        uint64 trigrams of all words back to back, 21 bits a letter (its code point), the last letter lowest; and
-        int64 offsets, one longer than there are words.
+        uint64 trigrams of all words, concatenated, 21 bits per letter (its code point), the last letter lowest; and
+        int64 offsets, one longer than the number of words.
     """
     marked = (MARK + words + MARK).to_list()
     lengths = np.array([len(word) for word in marked], np.int64)
     letters = np.frombuffer("".join(marked).encode("utf-32-le"), np.uint32).astype(np.uint64)
     ends = np.cumsum(lengths)
-    inside = np.ones(len(letters), bool)  # where a trigram begins: all but a word's last two letters
+    inside = np.ones(len(letters), bool)  # the start of a trigram: every letter except a word's last two
     inside[ends - 1] = inside[ends - 2] = False
     starts = np.flatnonzero(inside)
     trigrams = (letters[starts] << np.uint64(42)) | (letters[starts + 1] << np.uint64(21)) | letters[starts + 2]
@@ -93,7 +93,7 @@ def trigrams_of(words: pl.Series) -> tuple[NDArray[np.uint64], NDArray[np.int64]
 
 
 def bucket_of(trigrams: NDArray[np.uint64], buckets: int) -> NDArray[np.int64]:
-    """The number of each trigram, from 0: the same on every machine (the finaliser of splitmix64)."""
+    """Return the number of each trigram, from 0: the same on every machine (the finaliser of splitmix64)."""
     mixed = trigrams.copy()
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -102,12 +102,12 @@ def bucket_of(trigrams: NDArray[np.uint64], buckets: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Collisions:
-    """How well a number of buckets tells a collection's trigrams apart.
+    """The number of collisions of a collection's trigrams.
 
     Args:
-        trigrams: distinct ones.
-        buckets: those that hold at least one.
-        shared: trigrams that are not alone in their bucket.
+        trigrams: the number of distinct trigrams.
+        buckets: the number of buckets that hold at least one.
+        shared: the number of trigrams that share their bucket.
     """
 
     trigrams: int

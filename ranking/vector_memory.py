@@ -1,4 +1,4 @@
-"""Keeps the document vectors of the last batches, to be further negatives that cost no reading."""
+"""Keeps the document vectors of the last batches, as further negatives that need no reading."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch import Tensor
 
 
 class VectorMemory:
-    """A queue of the vectors that the last batches' documents had when they were read (Wang et al. 2020, section 3.2).
+    """A queue of the document vectors of the last batches, as they were when read (Wang et al. 2020, section 3.2).
 
     Args:
-        batches: how many of them it holds.
+        batches: the number of batches that it holds.
     """
 
     def __init__(self, batches: int) -> None:
@@ -33,23 +33,23 @@ class VectorMemory:
         self._vectors = torch.cat([vectors for _, vectors in newest]) if newest else torch.zeros(0, 0)
 
     def use(self, documents: NDArray[np.integer]) -> None:
-        """Say which documents the next update takes from here: all others are read, with a gradient."""
+        """Set the documents whose vectors the next update takes from the memory: all others are read."""
         self.used = np.intersect1d(documents, self.documents)
 
     def among(self, documents: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Which of the documents the update takes from here."""
+        """Return which of the documents the update takes from the memory."""
         return np.isin(documents, self.used)
 
     def vectors(self, documents: NDArray[np.integer]) -> Tensor:
-        """The newest vectors [n, dimension] of documents that are here."""
+        """Return the newest vectors [n, dimension] of documents in the memory."""
         return self._vectors[torch.from_numpy(self._places[np.searchsorted(self.documents, documents)])]
 
     def note(self, documents: NDArray[np.integer], vectors: Tensor) -> None:
-        """Take the vectors [n, dimension] of documents that an update has read."""
+        """Add the vectors [n, dimension] of documents that an update has read."""
         self._read.append((np.asarray(documents, np.int64), vectors.detach().clone()))
 
     def push(self) -> None:
-        """End a batch: what was read stands in the queue, and the oldest batch leaves it."""
+        """End a batch: add its vectors to the queue, and remove the oldest batch."""
         if self._read:
             documents = np.concatenate([documents for documents, _ in self._read])
             distinct, first = np.unique(documents, return_index=True)
@@ -60,7 +60,7 @@ class VectorMemory:
         self.use(np.zeros(0, np.int64))
 
     def state_dict(self) -> dict[str, Any]:
-        """The queue, oldest batch first."""
+        """Return the queue, oldest batch first."""
         return {"queue": [[documents, vectors.cpu()] for documents, vectors in self._queue]}
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:

@@ -19,18 +19,18 @@ from ranking.texts import Texts
 
 @dataclass(frozen=True)
 class WordVectors:
-    """Vectors of a vocabulary, and which of its words have one.
+    """Vectors of a vocabulary.
 
     Args:
         table: float32 [words, dimension]; rows of words without a vector are zero.
-        known: bool [words]. A ranker draws the others itself, from its own seed.
+        known: bool [words], whether a word has a vector. A ranker draws the others from its seed.
     """
 
     table: NDArray[np.float32]
     known: NDArray[np.bool_]
 
     def filled(self, rng: np.random.Generator) -> NDArray[np.float32]:
-        """The table with the unknown words drawn from a normal distribution of the known ones' spread.
+        """Return the table with unknown words drawn from a normal distribution with the known ones' spread.
 
         Row 0, the padding, is zero. Without any known word the deviation is 0.1.
         """
@@ -42,12 +42,12 @@ class WordVectors:
 
 
 def directions(texts: Texts, table: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Unit vectors along each text's weighted sum of word vectors; zero where no word has a vector.
+    """Return unit vectors along each text's weighted sum of word vectors; zero if no word has a vector.
 
     Args:
-        texts: none of them empty.
+        texts: the texts; none of them empty.
         table: float32 [words, dimension].
-        weights: float32 [words], of each occurrence of a word.
+        weights: float32 [words], the weight of each occurrence of a word.
 
     Returns:
         float32 [texts, dimension].
@@ -64,22 +64,22 @@ def directions(texts: Texts, table: NDArray[np.float32], weights: NDArray[np.flo
 
 
 class VectorSource(ABC):
-    """Where word vectors come from."""
+    """The base of sources of word vectors."""
 
     @abstractmethod
     def read(self, words: list[str]) -> WordVectors:
-        """The vectors of `words`, in their order."""
+        """Return the vectors of `words`, in their order."""
 
     def stand_in(self) -> tuple[VectorSource, str] | None:
-        """What is read instead where these vectors are not on this machine, and a line that says so."""
+        """Return the source to use if these vectors are not on this machine, and a message that says so."""
         return None
 
 
 class RandomVectors(VectorSource):
-    """Vectors trained by nobody: every word starts at random.
+    """No trained vectors: every word starts at random.
 
     Args:
-        dimension: length of a vector.
+        dimension: the length of a vector.
     """
 
     def __init__(self, dimension: int = 50) -> None:
@@ -92,8 +92,8 @@ class RandomVectors(VectorSource):
 class PackagedGlove(VectorSource):
     """GloVe, 400,000 words in 50 dimensions (Pennington et al. 2014), from a package of PyPI.
 
-    Only data files are read; nothing of the package is imported. Where it is not installed, every word starts at
-    random, and whoever asks is told.
+    Only data files are read; nothing of the package is imported. If it is not installed, every word starts at
+    random, with a message.
 
     Args:
         package: the distribution that holds the two files.
@@ -108,8 +108,10 @@ class PackagedGlove(VectorSource):
         try:
             distribution(self.package)
         except PackageNotFoundError:
-            says = f"GloVe is not installed (pip install {self.package}): every word starts at a random vector instead"
-            return RandomVectors(self.DIMENSION), says
+            message = (
+                f"GloVe is not installed (pip install {self.package}): every word starts at a random vector instead"
+            )
+            return RandomVectors(self.DIMENSION), message
         return None
 
     def read(self, words: list[str]) -> WordVectors:
@@ -133,16 +135,16 @@ class PackagedGlove(VectorSource):
 
 
 class TextVectors(VectorSource):
-    """A GloVe or word2vec text file: a word and its numbers a line, plain or .gz.
+    """A GloVe or word2vec text file: one word and its numbers per line, plain or .gz.
 
-    A first line of two numbers (word2vec's header) is passed over. So are words with blanks in them, of which
-    GloVe's largest file has some: no word of ours has any.
+    A first line of two numbers (word2vec's header) is skipped. So are words with blanks in them, of which
+    GloVe's largest file has some: none of our words has any.
 
     Args:
         path: the file.
 
     Raises:
-        BadInput: where the file is missing, broken, a line has fewer or more numbers than the first one, or no word
+        BadInput: if the file is missing or broken, a line has fewer or more numbers than the first one, or no word
             of the collection is in it.
     """
 
@@ -150,8 +152,8 @@ class TextVectors(VectorSource):
         self.path = path
 
     def read(self, words: list[str]) -> WordVectors:
-        place = {word: row for row, word in enumerate(words) if word}
-        found: dict[int, NDArray[np.float32]] = {}
+        rows = {word: row for row, word in enumerate(words) if word}
+        read: dict[int, NDArray[np.float32]] = {}
         dimension = number = 0
         try:
             opener = gzip.open if self.path.endswith(".gz") else open
@@ -165,18 +167,18 @@ class TextVectors(VectorSource):
                     if count > dimension and not _is_number(numbers.split(" ", 1)[0]):
                         continue
                     if count != dimension:
-                        raise BadInput(f"{count} numbers where {dimension} stood before", f"{self.path}:{number}")
-                    if word in place:
-                        found[place[word]] = vector = np.array(numbers.split(" "), np.float32)
+                        raise BadInput(f"{count} numbers, {dimension} in the lines before", f"{self.path}:{number}")
+                    if word in rows:
+                        read[rows[word]] = vector = np.array(numbers.split(" "), np.float32)
                         if not np.isfinite(vector).all():
                             raise ValueError("numbers that are not finite")
         except (OSError, EOFError, ValueError, zlib.error) as error:
             where = f"{self.path}:{number}" if number else self.path
             raise BadInput(f"can't be read as word vectors ({error})", where) from None
-        if not found:
+        if not read:
             raise BadInput("holds no word of this collection", self.path, "is it a text file of word vectors?")
         vectors, known = np.zeros((len(words), dimension), np.float32), np.zeros(len(words), bool)
-        for row, vector in found.items():
+        for row, vector in read.items():
             vectors[row], known[row] = vector, True
         return WordVectors(vectors, known)
 

@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
-from ranking.sharded_state import apart, split_tensors, together
+from ranking.sharded_state import merge_state, split_state, split_tensors
 
 
 class StateStore(Protocol):
@@ -77,7 +77,7 @@ class Share:
             store.save(to_bytes(state))
             return
         assert isinstance(store, ShardStore)
-        own = apart(state)
+        own = split_state(state)
         name = [uuid.uuid4().hex[:8] if self.rank == 0 else ""]
         dist.broadcast_object_list(name, src=0)
         shard: tuple[str, int] | None = None
@@ -105,7 +105,7 @@ class Share:
             return state
         shards = state.pop("shards")
         try:
-            whole: dict[str, Any] = together(state, _read_shards(store, shards), self.rank, self.workers)
+            whole: dict[str, Any] = merge_state(state, _read_shards(store, shards), self.rank, self.workers)
         except ValueError:
             raise _unfit("are not those of one state") from None
         return whole

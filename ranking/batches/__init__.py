@@ -1,1 +1,1 @@
-"""Defines who stands together in a batch, one class each."""
+"""Defines orders of examples, which decide the queries that share a batch, one class each."""

@@ -1,4 +1,4 @@
-"""Defines the base of every way of putting examples into batches."""
+"""Defines the base of all orders of examples."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ranking.vectors import WordVectors
 
 
 class BatchOrder(ABC):
-    """Says who stands together in a batch: with `function=in_batch` that decides what queries are shown.
+    """The order of an epoch's examples, and so the queries that share a batch and its in-batch negatives.
 
-    An epoch sees each example once, whatever the order.
+    An epoch sees each example once, in any order.
     """
 
     def prepare(self, encoded: EncodedCollection, vectors: WordVectors, queries: NDArray[np.integer]) -> None:  # noqa: B027
@@ -23,16 +23,16 @@ class BatchOrder(ABC):
 
         Args:
             encoded: the collection.
-            vectors: of its words.
+            vectors: the vectors of its words.
             queries: int [q], the training queries.
         """
 
     @abstractmethod
     def order(self, examples: Batch, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """The order of an epoch's examples, of which each `size` in a row are a batch, the last one perhaps fewer.
+        """Return the order of an epoch's examples. Each `size` in a row are a batch; the last may have fewer.
 
         Args:
-            examples: all of an epoch.
-            size: of a batch.
-            rng: every random draw comes from it.
+            examples: all examples of an epoch.
+            size: the batch size.
+            rng: the source of all random draws.
         """

@@ -10,7 +10,7 @@ from ranking.batches.order import BatchOrder
 
 
 class Shuffled(BatchOrder):
-    """Any examples stand together."""
+    """A random order in each epoch."""
 
     def order(self, examples: Batch, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
         return rng.permutation(len(examples))

@@ -6,20 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 STARTS = 10
-"""Times that k-means starts over; the best end counts."""
+"""The number of k-means restarts; the best one counts."""
 
 
 def agreement(vectors: NDArray[np.float32], categories: NDArray[np.integer], seed: int = 0) -> dict[str, float]:
-    """Mutual information of the categories and as many clusters of the embeddings (Saeidi et al. 2017, section 4.1).
+    """Return the mutual information of the categories and as many clusters of the embeddings.
+
+    Saeidi et al. 2017, section 4.1.
 
     Args:
         vectors: float32 [n, dimension].
         categories: int [n], −1 for none: such texts are left out.
-        seed: of k-means.
+        seed: the seed of k-means.
 
     Returns:
-        MI in bits, MI/H as a share of the categories' entropy, and AMI, adjusted for what chance alone would give
-        (Vinh et al. 2010), which MI is not: it grows with the number of clusters. All 0 where there is one category.
+        MI in bits, MI/H as a share of the categories' entropy, and AMI, adjusted for chance (Vinh et al. 2010), which
+        MI is not: it grows with the number of clusters. All 0 if there is one category.
     """
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
@@ -29,13 +31,13 @@ def agreement(vectors: NDArray[np.float32], categories: NDArray[np.integer], see
     number = len(np.unique(categories))
     if number < 2:
         return {"MI": 0.0, "MI/H": 0.0, "AMI": 0.0}
-    with threadpool_limits(1):  # how many threads add up decides last bits, and so an assignment now and then
+    with threadpool_limits(1):  # the number of threads decides the last bits, and sometimes an assignment
         clusters = KMeans(number, n_init=STARTS, random_state=seed).fit_predict(vectors.astype(np.float64))
     return information(clusters, categories)
 
 
 def information(clusters: NDArray[np.integer], categories: NDArray[np.integer]) -> dict[str, float]:
-    """The three figures of `agreement`, of a clustering that is there."""
+    """Return the three figures of `agreement` for a given clustering."""
     from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 
     shares = np.unique(categories, return_counts=True)[1] / len(categories)

@@ -16,11 +16,11 @@ from ranking.scoring import score_candidates
 
 
 class Evaluation:
-    """Re-ranks the same candidates again and again: what depends on them alone is ready.
+    """An evaluation of rankers over the same candidates. Everything that depends only on them is computed once.
 
     Args:
         encoded: the collection.
-        candidates: of the queries to evaluate.
+        candidates: the candidates of the queries to evaluate.
         measures: ir-measures names.
     """
 
@@ -33,20 +33,20 @@ class Evaluation:
             self._keys = encoded.document_key[np.maximum(candidates.documents, 0)]
         else:
             positive = encoded.judgements.gaining()
-            own = [positive.of(query) for query in candidates.queries]
-            self._wanted = _rectangle([documents for documents, _ in own], -1)
-            self._wanted_grades = _rectangle([grades for _, grades in own], 0)
-            for rows, space in candidates.spaces(encoded):  # what lies outside is out of reach
+            judged_relevant = [positive.of(query) for query in candidates.queries]
+            self._wanted = _rectangle([documents for documents, _ in judged_relevant], -1)
+            self._wanted_grades = _rectangle([grades for _, grades in judged_relevant], 0)
+            for rows, space in candidates.spaces(encoded):  # documents outside can't be found
                 self._wanted_grades[rows] *= np.isin(self._wanted[rows], space)
 
     def _grades_of(self, documents: NDArray[np.int32]) -> NDArray[np.int32]:
         return self.encoded.judgements.lookup(self.candidates.queries, documents)
 
     def __call__(self, ranker: Ranker) -> dict[str, NDArray[np.float64]]:
-        """Values of each measure by query; a query without a relevant document has 0.
+        """Return the values of each measure by query; a query without a relevant document has 0.
 
         Raises:
-            FloatingPointError: where the ranker scores a candidate nan.
+            FloatingPointError: if the ranker scores a candidate nan.
         """
         queries = self.candidates.queries
         scores = self.scores(ranker)
@@ -58,30 +58,30 @@ class Evaluation:
         return self.evaluator.of_ranks(self._wanted_grades, ranks, self.candidates.depth)
 
     def scores(self, ranker: Ranker) -> NDArray[np.float32] | None:
-        """A ranker's scores [q, depth] of the candidates, in their order; None where they are not lists."""
+        """Return a ranker's scores [q, depth] of the candidates, in their order; None if they are not lists."""
         queries, documents = self.candidates.queries, self.candidates.documents
         return None if documents is None else score_candidates(ranker, self.encoded, queries, documents)
 
     def of_scores(self, scores: NDArray[np.float32]) -> dict[str, NDArray[np.float64]]:
-        """The same of any scores [q, depth] of the candidates, in their order."""
+        """Return the values for any scores [q, depth] of the candidates, in their order."""
         documents = self.candidates.documents
         assert documents is not None
         return self.evaluator(ranked_grades(scores, _numbers(documents, scores), self._grades, self._keys))
 
     def of_ideal(self) -> dict[str, NDArray[np.float64]]:
-        """The same of the best order of the candidates: the most that a ranker can reach with them."""
+        """Return the values of the best order of the candidates: the maximum that a ranker can reach with them."""
         grades = self._grades if self.candidates.documents is not None else self._wanted_grades
         return self.evaluator(-np.sort(-grades, axis=1)[:, : self.candidates.depth])
 
     def of_bm25(self) -> dict[str, NDArray[np.float64]]:
-        """The same of BM25's own order of the candidates."""
+        """Return the values of BM25's order of the candidates."""
         lists = self.candidates.first_stage
         keys = self.encoded.document_key[np.maximum(lists.documents, 0)]
         return self.evaluator(ranked_grades(lists.scores, lists.documents, self._grades_of(lists.documents), keys))
 
 
 def _rectangle(rows: Sequence[NDArray[np.int32]], empty: int) -> NDArray[np.int32]:
-    """Rows of any length as an array, filled up with `empty`."""
+    """Return rows of any length as an array, filled up with `empty`."""
     filled = np.full((len(rows), max(map(len, rows), default=0)), empty, np.int32)
     for row, values in zip(filled, rows, strict=True):
         row[: len(values)] = values
@@ -89,7 +89,7 @@ def _rectangle(rows: Sequence[NDArray[np.int32]], empty: int) -> NDArray[np.int3
 
 
 def _numbers(documents: NDArray[np.int32], scores: NDArray[np.float32]) -> NDArray[np.int32]:
-    """The documents, once it is known that their scores are numbers."""
+    """Return the documents after a check that their scores are numbers."""
     if np.isnan(scores).any():
         raise FloatingPointError("the ranker scores a document nan")
     return documents

@@ -17,7 +17,7 @@ from ranking.scoring import score_candidates
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Dev queries with a relevant document and negatives each, always the same (Saeidi et al. 2017, figure 5).
+    """Dev queries, each with a relevant document and fixed negatives (Saeidi et al. 2017, figure 5).
 
     Args:
         encoded: the collection.
@@ -31,7 +31,7 @@ class HeldOut:
 
     @torch.no_grad()
     def loss(self, ranker: Ranker, objective: Objective) -> float:
-        """The objective's loss over all of them."""
+        """Return the objective's loss over all of them."""
         scores = score_candidates(ranker, self.encoded, self.queries, self.documents)
         block = Block.of(self.encoded, self.queries, self.documents)
         return float(objective.loss(torch.from_numpy(np.where(self.documents >= 0, scores, 0)), block))

@@ -1,7 +1,7 @@
 """Interpolates a ranker's scores with the first stage's, by a weight that is chosen on dev queries.
 
-A ranker that re-ranks rarely throws away what the first stage knew: its score and the first stage's are added up, and
-together they often rank better than either. Both are scaled to [0, 1] by query first.
+A re-ranker usually ignores the first stage's scores. The sum of both scores often ranks better than either. Both are
+scaled to [0, 1] by query first.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from ranking.evaluation.evaluation import Evaluation
 from ranking.rankers.ranker import Ranker
 
 WEIGHTS = tuple(step / 10 for step in range(11))
-"""Weights of the ranker that are tried: 0 is the first stage alone, 1 the ranker alone."""
+"""Weights of the ranker to try: 0 is the first stage alone, 1 the ranker alone."""
 
 
 def best_weight(evaluation: Evaluation, ranker: Ranker) -> float | None:
-    """The weight with the highest mean of the first measure; the least of equal ones.
+    """Return the weight with the highest mean of the first measure; the lowest of equal ones.
 
     Args:
-        evaluation: of the dev queries.
-        ranker: as it is measured.
+        evaluation: the evaluation of the dev queries.
+        ranker: the ranker to measure.
 
     Returns:
-        One of `WEIGHTS`; None where the candidates are not a list, or there are none.
+        One of `WEIGHTS`; None if the candidates are not a list, or there are none.
     """
     scores = evaluation.scores(ranker)
     if scores is None or not len(scores):
         return None
     means = {weight: _mean(evaluation, scores, weight) for weight in WEIGHTS}
-    # Means that differ in their last bits, as those of another processor may, are equal.
+    # Means that differ in their last bits, as on another processor, are equal.
     return max(WEIGHTS, key=lambda weight: (round(means[weight], 9), -weight))
 
 
 def interpolate(evaluation: Evaluation, scores: NDArray[np.float32], weight: float) -> NDArray[np.float32]:
-    """The ranker's scores times `weight` and the first stage's times the rest, each scaled to [0, 1] by query.
+    """Return the ranker's scores times `weight` plus the first stage's times the rest, each scaled to [0, 1] by query.
 
     Args:
-        evaluation: of queries whose candidates are lists.
-        scores: the ranker's, [q, depth], in the order of the candidates.
-        weight: of the ranker.
+        evaluation: an evaluation of queries whose candidates are lists.
+        scores: the ranker's scores [q, depth], in the order of the candidates.
+        weight: the weight of the ranker.
     """
     present = _documents(evaluation) >= 0
     both = weight * _scaled(scores, present) + (1 - weight) * _scaled(_first_stage(evaluation), present)
@@ -60,20 +60,20 @@ def _documents(evaluation: Evaluation) -> NDArray[np.int32]:
 
 
 def _first_stage(evaluation: Evaluation) -> NDArray[np.float32]:
-    """The first stage's scores in the order of the candidates; what it has not ranked is below what it has."""
+    """Return the first stage's scores in the order of the candidates; unranked ones are below all others."""
     documents, lists = _documents(evaluation), evaluation.candidates.first_stage
     if np.array_equal(lists.documents, documents):
         return lists.scores
     scores = np.empty(documents.shape, np.float32)
-    for row, (own, ranked, values) in enumerate(zip(documents, lists.documents, lists.scores, strict=True)):
+    for row, (candidates, ranked, values) in enumerate(zip(documents, lists.documents, lists.scores, strict=True)):
         known = dict(zip(ranked.tolist(), values.tolist(), strict=True))
         least = min((value for document, value in known.items() if document >= 0), default=0.0)
-        scores[row] = [known.get(document, least) for document in own.tolist()]
+        scores[row] = [known.get(document, least) for document in candidates.tolist()]
     return scores
 
 
 def _scaled(scores: NDArray[np.float32], present: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Scores from 0, the least of a query, to 1, the most; 0 where all are equal, and for no document."""
+    """Scale scores from 0, a query's lowest, to 1, its highest; 0 if all are equal, and for no document."""
     wide = scores.astype(np.float64)
     low = np.where(present, wide, np.inf).min(axis=1, keepdims=True, initial=np.inf)
     high = np.where(present, wide, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)

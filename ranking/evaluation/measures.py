@@ -1,7 +1,7 @@
 """Computes measures of a ranking, declared by their ir-measures names, for all queries at once.
 
-A measure is a declaration of a few lines: what it adds up over the ranking (`total`) and what it divides
-that by (`scale`, from all judgements of the query, so it is computed once). The values are trec_eval's.
+A measure is a declaration of a few lines: a sum over the ranking (`total`) and its divisor
+(`scale`, from all judgements of the query, so it is computed once). The values are trec_eval's.
 Validation calls this every few batches, so nothing here loops over queries.
 """
 
@@ -31,9 +31,9 @@ def ranked_grades(
     The order is score (as float32) descending; equal scores by document id descending as byte strings.
 
     Args:
-        scores: [queries, depth], the ranker's scores; what padding holds is ignored.
-        documents: [queries, depth], the candidates; -1 marks padding, which may stand anywhere.
-        grades: [queries, depth], each candidate's grade, 0 where it is not judged.
+        scores: [queries, depth], the ranker's scores; those of padding are ignored.
+        documents: [queries, depth], the candidates; -1 marks padding, at any place.
+        grades: [queries, depth], each candidate's grade, 0 if it is not judged.
         tie_key: [queries, depth], the rank of the candidate's id among all ids in ascending byte order,
             from 0 to 2³² - 1: the larger key wins a tie.
 
@@ -49,7 +49,7 @@ def ranked_grades(
     ties = tie_key[~padding]
     if ties.size and (ties.min() < 0 or ties.max() >= 2**32):
         raise ValueError("tie keys are ranks from 0 to 2**32 - 1")
-    # One unsigned 64-bit key a candidate, so that one sort does: a float's bits order like the float once
+    # One unsigned 64-bit key per candidate, so that one sort suffices: a float's bits order like the float once
     # the sign bit is flipped (and, below zero, all others too). Adding 0.0 makes -0.0 equal to 0.0.
     bits = (np.asarray(scores, np.float32) + np.float32(0)).view(np.uint32)
     bits = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
@@ -61,10 +61,10 @@ def ranked_grades(
 
 
 class Judged:
-    """All judgements of each query, flat: what measures are scaled by.
+    """All judgements of each query, flat: the base of the measures' scales.
 
     Args:
-        grades: one sequence of grades a query, in the order of the queries; may be empty.
+        grades: one sequence of grades per query, in the order of the queries; may be empty.
     """
 
     def __init__(self, grades: Sequence[Grades | Sequence[int]]) -> None:
@@ -74,7 +74,7 @@ class Judged:
         self.query = np.repeat(np.arange(self.queries), lengths)
 
     def sum(self, values: npt.NDArray[Any]) -> Values:
-        """Add up a value a judgement for each query: [judgements] -> [queries]."""
+        """Add up one value per judgement for each query: [judgements] -> [queries]."""
         return np.bincount(self.query, values, self.queries).astype(np.float64)
 
     @cached_property
@@ -87,10 +87,10 @@ class Judged:
 
 @dataclass(frozen=True)
 class Measure(ABC):
-    """One measure with its parameters: `total` over the ranking, divided by `scale`.
+    """A measure with its parameters: `total` over the ranking, divided by `scale`.
 
     Args:
-        cutoff: how many ranks count; None for all of them.
+        cutoff: the number of ranks that count. None for all of them.
         rel: the lowest grade that counts as relevant.
     """
 
@@ -101,16 +101,16 @@ class Measure(ABC):
     rel: int = 1
 
     def scale(self, judged: Judged) -> Values:
-        """[queries], what the total is divided by; where it is 0 the measure is 0."""
+        """Return the divisor of the total [queries]; if it is 0 the measure is 0."""
         return np.ones(judged.queries)
 
     @abstractmethod
     def total(self, ranked: Grades, ranks: Grades) -> npt.NDArray[Any]:
-        """[queries], from grades in ranked order [queries, some], none beyond the cutoff, and their ranks."""
+        """Return [queries], from grades in ranked order [queries, some], none beyond the cutoff, and their ranks."""
 
 
 class AP(Measure):
-    """Mean of the precision at each relevant document's rank; relevant ones not ranked count as 0."""
+    """The mean of the precision at each relevant document's rank; relevant ones not ranked count as 0."""
 
     about = "average precision"
 
@@ -124,7 +124,7 @@ class AP(Measure):
 
 
 class RR(Measure):
-    """One over the rank of the first relevant document."""
+    """The reciprocal of the rank of the first relevant document."""
 
     about = "reciprocal rank"
 
@@ -137,7 +137,7 @@ class RR(Measure):
 
 
 class P(Measure):
-    """Share of the first ranks that hold a relevant document; ranks not filled count as not relevant."""
+    """The share of the first ranks that hold a relevant document; empty ranks count as not relevant."""
 
     about = "precision"
     needs_cutoff = True
@@ -150,14 +150,14 @@ class P(Measure):
 
 
 class R(P):
-    """Share of the query's relevant documents that stand among the first ranks."""
+    """The share of the query's relevant documents that are among the first ranks."""
 
     about = "recall"
     scale = AP.scale
 
 
 class Success(Measure):
-    """1 if a relevant document stands among the first ranks, else 0."""
+    """1 if a relevant document is among the first ranks, otherwise 0."""
 
     about = "success"
     needs_cutoff = True
@@ -168,7 +168,7 @@ class Success(Measure):
 
 @dataclass(frozen=True)
 class NDCG(Measure):
-    """Discounted cumulated gain over that of the ideal ranking of everything judged.
+    """Discounted cumulated gain divided by that of the ideal ranking of all judged documents.
 
     Args:
         dcg: "log2" (the gain is the grade, as in trec_eval) or "exp-log2" (2^grade - 1).
@@ -198,18 +198,18 @@ def parse(name: str, relevant_from: int = 1) -> Measure:
     """Read a measure's ir-measures name, such as "AP@100", "P(rel=2)@5" or "nDCG@20".
 
     Args:
-        name: the measure's.
-        relevant_from: the lowest grade that counts as relevant where the name does not say.
+        name: the measure's name.
+        relevant_from: the lowest grade that counts as relevant if the name does not specify it.
 
     Raises:
-        BadInput: no such measure, one that is not computed here, a parameter that it does not take, or no
-            cutoff where it needs one.
+        BadInput: if there is no such measure, it is not computed here, it has no such parameter, or it needs a
+            cutoff.
     """
     try:
         parsed = ir_measures.parse_measure(name)
         parsed.validate_params()
         parameters = dict(parsed.params)
-        if not parameters.pop("judged_only", False):  # no ranking here knows what was left unjudged
+        if not parameters.pop("judged_only", False):  # unjudged documents are not known here
             measure = FAMILIES[str(parsed.NAME)](**({"rel": relevant_from} | parameters))
         else:
             raise KeyError("judged_only")
@@ -221,28 +221,28 @@ def parse(name: str, relevant_from: int = 1) -> Measure:
 
 
 def _unsupported(name: str) -> BadInput:
-    there_are = ", ".join(
+    names = ", ".join(
         f"{family}@k ({kind.about})" if kind.needs_cutoff else f"{family} and {family}@k ({kind.about})"
         for family, kind in FAMILIES.items()
     )
     return BadInput(
         f"no measure {name!r}",
-        remedy=f"there are {there_are}, the binary ones also with a lowest relevant grade: P(rel=2)@5",
+        remedy=f"there are {names}, the binary ones also with a lowest relevant grade: P(rel=2)@5",
     )
 
 
 class Evaluator:
-    """Evaluates rankings of the same queries again and again: what depends on judgements is ready.
+    """An evaluator of rankings of the same queries. Everything that depends only on judgements is computed once.
 
     Args:
-        measures: their ir-measures names; results are keyed by the same strings.
-        judged: for each query the grades of all its judged documents, ranked or not, so that average
-            precision and recall know how many are relevant and nDCG its ideal.
-        relevant_from: the lowest grade that counts as relevant, for measures whose name does not say. The gains of
-            nDCG are all grades above zero.
+        measures: ir-measures names; results have the same keys.
+        judged: for each query the grades of all its judged documents, ranked or not, from which average
+            precision and recall take the number of relevant ones and nDCG its ideal.
+        relevant_from: the lowest grade that counts as relevant, for measures whose name does not specify it. nDCG
+            takes its gains from all grades above zero.
 
     Raises:
-        BadInput: a measure is unknown.
+        BadInput: if a measure is unknown.
     """
 
     def __init__(
@@ -260,7 +260,7 @@ class Evaluator:
             ranked: [queries, depth], grades in ranked order (`ranked_grades`), 0 for not judged and padding.
 
         Returns:
-            For each measure [queries], 0 where the query has no relevant document.
+            The values of each measure [queries], 0 if the query has no relevant document.
         """
         if ranked.ndim != 2 or len(ranked) != self.queries:
             raise ValueError(f"ranked is {ranked.shape}, not [{self.queries}, depth]")
@@ -268,12 +268,12 @@ class Evaluator:
         return self._scaled({m: (ranked[:, : m.cutoff], ranks[: m.cutoff]) for m in self._measures.values()})
 
     def of_ranks(self, grades: Grades, ranks: npt.NDArray[np.int64], depth: int | None) -> dict[str, Values]:
-        """The same where only some of a ranking are known: all those that may be relevant.
+        """Evaluate rankings of which only the documents that may be relevant are known.
 
         Args:
             grades: [queries, some].
-            ranks: of them, from 1; 0 for none.
-            depth: ranks beyond it do not count; None counts all.
+            ranks: their ranks from 1; 0 for none.
+            depth: the last rank that counts. None counts all.
         """
         beyond = np.iinfo(np.int64).max
         order = np.argsort(np.where(ranks > 0, ranks, beyond), axis=1, kind="stable")
@@ -286,7 +286,7 @@ class Evaluator:
         return self._scaled({m: (within(m), np.maximum(ranks, 1)) for m in self._measures.values()})
 
     def _scaled(self, ranked: dict[Measure, tuple[Grades, Grades]]) -> dict[str, Values]:
-        """Each measure of its grades and their ranks."""
+        """Return each measure for its grades and their ranks."""
         results = {}
         for name, measure in self._measures.items():
             scale = self._scales[name]

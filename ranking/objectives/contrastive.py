@@ -1,41 +1,44 @@
-"""Defines the contrastive objective: each relevant document against the negatives, at a temperature."""
+"""Defines the contrastive objective, InfoNCE."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
-from ranking.errors import BadInput
+from ranking.bounds import Positive, checked
 from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective
 
 
 class Contrastive(Objective):
-    """InfoNCE: −log of a relevant document's share of a softmax of s/τ over itself and the negatives (van den Oord et
-    al. 2018, equation 4).
+    """InfoNCE: each relevant document against the negatives, at a temperature.
 
-    Of several relevant documents of a query (`training.positives`) each stands against the negatives alone, and they
-    weigh the same (Khosla et al. 2020, equation 2). Among the positives of the batch with `function=in_batch`.
+    The loss is −log of the relevant document's share in a softmax of s/τ over itself and the negatives (van den Oord
+    et al. 2018, equation 4). If a query has several relevant documents (`training.positives`), each is compared with
+    the negatives alone, and all have the same weight (Khosla et al. 2020, equation 2). With `function=in_batch` the
+    negatives are the positives of the batch's other queries.
 
     Args:
-        temperature: τ, above 0. Cosines need a low one, such as 0.05; `ranker=static` has its own (`ranker.scale`).
+        temperature: the temperature τ of the softmax. Cosines need a low one, such as 0.05; `ranker=static` scales its
+            scores itself (`ranker.scale`).
 
     Raises:
-        BadInput: where the temperature is not above 0.
+        BadInput: if the temperature is not above 0.
     """
 
     takes_several = True
 
-    def __init__(self, temperature: float = 1.0) -> None:
-        if not temperature > 0:
-            raise BadInput(f"temperature is {temperature}", "objective.temperature", "choose a number above 0")
+    @checked
+    def __init__(self, temperature: Annotated[float, Positive] = 1.0) -> None:
         self.temperature = temperature
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         scaled = scores / self.temperature
         relevant = block.labels > 0
         negatives = scaled.masked_fill(relevant | ~block.present, -torch.inf)
-        # A row without a negative has −inf here, which the maximum keeps out of the gradient.
+        # A row without a negative has −inf here, and the maximum keeps that out of the gradient.
         against = torch.logsumexp(torch.cat([negatives, torch.full_like(negatives[:, :1], -1e30)], 1), 1, keepdim=True)
         costs = torch.logaddexp(scaled, against) - scaled
         costs = costs.masked_fill(~(relevant & block.present), 0)

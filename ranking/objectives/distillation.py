@@ -2,67 +2,69 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ranking.errors import BadInput
+from ranking.bounds import Positive, checked
 from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective, mean_over_present
 
 
 class MarginMSE(Objective):
-    """The squared difference of the ranker's margin s(d⁺) − s(d⁻) and the teacher's (Hofstätter et al. 2020).
+    """The squared error of margins: the ranker's s(d⁺) − s(d⁻) against the teacher's (Hofstätter et al. 2020).
 
-    Pairs whose scores the teacher does not know count for nothing: of what `in_batch` and `random` offer, say, which
-    are in no list.
+    Needs a teacher. A pair counts only if the teacher has scores for both documents, so negatives from `in_batch` or
+    `random`, which are in no scored list, usually count for nothing.
 
     Args:
-        scale: of the teacher's margins, above 0: what brings them to the ranker's scale.
+        scale: the factor that brings the teacher's margins to the ranker's scale.
 
     Raises:
-        BadInput: where the scale is not above 0.
+        BadInput: if the scale is not above 0.
     """
 
     takes_several = True
     needs_teacher = True
 
-    def __init__(self, scale: float = 1.0) -> None:
-        if not scale > 0:
-            raise BadInput(f"scale is {scale}", "objective.scale", "choose a number above 0")
+    @checked
+    def __init__(self, scale: Annotated[float, Positive] = 1.0) -> None:
         self.scale = scale
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         teacher = block.teacher_scores
         known = block.present[:, 1:] & teacher[:, 1:].isfinite() & teacher[:, :1].isfinite()
-        wanted = self.scale * (teacher[:, :1] - teacher[:, 1:]).masked_fill(~known, 0)
-        found = (scores[:, :1] - scores[:, 1:]).masked_fill(~known, 0)
-        return mean_over_present((found - wanted) ** 2, known)
+        target = self.scale * (teacher[:, :1] - teacher[:, 1:]).masked_fill(~known, 0)
+        margin = (scores[:, :1] - scores[:, 1:]).masked_fill(~known, 0)
+        return mean_over_present((margin - target) ** 2, known)
 
     def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
-        """σ(s − s(positive)): how probably the document beats the positive."""
+        """Return σ(s − s(positive)), the probability that the document beats the positive."""
         return torch.sigmoid(scores - scores[:, :1])
 
 
 class Distillation(Objective):
-    """KL(teacher ‖ ranker) of softmaxes of s/τ over the documents whose scores the teacher knows (Hinton et al. 2015,
-    section 2; for rankers Ren et al. 2021, equation 5).
+    """The divergence of the ranker's distribution over a query's documents from the teacher's.
 
-    A query with fewer than two such documents counts for nothing.
+    KL(teacher ‖ ranker) of softmaxes of s/τ over the documents that the teacher has scores for (Hinton et al. 2015,
+    section 2; for rankers Ren et al. 2021, equation 5). Needs a teacher. A query with fewer than two such documents
+    counts for nothing.
 
     Args:
-        temperature: τ of both, above 0; the loss is multiplied by τ², so that gradients stay of one size.
+        temperature: the temperature τ of both softmaxes. The loss is multiplied by τ², which keeps the size of the
+            gradients.
 
     Raises:
-        BadInput: where the temperature is not above 0.
+        BadInput: if the temperature is not above 0.
     """
 
     takes_several = True
     needs_teacher = True
 
-    def __init__(self, temperature: float = 1.0) -> None:
-        if not temperature > 0:
-            raise BadInput(f"temperature is {temperature}", "objective.temperature", "choose a number above 0")
+    @checked
+    def __init__(self, temperature: Annotated[float, Positive] = 1.0) -> None:
         self.temperature = temperature
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
@@ -72,10 +74,10 @@ class Distillation(Objective):
         if not rows.any():
             return (scores * 0).sum()
         known = known[rows]
-        wanted = (teacher[rows] / self.temperature).masked_fill(~known, -torch.inf).log_softmax(1)
-        found = (scores[rows] / self.temperature).masked_fill(~known, -torch.inf).log_softmax(1)
-        wanted, found = wanted.masked_fill(~known, -1e4), found.masked_fill(~known, 0)
-        divergence = F.kl_div(found, wanted, log_target=True, reduction="none").masked_fill(~known, 0).sum(1)
+        target = (teacher[rows] / self.temperature).masked_fill(~known, -torch.inf).log_softmax(1)
+        logs = (scores[rows] / self.temperature).masked_fill(~known, -torch.inf).log_softmax(1)
+        target, logs = target.masked_fill(~known, -1e4), logs.masked_fill(~known, 0)
+        divergence = F.kl_div(logs, target, log_target=True, reduction="none").masked_fill(~known, 0).sum(1)
         return self.temperature**2 * divergence.sum() / len(scores)
 
     def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:

@@ -17,12 +17,12 @@ from ranking.sources import Sources
 
 @dataclass(frozen=True)
 class Stage:
-    """One of several rankers that are trained in turn, each on negatives that the one before hands on.
+    """One of several rankers that are trained in turn, each on negatives that the one before chose.
 
     Args:
-        block: documents that a query is shown, the positive among them; None: as many as the sampler is asked for.
-        pick: how they come out of the stage before: its `top`, or anew at `random` for each batch.
-        flows: whether the weights go on from the stage before, or start anew.
+        block: the number of documents per query, including the positive. None takes the sampler's number.
+        pick: how they are chosen from the previous stage's list: its `top`, or at `random` for each batch.
+        flows: whether a stage starts from the previous stage's weights.
     """
 
     block: int | None = None
@@ -31,28 +31,28 @@ class Stage:
 
 
 class Scorer(Protocol):
-    """Scores a batch of blocks, each a positive and its negatives."""
+    """A function that scores a batch of blocks, each a positive and its negatives."""
 
     def __call__(self, level: int = 0, columns: Tensor | None = None) -> Tensor:
-        """Scores of one pass through the ranker, with a gradient.
+        """Return the scores of one pass through the ranker, with a gradient.
 
         Args:
-            level: of compression; a ranker may have a model for each.
-            columns: int64 [b, k], the documents of each block to score; None: all 1 + n.
+            level: the level of compression. A ranker may have a model per level.
+            columns: int64 [b, k], the documents of each block to score. None scores all 1 + n.
         """
 
 
 class Objective(ABC):
-    """What a ranker is trained to minimise, given the scores of a positive and its negatives.
+    """The base of all training objectives: a loss of the scores of a positive and its negatives.
 
-    Everywhere, column 0 of `scores` [b, 1 + n] is the positive, the others are negatives. `loss` is all that most
-    objectives write, and what updates, dev losses and curricula ask for.
+    Everywhere, column 0 of `scores` [b, 1 + n] is the positive and the others are negatives. Most objectives define
+    `loss` and `probabilities` only. Updates, dev losses and curricula call `loss`.
 
-    One that reads what is made ahead of time, a teacher's scores say, lives in two places as a retrieval function
-    does: `rank` does the work that needs text, once for all runs, and `prepare` takes what it gave.
+    An objective that reads something made ahead of time, such as a teacher's scores, works in two steps, as a
+    retrieval function does: `rank` does the work that needs text, once for all runs, and `prepare` receives its result.
 
-    Args:
-        takes_several: whether it knows relevant documents beyond column 0 for what they are (`Block.labels`).
+    Attributes:
+        takes_several: whether it uses relevant documents beyond column 0 as such (`Block.labels`).
         needs_teacher: whether it learns a teacher's scores (`Block.teacher_scores`).
     """
 
@@ -61,15 +61,15 @@ class Objective(ABC):
 
     @abstractmethod
     def loss(self, scores: Tensor, block: Block) -> Tensor:
-        """The mean over the batch. Scalar.
+        """Return the mean loss of the batch, a scalar.
 
         Args:
-            scores: [b, 1 + n], of the ranker; any number where the block has no document.
-            block: what was scored.
+            scores: [b, 1 + n], the ranker's scores. Any number if the block has no document there.
+            block: the scored documents.
         """
 
     def rank(self, sources: Sources) -> RankedLists | None:
-        """Documents and scores for all queries, e.g. of a teacher; None where the objective needs none."""
+        """Return documents and scores for all queries, e.g. a teacher's. None if the objective needs none."""
         return None
 
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:  # noqa: B027
@@ -77,16 +77,16 @@ class Objective(ABC):
 
         Args:
             encoded: the collection.
-            lists: what `rank` gave.
+            lists: the result of `rank`.
         """
 
     def of_passes(self, score: Scorer, block: Block, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """The loss where the objective says what is scored: everything once, unless a subclass asks for more.
+        """Score the batch and return the loss. By default everything is scored once.
 
         Args:
-            score: of the batch's documents.
-            block: as of `loss`.
-            generator: all its chance.
+            score: scores the batch's documents.
+            block: the batch, as in `loss`.
+            generator: the source of all random draws.
 
         Returns:
             The loss, and the scores of the first pass [b, 1 + n].
@@ -95,27 +95,27 @@ class Objective(ABC):
         return self.loss(scores, block), scores
 
     def stages(self) -> list[Stage]:
-        """The rankers that are trained in turn: one, unless a subclass says otherwise."""
+        """Return the rankers that are trained in turn. By default there is one."""
         return [Stage()]
 
     def check_block(self, negatives: int) -> None:  # noqa: B027
         """Refuse blocks that are too small.
 
         Args:
-            negatives: that each query is shown.
+            negatives: the number of negatives per query.
 
         Raises:
-            BadInput: where the objective needs more.
+            BadInput: if the objective needs more.
         """
 
     @abstractmethod
     def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
-        """P(relevant | query, document) as this objective reads scores. Shape [b, 1 + n].
+        """Return P(relevant | query, document) for these scores under this objective. Shape [b, 1 + n].
 
-        Uncertainty sampling asks for it (`sampling.selection.error_reduction`).
+        Uncertainty sampling uses it (`sampling.selection.error_reduction`).
         """
 
 
 def mean_over_present(values: Tensor, present: Tensor) -> Tensor:
-    """Mean of `values` where `present`, 0 where nothing is."""
+    """Return the mean of the `values` that are `present`, 0 if none is."""
     return values.masked_fill(~present, 0).sum() / present.sum().clamp(min=1)

@@ -13,25 +13,25 @@ from ranking.objectives.objective import Objective, mean_over_present
 
 
 class Pairwise(Objective):
-    """A cost of the difference s(positive) − s(negative), averaged over all pairs of the batch."""
+    """The base of costs of the difference s(positive) − s(negative), averaged over all pairs of the batch."""
 
     @abstractmethod
     def cost(self, difference: Tensor) -> Tensor:
-        """Cost of each difference."""
+        """Return the cost of each difference."""
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         return mean_over_present(self.cost(scores[:, :1] - scores[:, 1:]), block.present[:, 1:])
 
     def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
-        """σ(s − s(positive)): how probably the document beats the positive (Burges et al. 2005, equation 3)."""
+        """Return σ(s − s(positive)), the probability that it beats the positive (Burges et al. 2005, equation 3)."""
         return torch.sigmoid(scores - scores[:, :1])
 
 
 class PairwiseHinge(Pairwise):
-    """max(0, margin − (s(positive) − s(negative))).
+    """The hinge loss of each pair: max(0, margin − (s(positive) − s(negative))).
 
     Args:
-        margin: the lead of the positive from which a pair costs nothing.
+        margin: the difference from which a pair costs nothing.
     """
 
     def __init__(self, margin: float = 1.0) -> None:
@@ -42,7 +42,7 @@ class PairwiseHinge(Pairwise):
 
 
 class RankNet(Pairwise):
-    """log(1 + e^{−(s(positive) − s(negative))}) (Burges et al. 2005, section 3)."""
+    """The logistic loss of each pair: log(1 + e^{−(s(positive) − s(negative))}) (Burges et al. 2005, section 3)."""
 
     def cost(self, difference: Tensor) -> Tensor:
         return F.softplus(-difference)

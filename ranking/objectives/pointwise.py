@@ -1,4 +1,4 @@
-"""Defines cross-entropy of each document by itself."""
+"""Defines the cross-entropy of single documents."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ranking.objectives.objective import Objective, mean_over_present
 
 
 class PointwiseCrossEntropy(Objective):
-    """Binary cross-entropy: positives towards 1, negatives towards 0 (Pang et al. 2016, equation 9).
+    """Binary cross-entropy of each document: positives towards 1, negatives towards 0 (Pang et al. 2016, equation 9).
 
-    Positives and negatives weigh the same altogether, however many negatives there are.
+    All positives together have the same weight as all negatives together, for any number of negatives.
     """
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:

@@ -1,4 +1,4 @@
-"""Defines the likelihood of the right document under a softmax."""
+"""Defines the likelihood of the relevant document under a softmax."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ranking.objectives.objective import Objective
 
 
 class SoftmaxLikelihood(Objective):
-    """−log of the positive's share of a softmax over the sampled set C_s (Cohen et al. 2019, section 5.3)."""
+    """−log of the positive's share in a softmax over the sampled set C_s (Cohen et al. 2019, section 5.3)."""
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         return -torch.log_softmax(scores.masked_fill(~block.present, -torch.inf), 1)[:, 0].mean()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
+from ranking.bounds import NonNegative, checked
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.objectives.block import Block
@@ -15,30 +17,29 @@ from ranking.ranked_lists import RankedLists
 
 
 class WeightedSum(Objective):
-    """Σ weight · loss of several objectives over the same scores, as `objective=[contrastive,margin_mse]`.
+    """A weighted sum of several objectives over the same scores: `objective=[contrastive,margin_mse]`.
 
     Args:
-        weights: by the name of an objective; 1 where none is given.
-        terms: the objectives, by name; the first one says what a probability is.
+        weights: the weight of each objective, by name; 1 by default.
+        terms: the objectives, by name. The first one defines `probabilities`.
 
     Raises:
-        BadInput: where a weight is of none of them or below 0, or an objective is trained in a way of its own (SIR's
+        BadInput: if a weight is below 0 or names none of them, or an objective needs a training of its kind (SIR's
             levels, lists made ahead of time).
     """
 
     takes_several = True
 
-    def __init__(self, weights: Mapping[str, float] | None = None, **terms: Objective) -> None:
+    @checked
+    def __init__(self, weights: Mapping[str, Annotated[float, NonNegative]] | None = None, **terms: Objective) -> None:
         self.terms, self.weights = terms, dict.fromkeys(terms, 1.0) | dict(weights or {})
-        for name, weight in self.weights.items():
+        for name in self.weights:
             if name not in terms:
                 raise BadInput(f"there is no objective {name}", f"objective.weights.{name}", f"has {', '.join(terms)}")
-            if not weight >= 0:
-                raise BadInput(f"weight is {weight}", f"objective.weights.{name}", "choose a number from 0 up")
         for name, term in terms.items():
             kind = type(term)
             if kind.of_passes is not Objective.of_passes or kind.rank is not Objective.rank or len(term.stages()) > 1:
-                raise BadInput(f"{name} is trained in a way of its own", "objective", "choose it alone")
+                raise BadInput(f"{name} needs a training of its kind", "objective", "choose it alone")
         self.takes_several = all(term.takes_several for term in terms.values())
         self.needs_teacher = any(term.needs_teacher for term in terms.values())
 

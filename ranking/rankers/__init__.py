@@ -1,1 +1,1 @@
-"""Defines neural rankers, one a file, behind one base."""
+"""Defines neural rankers, one per file, behind one base."""

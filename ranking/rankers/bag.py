@@ -15,15 +15,15 @@ from ranking.texts import Texts
 
 
 def weighted_mean(vectors: Tensor, term_weights: Tensor, texts: Texts) -> Tensor:
-    """Σ e^{w_t}·E_t / Σ e^{w_t} over the terms t of each text, repeats included.
+    """Return Σ e^{w_t}·E_t / Σ e^{w_t} over the terms t of each text, repeats included.
 
     On a CPU one compiled loop does it: torch's bag sorts the tokens and makes a second gradient as
     large as the vocabulary for the weights, which takes three times as long as all the rest of f_FF.
 
     Args:
-        vectors: E, [vocabulary, dimension]; its gradient comes by rows where it is marked so (`ranking.row_gradients`).
+        vectors: E, [vocabulary, dimension]. Its gradient comes by rows if it is marked so (`ranking.row_gradients`).
         term_weights: w, [vocabulary].
-        texts: none of them empty.
+        texts: the texts; none of them empty.
 
     Returns:
         [texts, dimension].
@@ -41,7 +41,10 @@ def weighted_mean(vectors: Tensor, term_weights: Tensor, texts: Texts) -> Tensor
 
 
 class _Bag(torch.autograd.Function):
-    """`weighted_mean` on a CPU, with d mean / d E_t = share_t and d mean / d w_t = share_t·(E_t − mean)."""
+    """The autograd function of `weighted_mean` on a CPU.
+
+    d mean / d E_t = share_t and d mean / d w_t = share_t·(E_t − mean).
+    """
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, term_weights: Tensor, texts: Texts) -> Tensor:
@@ -69,14 +72,14 @@ class _Bag(torch.autograd.Function):
 def _forward(vectors, scales, tokens, offsets, means, shares):  # type: ignore[no-untyped-def]  # pragma: no cover
     for text in range(len(offsets) - 1):
         norm = np.float32(0)
-        for place in range(offsets[text], offsets[text + 1]):
-            norm += scales[tokens[place]]
+        for index in range(offsets[text], offsets[text + 1]):
+            norm += scales[tokens[index]]
         mean = means[text]
         mean[:] = 0
-        for place in range(offsets[text], offsets[text + 1]):
-            token = tokens[place]
+        for index in range(offsets[text], offsets[text + 1]):
+            token = tokens[index]
             share = scales[token] / norm
-            shares[place] = share
+            shares[index] = share
             for column in range(vectors.shape[1]):
                 mean[column] += share * vectors[token, column]
 
@@ -90,8 +93,8 @@ def _backward(  # type: ignore[no-untyped-def]  # pragma: no cover
         at_mean = np.float32(0)
         for column in range(vectors.shape[1]):
             at_mean += means[text, column] * row[column]
-        for place in range(offsets[text], offsets[text + 1]):
-            token, share, row_of = tokens[place], shares[place], places[place]
+        for index in range(offsets[text], offsets[text + 1]):
+            token, share, row_of = tokens[index], shares[index], places[index]
             at_vector = np.float32(0)
             for column in range(vectors.shape[1]):
                 at_vector += vectors[token, column] * row[column]

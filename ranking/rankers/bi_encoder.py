@@ -1,4 +1,4 @@
-"""Defines the bi-encoder: a transformer that reads query and document apart, so that an index can search it."""
+"""Defines the bi-encoder: a transformer that reads query and document separately, so that an index can search it."""
 
 from __future__ import annotations
 
@@ -25,37 +25,42 @@ from ranking.tokenization import Subwords, Tokenization, count_subwords, read_to
 
 
 class BiEncoder(DenseRanker):
-    """One vector a text, pooled from a pretrained encoder's last layer (Reimers and Gurevych 2019; Xiong et al. 2021).
+    """A bi-encoder: one vector per text, pooled from a pretrained encoder's last layer.
 
-    Reads plain checkpoints and the folders of sentence-transformers, with their prompts, and writes the latter. A long
-    text is cut.
+    Reimers and Gurevych 2019; Xiong et al. 2021. Reads plain checkpoints and the folders of sentence-transformers with
+    their prompts, and writes the latter. A long text is cut.
 
     Args:
-        vectors: not read; every ranker is offered them.
-        generator: draws what the checkpoint lacks.
-        checkpoint: folder, or name at the hub.
-        preset: layers and lengths where neither the next three nor the folder say: `paper`, `small` or `tiny`.
-        layers: keep the first so many.
-        max_query: subwords read of a query, those of the checkpoint's prompt not counted.
-        max_document: subwords read of a document, likewise.
-        pooling: mean (of all tokens), cls (the first one's) or last (the last one's, of decoders, which alone has seen
-            the whole text); None takes the checkpoint's, or else mean.
-        similarity: cosine or dot; None takes the checkpoint's, or else cosine.
-        tied: one tower reads both. Otherwise the document tower begins as a copy of the query tower, unless the
-            checkpoint has two of its own.
-        frozen: `documents` leaves the tower of documents as it is: their vectors stay the same while the query tower
-            learns (ADORE, Zhan et al. 2021). Needs two towers.
-        scale: of the scores, above 0; None is 20 for cosine, which alone spans no more than 2, and 1 for dot.
-        precision, gradient_checkpointing, compiled, budget: see `Pretrained`.
-        categories: whether what category and subcategory say is added to the pooled vector: at first nothing, so that
-            the checkpoint is what it was.
-        labels: how many of them there are.
-        query_prompt: what stands before each query: the name of one of the checkpoint's prompts, or the text itself;
-            None takes what the checkpoint says of queries, "" nothing.
-        document_prompt: the same of documents.
+        generator: draws the weights that the checkpoint lacks.
+        checkpoint: a folder, or a name at the hub.
+        vectors: ignored; every ranker is offered them.
+        preset: `paper`, `small` (2 layers, 24 + 64 subwords) or `tiny` (1 layer, 12 + 32): layers and lengths that
+            neither the next three options nor the folder specify.
+        layers: the number of layers to keep, from the input. None keeps all.
+        max_query: subwords read of a query, not counting the checkpoint's prompt. None takes the checkpoint's number,
+            or else the preset's.
+        max_document: subwords read of a document, in the same way.
+        pooling: mean (of all tokens), cls (the first token) or last (the last token, for decoders, in which only that
+            one has seen the whole text). None takes the checkpoint's, or else mean.
+        similarity: cosine or dot. None takes the checkpoint's, or else cosine.
+        tied: whether one tower reads queries and documents. Otherwise the document tower starts as a copy of the query
+            tower, unless the checkpoint has two.
+        frozen: `documents` keeps the document tower fixed: its vectors stay the same while the query tower learns
+            (ADORE, Zhan et al. 2021). Needs two towers.
+        scale: the factor of the scores. None is 20 for cosine, which alone spans no more than 2, and 1 for dot.
+        precision: float32, bfloat16 or float16, see `ranking.rankers.pretrained.Pretrained`.
+        gradient_checkpointing: whether to compute activations twice, to hold fewer.
+        compiled: whether to run the transformer through torch.compile.
+        budget: tokens per forward pass, with padding. None suits the device.
+        categories: whether a vector of category and subcategory is added to the pooled vector. It starts at 0, so the
+            checkpoint scores as before.
+        labels: the numbers of categories and subcategories.
+        query_prompt: the text before each query, or the name of one of the checkpoint's prompts. None takes the
+            checkpoint's prompt for queries, "" none.
+        document_prompt: the text before each document, in the same way.
 
     Raises:
-        BadInput: where the checkpoint can't be read, or an option is out of its range.
+        BadInput: if the checkpoint can't be read or an option is out of its range.
     """
 
     presets = PRESETS
@@ -85,9 +90,9 @@ class BiEncoder(DenseRanker):
     ) -> None:
         super().__init__()
         widths = resolve_widths(type(self), checkpoint, preset, layers, max_query, max_document)
-        said = SentenceFolder.read(checkpoint).with_prompts(query_prompt, document_prompt)
-        self.pooling = pooling or said.pooling or "mean"
-        self.similarity = similarity or said.similarity or "cosine"
+        source = SentenceFolder.read(checkpoint).with_prompts(query_prompt, document_prompt)
+        self.pooling = pooling or source.pooling or "mean"
+        self.similarity = similarity or source.similarity or "cosine"
         for name, value, known in (("pooling", self.pooling, POOLINGS), ("similarity", self.similarity, SIMILARITIES)):
             if value not in known:
                 raise BadInput(f"no {name} {value!r}", f"ranker.{name}", f"choose {' or '.join(known)}")
@@ -98,36 +103,36 @@ class BiEncoder(DenseRanker):
         if frozen and categories:
             remedy = "set ranker.categories=false, or ranker.frozen=null"
             raise BadInput("what categories add would change the documents' vectors", "ranker.frozen", remedy)
-        if tied and not said.tied:
+        if tied and not source.tied:
             raise BadInput("has a tower for queries and one for documents", checkpoint, "set ranker.tied=false")
         self.scale = {"cosine": 20.0, "dot": 1.0}[self.similarity] if scale is None else scale
         if not self.scale > 0:
             raise BadInput(f"scale is {scale}", "ranker.scale", "choose a number above 0")
-        self.tokenizer = read_tokenizer(said.query)
-        self.prompts, self._declared = said.prompts, dict(said.declared)
+        self.tokenizer = read_tokenizer(source.query)
+        self.prompts, self._declared = source.prompts, dict(source.declared)
         self.lengths = (widths["max_query"], widths["max_document"])
-        self.max_query = widths["max_query"] + count_subwords(self.tokenizer, said.prompts.query)
-        self.max_document = widths["max_document"] + count_subwords(self.tokenizer, said.prompts.document)
+        self.max_query = widths["max_query"] + count_subwords(self.tokenizer, source.prompts.query)
+        self.max_document = widths["max_document"] + count_subwords(self.tokenizer, source.prompts.document)
         self.packing = Packing.of(self.tokenizer, pair=False)
         self.drawn: list[str] = []
 
         def tower(checkpoint: str) -> Pretrained:
             model, drawn = read_model("AutoModel", checkpoint, widths["layers"], generator)
             if hasattr(model, "pooler"):
-                # Nothing would train it: vectors come from the last layer.
+                # Vectors come from the last layer, so nothing would train it.
                 model.pooler = None  # type: ignore[assignment]
             self.drawn += [name for name in drawn if not name.startswith("pooler.")]
             return Pretrained(model, precision, gradient_checkpointing, compiled, budget)
 
-        self.query_tower = tower(said.query)
+        self.query_tower = tower(source.query)
         if tied:
             self.document_tower = self.query_tower
-        elif said.tied:
+        elif source.tied:
             self.document_tower = copy.deepcopy(self.query_tower)
         else:
-            if read_tokenizer(said.document).get_vocab() != self.tokenizer.get_vocab():
+            if read_tokenizer(source.document).get_vocab() != self.tokenizer.get_vocab():
                 raise BadInput("its two towers read different subwords", checkpoint, "choose one whose towers agree")
-            self.document_tower = tower(said.document)
+            self.document_tower = tower(source.document)
         self.has_dropout, self.needs_grad_scaler = self.query_tower.has_dropout, precision == "float16"
         reach = min(self.query_tower.reach, self.document_tower.reach)
         for name, length in (("max_query", self.max_query), ("max_document", self.max_document)):
@@ -148,9 +153,9 @@ class BiEncoder(DenseRanker):
     def tokenization(cls, **options: Any) -> Tokenization:
         given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
         widths = resolve_widths(cls, options["checkpoint"], options.get("preset", "paper"), **given)
-        said = SentenceFolder.read(options["checkpoint"])
-        said = said.with_prompts(options.get("query_prompt"), options.get("document_prompt"))
-        return Subwords(said.query, widths["max_query"], widths["max_document"], said.prompts)
+        source = SentenceFolder.read(options["checkpoint"])
+        source = source.with_prompts(options.get("query_prompt"), options.get("document_prompt"))
+        return Subwords(source.query, widths["max_query"], widths["max_document"], source.prompts)
 
     def train(self, mode: bool = True) -> Self:
         super().train(mode)
@@ -176,7 +181,7 @@ class BiEncoder(DenseRanker):
         return both[: len(queries)], both[len(queries) :]
 
     def _vectors(self, tower: Pretrained, kinds: Sequence[tuple[Texts, int]]) -> Tensor:
-        """Vectors [n, dimension] of texts, each kind cut at its own length; those of like length are read together."""
+        """Return vectors [n, dimension] of texts, each kind cut at its length; similar lengths are read together."""
         width = max(length for _, length in kinds)
         parts = [np.pad(texts.padded(length), ((0, 0), (0, width - length))) for texts, length in kinds]
         padded = torch.from_numpy(np.concatenate(parts))  # packed here, so that no length is asked of a device
@@ -184,7 +189,8 @@ class BiEncoder(DenseRanker):
             return torch.zeros(0, self.dimension, device=self.device)
         places = tower.even(list(buckets((padded > 0).sum(1) + self.packing.specials, tower.budget)))
         passes = [
-            {name: each.to(self.device) for name, each in self.packing.pack(padded[rows]).items()} for rows in places
+            {name: tensor.to(self.device) for name, tensor in self.packing.pack(padded[rows]).items()}
+            for rows in places
         ]
         pooled = [
             self._pooled(states.float(), packed["attention_mask"])
@@ -196,7 +202,7 @@ class BiEncoder(DenseRanker):
         return F.normalize(vectors, dim=1) if self.similarity == "cosine" else vectors
 
     def _pooled(self, states: Tensor, mask: Tensor) -> Tensor:
-        """One vector a text, of the states [n, tokens, dimension] of its tokens, which the mask shows."""
+        """Return one vector per text from the states [n, tokens, dimension] of its tokens, which the mask shows."""
         if self.pooling == "cls":
             return states[:, 0]
         if self.pooling == "last":
@@ -213,8 +219,8 @@ class BiEncoder(DenseRanker):
         """Write it as sentence-transformers' `SentenceTransformer` reads it: safetensors, the tokenizer, the modules.
 
         Two towers become its `Router`, whose `encode_query` and `encode_document` choose between them. One tower has
-        one length there, that of documents. What the checkpoint declared besides (prompts, versions, keys that we do
-        not know) is kept.
+        one length there, that of documents. Other declarations of the checkpoint (prompts, versions, keys that we do
+        not know) are kept.
         """
         specials = self.packing.specials
         towers = {"document": self.document_tower.model}

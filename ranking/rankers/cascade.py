@@ -1,4 +1,4 @@
-"""Defines a cascade of two rankers: a cheap one goes through a list, a dear one through what it passes on."""
+"""Defines a cascade of two rankers: a cheap one scores a list, an expensive one its best documents."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable
 from functools import partial
 from itertools import zip_longest
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ranking.bounds import AtLeast, checked
 from ranking.errors import BadInput
 from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
@@ -20,25 +21,29 @@ from ranking.tokenization import Subwords, Tokenization, read_tokenizer
 
 
 class Cascade(Ranker):
-    """Compressors of different kinds (Pu et al. 2021, their future work): a small front level and a large rear one.
+    """A cascade: a small front ranker scores the whole list, a large rear one its best documents.
 
-    The front scores a list, the rear scores its best `keep` anew, and these stand above the others. An objective that
-    scores level by level (`ranking.objectives.self_involvement` with passes=level) trains the front at level 0 and the
-    rear at all others. BM25 as the front needs no cascade: selector=top over function=bm25 with a single ranker.
+    Compressors of different kinds are the future work of Pu et al. 2021. The rear scores the front's best `keep`
+    again and ranks them above the others. An objective that scores level by level
+    (`ranking.objectives.self_involvement` with passes=level) trains the front at level 0 and the rear at all others.
+    BM25 as the front needs no cascade: use selector=top over function=bm25 with a single ranker.
 
     Args:
-        generator: draws what the checkpoints lack, the front's first.
-        front, rear: make them; rankers that read the same tokens, e.g. a `BiEncoder` and a `CrossEncoder`.
-        vectors: handed to both.
-        checkpoint: not read; what the checkpoints of both are by default in a configuration.
-        keep: documents of a list that the front passes on.
+        generator: draws the weights that the checkpoints lack, the front's first.
+        front: makes the ranker of the whole list.
+        rear: makes the ranker of the front's best. Both must read the same tokens, e.g. a `BiEncoder` and a
+            `CrossEncoder`.
+        vectors: word vectors, passed to both.
+        checkpoint: ignored; in a configuration the default checkpoint of both.
+        keep: the number of documents that the front passes on.
 
     Raises:
-        BadInput: where keep is below 1, or one of the rankers refuses its options.
+        BadInput: if keep is below 1 or one of the rankers refuses its options.
     """
 
     reads_apart = False
 
+    @checked
     def __init__(
         self,
         generator: torch.Generator,
@@ -46,17 +51,15 @@ class Cascade(Ranker):
         rear: Callable[..., Ranker],
         vectors: NDArray[np.float32] | None = None,
         checkpoint: str | None = None,
-        keep: int = 16,
+        keep: Annotated[int, AtLeast(1)] = 16,
     ) -> None:
         super().__init__()
-        if keep < 1:
-            raise BadInput(f"keep is {keep}", "ranker.keep", "choose a whole number from 1 up")
         self.keep = keep
         self.front = front(vectors=vectors, generator=generator)
         self.rear = rear(vectors=vectors, generator=generator)
         self.has_dropout = self.front.has_dropout or self.rear.has_dropout
         self.needs_grad_scaler = self.front.needs_grad_scaler or self.rear.needs_grad_scaler
-        # What a text looks like to each of them, read off a text of one token.
+        # The shape of a text's representation in each of them, taken from a text of one token.
         with torch.no_grad():
             probe = Texts.of([[1]])
             self._queries = [level.represent_queries(probe) for level in (self.front, self.rear)]
@@ -97,28 +100,28 @@ class Cascade(Ranker):
         passed = order[:, : self.keep]
         rows = torch.arange(len(scores), device=scores.device)[:, None]
         again = self.rear.interact(to_rear, of_rear[rows, passed]).float()
-        # The others keep their distances to each other and begin 1 below the last that was passed on.
+        # The others keep their distances to each other and start 1 below the last that was passed on.
         others = present.scatter(1, passed, False)
         best = scores.masked_fill(~others, -torch.inf).amax(1, keepdim=True)
         last = again.masked_fill(~present.gather(1, passed), torch.inf).amin(1, keepdim=True)
         return (scores - best + last - 1).scatter(1, passed, again)
 
     def layers(self) -> list[nn.Module]:
-        # The top layers of both are the top: what is taken over them is taken over both levels.
+        # The top layers of both are the top: a gradient norm is taken over both levels.
         pairs = zip_longest(reversed(self.front.layers()), reversed(self.rear.layers()))
         layers: list[nn.Module] = [nn.ModuleList([layer for layer in pair if layer is not None]) for pair in pairs]
         return layers[::-1]
 
 
 def same_subwords(one: Subwords, other: Subwords) -> bool:
-    """Whether two checkpoints cut texts alike, whatever special tokens they put around them."""
+    """Return whether two checkpoints split texts in the same way, with any special tokens around them."""
     if one.checkpoint == other.checkpoint:
         return True
     return _cutting(read_tokenizer(one.checkpoint)) == _cutting(read_tokenizer(other.checkpoint))
 
 
 def _cutting(tokenizer: Any) -> Any:
-    """All that a tokenizer's subwords depend on."""
+    """Return everything that a tokenizer's subwords depend on."""
     if not getattr(tokenizer, "is_fast", False):
         return tokenizer.get_vocab()
     content = json.loads(tokenizer.backend_tokenizer.to_str())
@@ -126,20 +129,20 @@ def _cutting(tokenizer: Any) -> Any:
 
 
 def _tokenization(level: Any) -> Tokenization | None:
-    """Of a ranker that is still to be made: a class with its options."""
-    made: Any = level.func if isinstance(level, partial) else level
+    """Return the tokenization of a ranker that is not made yet: a class with its options."""
+    target: Any = level.func if isinstance(level, partial) else level
     options = level.keywords if isinstance(level, partial) else {}
-    found: Tokenization | None = made.tokenization(**options)
-    return found
+    tokenization: Tokenization | None = target.tokenization(**options)
+    return tokenization
 
 
 def _joined(front: Tensor, rear: Tensor) -> Tensor:
-    """Two representations side by side [n, …]; beside vectors, token ids become floats (exact below 2²⁴)."""
+    """Concatenate two representations [n, …]. Next to vectors, token ids become floats (exact below 2²⁴)."""
     return torch.cat([front.flatten(1), rear.flatten(1)], 1)
 
 
 def _apart(joined: Tensor, like: list[Tensor]) -> list[Tensor]:
-    """What `_joined` put together [b, m, …], each in the shape and type of its example."""
+    """Split what `_joined` concatenated [b, m, …], each part in the shape and type of its example."""
     parts = joined.split([example[0].numel() for example in like], dim=-1)
     return [
         part.reshape(*joined.shape[:-1], *example.shape[1:]).to(example.dtype)

@@ -1,4 +1,4 @@
-"""Feeds category and subcategory of a text into a ranker."""
+"""Feeds the category and subcategory of a text into a ranker."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ranking.texts import Texts
 
 
 class CategoryInput(nn.Module):
-    """What a linear layer makes of a text's one-hot category and one-hot subcategory (Saeidi et al. 2017, section 3).
+    """A linear layer over a text's one-hot category and one-hot subcategory (Saeidi et al. 2017, section 3).
 
-    Added to what another linear layer makes of the text it is one layer over both, side by side. The one-hot vectors,
-    categories first, are never made: their product with the weights is a row for each.
+    Added to the output of another linear layer over the text it is one layer over both inputs. The one-hot vectors,
+    categories first, are never made: their product with the weights is one row for each.
 
     Args:
-        labels: how many there are.
-        width: of the layer's output.
-        bound: weights are drawn uniformly from −bound to bound; 0 leaves what another layer gives as it is at first.
-        generator: draws them.
+        labels: the numbers of categories and subcategories.
+        width: the width of the layer's output.
+        bound: weights are drawn uniformly from −bound to bound. 0 leaves the other layer's output unchanged at first.
+        generator: draws the weights.
 
     Raises:
-        BadInput: where there is no category.
+        BadInput: if there is no category.
     """
 
     def __init__(self, labels: LabelCounts | None, width: int, bound: float, generator: torch.Generator) -> None:
@@ -36,7 +36,7 @@ class CategoryInput(nn.Module):
         self.weight = nn.Parameter(weight * bound)
 
     def forward(self, texts: Texts) -> Tensor:
-        """[texts, width]; a missing label adds nothing."""
+        """Return the layer's output [texts, width]; a missing label adds nothing."""
         if texts.labels is None:
             raise ValueError("texts without labels")
         labels = torch.from_numpy(texts.labels.astype("int64")).to(self.weight.device)

@@ -20,17 +20,19 @@ IDENTITY = "torch.nn.modules.linear.Identity"
 
 @dataclass(frozen=True)
 class ColbertFolder:
-    """What a folder says of how texts become token vectors, with PyLate's defaults; a plain checkpoint says nothing.
+    """The description of token vectors in a folder, with PyLate's defaults. A plain checkpoint has none.
 
     Args:
-        transformer: folder or name of the transformer.
-        projection: weights of the linear layer behind it, `weight` and perhaps `bias`; None where there is none.
-        query_prefix, document_prefix: tokens behind the first special one, which tell queries and documents apart.
-        query_length, document_length: tokens of a text with special ones and the prefix; None where nothing is said.
-        expansion: whether queries are filled up to their length with mask tokens that are compared too.
+        transformer: the folder or name of the transformer.
+        projection: weights of the linear layer after it, `weight` and perhaps `bias`. None if there is none.
+        query_prefix: the token after the first special one that marks queries.
+        document_prefix: the token after the first special one that marks documents.
+        query_length: tokens of a query with special ones and the prefix. None if unspecified.
+        document_length: tokens of a document, in the same way.
+        expansion: whether queries are filled up to their length with mask tokens, which are compared too.
         attended: whether the query's tokens attend to those.
         skipped: words of documents that are not compared.
-        declared: the rest of what the folder says of itself, to be written again.
+        declared: the folder's other declarations, to be written again.
     """
 
     transformer: str
@@ -46,10 +48,10 @@ class ColbertFolder:
 
     @classmethod
     def read(cls, checkpoint: str) -> ColbertFolder:
-        """Read off a folder, or off a name at the hub.
+        """Read a folder, or a name at the hub.
 
         Raises:
-            BadInput: where it can't be read, or projects otherwise than by one linear layer.
+            BadInput: if it can't be read, or has another projection than one linear layer.
         """
         local = Path(checkpoint).expanduser()
         root = str(local) if local.is_dir() else checkpoint
@@ -73,18 +75,18 @@ class ColbertFolder:
             "attended": declared.get("attend_to_expansion_tokens"),
             "skipped": None if declared.get("skiplist_words") is None else tuple(declared["skiplist_words"]),
         }
-        said = {name: value for name, value in given.items() if value is not None}
+        options = {name: value for name, value in given.items() if value is not None}
         projection = _projection(root, listed[1][1]) if len(listed) > 1 else None
-        return cls(transformer, projection, declared=declared, **said)
+        return cls(transformer, projection, declared=declared, **options)
 
     def write(self, folder: str, model: nn.Module, projection: nn.Linear, tokenizer: Any) -> None:
         """Write a ranker as PyLate's `ColBERT` reads it.
 
         Args:
-            folder: made where it is not there.
-            model: of transformers.
-            projection: behind it.
-            tokenizer: with both prefixes in its vocabulary.
+            folder: the folder, created if needed.
+            model: the model of transformers.
+            projection: the linear layer after it.
+            tokenizer: the tokenizer, with both prefixes in its vocabulary.
         """
         from safetensors.torch import save_file
 
@@ -104,11 +106,11 @@ class ColbertFolder:
         write_json(
             root / "modules.json",
             [
-                {"idx": place, "name": str(place), "path": path, "type": kind}
-                for place, (path, kind) in enumerate(modules)
+                {"idx": number, "name": str(number), "path": path, "type": kind}
+                for number, (path, kind) in enumerate(modules)
             ],
         )
-        said = {
+        declared = {
             "model_type": "ColBERT",
             "similarity_fn_name": "MaxSim",
             "query_prefix": self.query_prefix,
@@ -119,19 +121,19 @@ class ColbertFolder:
             "attend_to_expansion_tokens": self.attended,
             "skiplist_words": list(self.skipped),
         }
-        write_json(root / DECLARED, dict(self.declared) | said)
+        write_json(root / DECLARED, dict(self.declared) | declared)
 
 
 def _projection(root: str, path: str) -> Mapping[str, Tensor]:
-    """The weights of the linear layer behind the transformer."""
+    """Return the weights of the linear layer after the transformer."""
     from safetensors.torch import load_file
     from transformers.utils import cached_file
 
     config = read_json(root, f"{path}/config.json") or {}
     activation = str(config.get("activation_function", IDENTITY)).rpartition(".")[2]
     if activation != "Identity" or config.get("use_residual"):
-        raise BadInput("projects otherwise than by one linear layer", f"{root}/{path}", "choose one that does not")
+        raise BadInput("has another projection than one linear layer", f"{root}/{path}", "choose another checkpoint")
     with refused(root):
-        found = cached_file(root, f"{path}/model.safetensors")
-        weights = load_file(str(found))
+        file = cached_file(root, f"{path}/model.safetensors")
+        weights = load_file(str(file))
         return {name.removeprefix("linear."): tensor.float() for name, tensor in weights.items()}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ranking.bounds import AtLeast, checked
 from ranking.errors import BadInput
 from ranking.packing import Packing, buckets
 from ranking.rankers.pretrained import PRESETS, Pretrained, read_model, trim_last_layer
@@ -17,37 +18,39 @@ from ranking.rankers.text_lengths import resolve_widths, write_lengths
 from ranking.texts import Texts
 from ranking.tokenization import Subwords, Tokenization, read_tokenizer
 
-POOLINGS = ("first", "max")
-
 
 class CrossEncoder(Ranker):
-    """A pretrained encoder (BERT, ELECTRA, MiniLM, ModernBERT, …) with one score a pair (Nogueira and Cho 2019).
+    """A cross-encoder: a pretrained encoder (BERT, ELECTRA, MiniLM, ModernBERT, …) with one score per pair.
 
-    The head is the architecture's own for one label; where the checkpoint has none it is drawn. A long document is cut,
-    or read in passages whose best score counts (Dai and Callan 2019: FirstP and MaxP). What a pair costs depends on its
-    length, so pairs of like length are read together.
+    Nogueira and Cho 2019. The head is the architecture's head for one label; a head that the checkpoint lacks is drawn.
+    A long document is cut, or read in passages whose best score counts (FirstP and MaxP, Dai and Callan 2019). The
+    cost of a pair depends on its length, so pairs of similar length are read together.
 
     Args:
-        vectors: not read; every ranker is offered them.
-        generator: draws the head where the checkpoint has none.
-        checkpoint: folder, or name at the hub.
-        preset: layers and lengths where neither the next three nor the folder say: `paper` (as published), `small`
-            or `tiny`.
-        layers: keep the first so many.
-        max_query: subwords read of a query.
-        max_document: subwords read of a document, or of each of its passages.
-        passages: most passages of a document; with pooling=first just one is read.
-        pooling: first (the document's beginning) or max (its best passage).
-        precision, gradient_checkpointing, compiled, budget: see `Pretrained`.
+        generator: draws the head if the checkpoint has none.
+        checkpoint: a folder, or a name at the hub.
+        vectors: ignored; every ranker is offered them.
+        preset: `paper` (as published), `small` (2 layers, 24 + 64 subwords) or `tiny` (1 layer, 12 + 32): layers and
+            lengths that neither the next three options nor the folder specify.
+        layers: the number of layers to keep, from the input. None keeps all.
+        max_query: subwords read of a query. None takes the checkpoint's number, or else the preset's.
+        max_document: subwords read of a document, or of each of its passages, in the same way.
+        passages: the maximum number of passages of a document, with pooling=max.
+        pooling: first (the score of the document's beginning) or max (that of its best passage).
+        precision: float32, bfloat16 or float16, see `ranking.rankers.pretrained.Pretrained`.
+        gradient_checkpointing: whether to compute activations twice, to hold fewer.
+        compiled: whether to run the transformer through torch.compile.
+        budget: tokens per forward pass, with padding. None suits the device.
 
     Raises:
-        BadInput: where the checkpoint can't be read, or an option is out of its range.
+        BadInput: if the checkpoint can't be read or an option is out of its range.
     """
 
     presets = PRESETS
     pairs = 4096
     reads_apart = False
 
+    @checked
     def __init__(
         self,
         generator: torch.Generator,
@@ -57,8 +60,8 @@ class CrossEncoder(Ranker):
         layers: int | None = None,
         max_query: int | None = None,
         max_document: int | None = None,
-        passages: int = 4,
-        pooling: str = "first",
+        passages: Annotated[int, AtLeast(1)] = 4,
+        pooling: Literal["first", "max"] = "first",
         precision: str = "float32",
         gradient_checkpointing: bool = False,
         compiled: bool = False,
@@ -66,10 +69,6 @@ class CrossEncoder(Ranker):
     ) -> None:
         super().__init__()
         widths = resolve_widths(type(self), checkpoint, preset, layers, max_query, max_document)
-        if pooling not in POOLINGS:
-            raise BadInput(f"no pooling {pooling!r}", "ranker.pooling", f"choose {' or '.join(POOLINGS)}")
-        if passages < 1:
-            raise BadInput(f"passages is {passages}", "ranker.passages", "choose a whole number from 1 up")
         self.max_query, self.max_document = widths["max_query"], widths["max_document"]
         self.passages = passages if pooling == "max" else 1
         model, self.drawn = read_model(
@@ -103,20 +102,20 @@ class CrossEncoder(Ranker):
 
     def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
         shape = torch.broadcast_shapes(queries.shape[:-1], documents.shape[:-1])
-        asked = queries.expand(*shape, -1).reshape(-1, queries.shape[-1])
+        texts = queries.expand(*shape, -1).reshape(-1, queries.shape[-1])
         passages = documents.expand(*shape, -1).reshape(-1, self.max_document)
-        asked = asked.repeat_interleave(self.passages, 0)
-        there = passages[:, 0] > 0
-        there[:: self.passages] = True  # the first passage is read even of an empty document
-        scores = self._read(asked[there], passages[there])
+        texts = texts.repeat_interleave(self.passages, 0)
+        present = passages[:, 0] > 0
+        present[:: self.passages] = True  # the first passage is read even of an empty document
+        scores = self._read(texts[present], passages[present])
         if self.passages == 1:
             return scores.view(shape)
-        rows = torch.arange(len(there), device=there.device) // self.passages
-        best = torch.full((len(there) // self.passages,), -torch.inf, dtype=scores.dtype, device=scores.device)
-        return best.scatter_reduce(0, rows[there], scores, "amax").view(shape)
+        rows = torch.arange(len(present), device=present.device) // self.passages
+        best = torch.full((len(present) // self.passages,), -torch.inf, dtype=scores.dtype, device=scores.device)
+        return best.scatter_reduce(0, rows[present], scores, "amax").view(shape)
 
     def _read(self, queries: Tensor, passages: Tensor) -> Tensor:
-        """Scores of pairs [n], those of like length read together."""
+        """Return scores of pairs [n]; pairs of similar length are read together."""
         lengths = (queries > 0).sum(1) + (passages > 0).sum(1) + self.packing.specials
         places = self.pretrained.even(list(buckets(lengths, self.pretrained.budget)))
         parts = [self.pretrained(self.packing.pack(queries[rows], passages[rows])).logits[:, 0] for rows in places]

@@ -1,4 +1,4 @@
-"""Defines the decoder as a reranker: a language model that is asked whether a document answers a query."""
+"""Defines the decoder as a reranker: a language model that judges whether a document answers a query."""
 
 from __future__ import annotations
 
@@ -23,26 +23,30 @@ TEMPLATE = "Query: {query}\nDocument: {document}\nRelevant:"
 
 
 class Decoder(Ranker):
-    """A decoder (Llama, Qwen, Mistral, …) with one score a pair, read off its last token.
+    """A decoder (Llama, Qwen, Mistral, …) as a reranker, with one score per pair from its last token.
 
-    With `words` the score is the logit of the first word behind the prompt, less that of the second where there are
-    two (Nogueira et al. 2020 for T5; Qwen3-Reranker): no weight is new. Without, it is that of a linear head over the
-    last token's state (RankLLaMA, Ma et al. 2024), as transformers has it for sequence classification.
+    With `words` the score is the logit of the first word after the prompt, minus that of the second if there are two
+    (Nogueira et al. 2020 for T5; Qwen3-Reranker), and no weight is new. Without, it is the output of a linear head over
+    the last token's state (RankLLaMA, Ma et al. 2024), which transformers uses for sequence classification.
 
     Args:
-        vectors: not read; every ranker is offered them.
-        generator: draws the head where the checkpoint has none.
-        checkpoint: folder, or name at the hub.
-        preset: layers and lengths where neither the next three nor the folder say: `paper`, `small` or `tiny`.
-        layers: keep the first so many.
-        max_query: subwords read of a query.
-        max_document: subwords read of a document.
-        words: one or two words; None for a head.
+        generator: draws the head if the checkpoint has none.
+        checkpoint: a folder, or a name at the hub.
+        vectors: ignored; every ranker is offered them.
+        preset: `paper`, `small` (2 layers, 24 + 64 subwords) or `tiny` (1 layer, 12 + 32): layers and lengths that
+            neither the next three options nor the folder specify.
+        layers: the number of layers to keep, from the input. None keeps all.
+        max_query: subwords read of a query. None takes the checkpoint's number, or else the preset's.
+        max_document: subwords read of a document, in the same way.
+        words: one or two words whose logits are the score, e.g. [" yes"," no"]. None uses a head.
         template: the prompt, with `{query}` before `{document}`.
-        precision, gradient_checkpointing, compiled, budget: see `Pretrained`.
+        precision: float32, bfloat16 or float16, see `ranking.rankers.pretrained.Pretrained`.
+        gradient_checkpointing: whether to compute activations twice, to hold fewer.
+        compiled: whether to run the transformer through torch.compile.
+        budget: tokens per forward pass, with padding. None suits the device.
 
     Raises:
-        BadInput: where the checkpoint can't be read, or an option is out of its range.
+        BadInput: if the checkpoint can't be read or an option is out of its range.
     """
 
     presets = PRESETS
@@ -80,8 +84,8 @@ class Decoder(Ranker):
         if not isinstance(head, nn.Linear):
             raise BadInput("has no head over its last token", checkpoint, "choose a decoder, or ranker=cross_encoder")
         self.body = Pretrained(model.base_model, precision, gradient_checkpointing, compiled, budget)
-        tied = any(head.weight is each for each in model.base_model.parameters())
-        # The whole is kept out of the modules, and with it a head that is the table of tokens: names once each.
+        tied = any(head.weight is weight for weight in model.base_model.parameters())
+        # The whole model is kept out of the modules, and with it a head that is the table of tokens: each has one name.
         self._whole: list[Any] = [model, head]
         self.head = None if tied else head
         self.words = None if words is None else torch.tensor(_numbers(self.tokenizer, words))
@@ -106,18 +110,18 @@ class Decoder(Ranker):
 
     def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
         shape = torch.broadcast_shapes(queries.shape[:-1], documents.shape[:-1])
-        asked, read = (each.expand(*shape, -1).reshape(-1, each.shape[-1]) for each in (queries, documents))
-        lengths = (asked > 0).sum(1) + (read > 0).sum(1) + self.packing.specials
+        first, second = (texts.expand(*shape, -1).reshape(-1, texts.shape[-1]) for texts in (queries, documents))
+        lengths = (first > 0).sum(1) + (second > 0).sum(1) + self.packing.specials
         places = self.body.even(list(buckets(lengths, self.body.budget)))
         parts = []
         for rows in places:
-            states = self.body(self.packing.pack(asked[rows], read[rows])).last_hidden_state
-            last = lengths[rows] - 1  # padding stands behind, where a decoder does not see it
+            states = self.body(self.packing.pack(first[rows], second[rows])).last_hidden_state
+            last = lengths[rows] - 1  # padding comes after it, where a decoder does not see it
             parts.append(self._scores(states[torch.arange(len(rows), device=states.device), last].float()))
         return torch.cat(parts)[torch.argsort(torch.cat(places))].view(shape)
 
     def _scores(self, states: Tensor) -> Tensor:
-        """Scores of last tokens [n, width]."""
+        """Return scores of last tokens [n, width]."""
         head = self._whole[1]
         if self.words is None:
             return head(states)[:, 0]
@@ -136,12 +140,12 @@ class Decoder(Ranker):
 
 
 def prompt(tokenizer: Any, template: str) -> tuple[Packing, Prompts]:
-    """A template as the tokens before, between and behind query and document, and the space before each of them.
+    """Split a template into the tokens before, between and after query and document, and the space before each.
 
-    A space belongs to the word behind it, as most decoders' subwords have it.
+    A space belongs to the word after it, as in most decoders' subwords.
 
     Raises:
-        BadInput: where the template does not name query and document, once each and in this order.
+        BadInput: if the template does not name query and document, once each and in this order.
     """
     parts = re.split(r"\{(query|document)\}", template)
     if len(parts) != 5 or parts[1::2] != ["query", "document"]:
@@ -154,7 +158,7 @@ def prompt(tokenizer: Any, template: str) -> tuple[Packing, Prompts]:
 
 
 def _numbers(tokenizer: Any, words: list[str]) -> list[int]:
-    """The tokens of one or two words."""
+    """Return the tokens of one or two words."""
     if isinstance(words, str) or not 1 <= len(words) <= 2:
         raise BadInput(f"words are {words!r}", "ranker.words", 'name one or two, e.g. [" yes"," no"], or null')
     numbers = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in words]

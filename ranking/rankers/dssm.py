@@ -5,49 +5,52 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 from ranking.labels import LabelCounts
 from ranking.rankers.category_input import CategoryInput
 from ranking.rankers.dense import DenseRanker
-from ranking.rankers.trigram_bag import summed
+from ranking.row_gradients import RowsRead, wants_rows
 from ranking.texts import Texts
 from ranking.tokenization import Tokenization
 from ranking.trigrams import Trigrams
 
 READ = {"buckets": 30_000, "max_query": 32, "max_document": 256}
-"""What the tokens depend on, and its defaults."""
+"""The options that the tokens depend on, and their defaults."""
 
 
 class Dssm(DenseRanker):
-    """A question and an answer as bags of letter trigrams, each through a tower of tanh layers, compared by cosine.
+    """DSSM: query and document as bags of letter trigrams, each through a tower of tanh layers, compared by cosine.
 
     Huang et al. 2013 (sections 3.1 to 3.3), as Saeidi et al. 2017 (section 2) rank answers with it. Trained with
     `objective=softmax` it minimises −log of the right answer's share of a softmax over `scale` · cosine, among itself
-    and the negatives that it is shown.
+    and its negatives.
 
     Args:
-        generator: draws the weights, uniformly within √(6 / (inputs + outputs)) as the original does.
-        vectors: not read; every ranker is offered them.
-        preset: the tower where `tower` is None: `paper`, `small` or `tiny`.
-        tower: widths of the layers, the last one that of a text's vector; the paper's are 300, 300 and 128.
-        buckets: numbers that trigrams are hashed to.
+        generator: draws the weights, uniformly within √(6 / (inputs + outputs)) as in the original.
+        vectors: ignored; every ranker is offered them.
+        preset: `paper`, `small` or `tiny`: the tower if `tower` is None.
+        tower: widths of the layers. The last one is the length of a text's vector; the paper's are 300, 300 and 128.
+        buckets: the number of buckets that trigrams are hashed to.
         max_query: words read of a query.
         max_document: words read of a document.
-        tied: one tower reads both. Otherwise the document tower begins as a copy of the query tower.
+        tied: whether one tower reads queries and documents. Otherwise the document tower starts as a copy of the query
+            tower.
         scale: γ, the smoothing factor of the softmax.
-        categories: whether the first layer reads category and subcategory, one-hot, beside the trigrams.
-        labels: how many of them there are.
+        categories: whether the first layer reads category and subcategory, one-hot, in addition to the trigrams.
+        labels: the numbers of categories and subcategories.
 
     Raises:
-        BadInput: where an option is out of its range, or there is no category to read.
+        BadInput: if an option is out of its range, or there is no category to read.
     """
 
     presets = {
@@ -56,6 +59,7 @@ class Dssm(DenseRanker):
         "tiny": {"tower": (32, 16)},
     }
 
+    @checked
     def __init__(
         self,
         generator: torch.Generator,
@@ -66,7 +70,7 @@ class Dssm(DenseRanker):
         max_query: int = READ["max_query"],
         max_document: int = READ["max_document"],
         tied: bool = True,
-        scale: float = 10.0,
+        scale: Annotated[float, Positive] = 10.0,
         categories: bool = False,
         labels: LabelCounts | None = None,
     ) -> None:
@@ -76,8 +80,6 @@ class Dssm(DenseRanker):
         )
         if not widths["tower"]:
             raise BadInput("there is no layer", "ranker.tower", "give one width at least")
-        if not scale > 0:
-            raise BadInput(f"scale is {scale}", "ranker.scale", "choose a number above 0")
         self.scale = scale
         first = _Tower(buckets + 1, widths["tower"], labels, categories, generator)
         self.towers = nn.ModuleList([first] if tied else [first, copy.deepcopy(first)])  # of queries, of documents
@@ -101,7 +103,7 @@ class Dssm(DenseRanker):
     def represent(self, queries: Texts, documents: Texts) -> tuple[Tensor, Tensor]:
         if len(self.towers) > 1:
             return super().represent(queries, documents)
-        # In one go: one gradient of the first layer, which has most of the weights, and not two.
+        # Read together: one gradient of the first layer, which has most of the weights, instead of two.
         vectors = self.represent_queries(queries.followed_by(documents))
         return vectors[: len(queries)], vectors[len(queries) :]
 
@@ -116,7 +118,7 @@ class Dssm(DenseRanker):
 
 
 class _Tower(nn.Module):
-    """tanh layers, the first over a bag of trigrams and, where asked for, labels."""
+    """A tower of tanh layers, the first over a bag of trigrams and, if requested, labels."""
 
     def __init__(
         self,
@@ -154,6 +156,76 @@ class _Tower(nn.Module):
         return state
 
     def layers(self) -> list[nn.Module]:
-        """The layers, from the input up; the first one's weights are parameters of the tower itself."""
+        """Return the layers, from the input up. The first one's weights are parameters of the tower itself."""
         first = nn.ParameterList([self.trigrams, self.bias])
         return [nn.ModuleList([first, *([self.categories] if self.categories else [])]), *self.rest]
+
+
+def summed(vectors: Tensor, texts: Texts) -> Tensor:
+    """Return Σ E_t over the tokens t of each text, repeats included.
+
+    This is counts · E, without counts as wide as the vocabulary. On a CPU one compiled loop does it, which handles a
+    run of one token at once: cheap if tokens are sorted.
+
+    Args:
+        vectors: E, [vocabulary, width]. Its gradient comes by rows if it is marked so (`ranking.row_gradients`).
+        texts: the texts, their tokens in any order.
+
+    Returns:
+        [texts, width].
+    """
+    if vectors.device.type == "cpu" and vectors.dtype == torch.float32:
+        return _Sum.apply(vectors, texts)
+    tokens = torch.from_numpy(texts.tokens.astype(np.int64)).to(vectors.device)
+    offsets = torch.from_numpy(texts.offsets).to(vectors.device)
+    return F.embedding_bag(tokens, vectors, offsets, mode="sum", include_last_offset=True, sparse=wants_rows(vectors))
+
+
+class _Sum(torch.autograd.Function):
+    """The autograd function of `summed` on a CPU."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, texts: Texts) -> Tensor:
+        sums = np.zeros((len(texts), vectors.shape[1]), np.float32)
+        _add(vectors.detach().numpy(), texts.tokens, texts.offsets, sums)
+        ctx.texts, ctx.shape, ctx.by_rows = texts, vectors.shape, wants_rows(vectors)
+        return torch.from_numpy(sums)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        read = RowsRead.of(ctx.texts.tokens, ctx.shape, ctx.by_rows)
+        _scatter(gradients[0].contiguous().numpy(), read.places, ctx.texts.offsets, read.gradient)
+        return read.tensor(), None
+
+
+@njit(nogil=True, cache=True)
+def _run_end(tokens, index, end):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return the end of the run of one token that begins at `index`."""
+    token = tokens[index]
+    while index < end and tokens[index] == token:
+        index += 1
+    return index
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _add(vectors, tokens, offsets, sums):  # type: ignore[no-untyped-def]  # pragma: no cover
+    for text in range(len(offsets) - 1):
+        row, index = sums[text], offsets[text]
+        while index < offsets[text + 1]:
+            token, after = tokens[index], _run_end(tokens, index, offsets[text + 1])
+            count = np.float32(after - index)
+            for column in range(vectors.shape[1]):
+                row[column] += count * vectors[token, column]
+            index = after
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _scatter(gradient, tokens, offsets, to_vectors):  # type: ignore[no-untyped-def]  # pragma: no cover
+    for text in range(len(offsets) - 1):
+        row, index = gradient[text], offsets[text]
+        while index < offsets[text + 1]:
+            token, after = tokens[index], _run_end(tokens, index, offsets[text + 1])
+            count = np.float32(after - index)
+            for column in range(gradient.shape[1]):
+                to_vectors[token, column] += count * row[column]
+            index = after

@@ -19,26 +19,26 @@ from ranking.texts import Texts
 
 
 class FeedForward(Ranker):
-    """f_FF of Cohen et al. 2019, section 5.3 and figure 3.
+    """f_FF, a siamese feed-forward ranker over weighted bags of words (Cohen et al. 2019, section 5.3 and figure 3).
 
     A text is the weighted mean of its word vectors, Σ e^{w_t}·E_t / Σ e^{w_t}, with a learned weight
     w_t for each term (as in Dehghani et al. 2017, which the paper follows). Lower layers, shared by
-    queries and documents, read each alone; upper layers read the two side by side and give a score.
+    queries and documents, read each alone; upper layers read the two together and return a score.
 
-    The first upper layer is linear in what it reads before its ReLU, so its half for the query and
+    The first upper layer is linear in its input before its ReLU, so its half for the query and
     its half for the document belong to the representations: `W·[q, d] + c = (W_q·q + c) + W_d·d`.
 
     Args:
         vectors: float32 [vocabulary, dimension], the word vectors to start from; row 0 is padding.
         generator: draws the weights of the layers.
-        preset: widths where the next two are None: `paper`, `small` or `tiny`.
+        preset: `paper`, `small` or `tiny`: widths that the next two options do not specify.
         lower: widths of the shared layers; the paper's are 2048, 1024, 512.
         upper: widths of the layers over the pair, without the final 1; the paper's are 512, 300.
-        categories: whether the first shared layer reads category and subcategory beside the vector.
-        labels: how many of them there are.
+        categories: whether the first shared layer reads category and subcategory in addition to the vector.
+        labels: the numbers of categories and subcategories.
 
     Raises:
-        BadInput: where the preset is unknown, there is no upper layer, or no category to read.
+        BadInput: if the preset is unknown, there is no upper layer, or no category to read.
     """
 
     presets = {
@@ -87,15 +87,15 @@ class FeedForward(Ranker):
             self.categories = CategoryInput(labels, widths["lower"][0], of_inputs(vectors.shape[1]), generator)
 
     def read(self, texts: Texts) -> Tensor:
-        """The shared lower layers. Shape [texts, last lower width]."""
+        """Return the output of the shared lower layers. Shape [texts, last lower width]."""
         of_labels = self.categories(texts) if self.categories else None
         return self.lowered(weighted_mean(self.vectors, self.term_weights, texts), of_labels)
 
     def lowered(self, state: Tensor, of_labels: Tensor | None = None) -> Tensor:
-        """The lower layers over the texts' weighted means, and what the first makes of their labels."""
-        for place, layer in enumerate(self.lower):
+        """Apply the lower layers to the texts' weighted means; the first also adds its output for their labels."""
+        for number, layer in enumerate(self.lower):
             state = layer(state)
-            state = F.relu(state if place or of_labels is None else state + of_labels)
+            state = F.relu(state if number or of_labels is None else state + of_labels)
         return state
 
     def represent_queries(self, queries: Texts) -> Tensor:
@@ -111,12 +111,12 @@ class FeedForward(Ranker):
         return self.upper[-1](state).squeeze(-1)
 
     def represent(self, queries: Texts, documents: Texts) -> tuple[Tensor, Tensor]:
-        # Queries and documents share the lower layers: reading them in one go makes one gradient of the
-        # vectors, as large as the vocabulary, and not two.
+        # Queries and documents share the lower layers: reading them together makes one gradient of the
+        # vectors, as large as the vocabulary, instead of two.
         return self.halves(self.read(queries.followed_by(documents)), len(queries))
 
     def halves(self, read: Tensor, queries: int) -> tuple[Tensor, Tensor]:
-        """The two halves of the first upper layer over so many queries that were read, and then documents."""
+        """Apply the two halves of the first upper layer: to the first `queries` rows, and to the documents after."""
         return self.query_half(read[:queries]), self.document_half(read[queries:])
 
     def row_parameters(self) -> list[nn.Parameter]:

@@ -1,4 +1,4 @@
-"""Defines f_MP (MatchPyramid), which matches texts as images are recognised."""
+"""Defines f_MP (MatchPyramid), which matches texts in the way images are recognised."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from ranking.texts import Texts
 
 
 class MatchPyramid(Ranker):
-    """f_MP of Cohen et al. 2019, section 5.3: MatchPyramid (Pang et al. 2016) over cosine similarities.
+    """f_MP: MatchPyramid (Pang et al. 2016) over cosine similarities, as in Cohen et al. 2019, section 5.3.
 
     The matrix of cosines between the word vectors of query and document is an image: a convolution,
-    a dynamic pooling to a fixed grid whatever the texts' lengths, a second convolution, a 2×2 pooling
-    and two fully connected layers give a score. Trained with cross-entropy in the original.
+    a dynamic pooling to a fixed grid for texts of any length, a second convolution, a 2×2 pooling
+    and two fully connected layers return a score. Trained with cross-entropy in the original.
 
     Args:
         vectors: float32 [vocabulary, dimension], the word vectors to start from; row 0 is padding.
         generator: draws the weights of the layers.
-        preset: widths where the others are None: `paper`, `small` or `tiny`.
+        preset: `paper`, `small` or `tiny`: widths that the other options do not specify.
         channels: feature maps of the two convolutions.
-        kernels: side of the two square kernels.
-        grid: rows (query) and columns (document) that the dynamic pooling leaves; even.
-        hidden: width of the fully connected layer.
+        kernels: sides of the two square kernels.
+        grid: rows (query) and columns (document) after the dynamic pooling; even.
+        hidden: the width of the fully connected layer.
         max_query: words read of a query.
         max_document: words read of a document.
 
     Raises:
-        BadInput: where the preset is unknown or the grid is not even.
+        BadInput: if the preset is unknown or the grid is not even.
     """
 
     pairs = 256
@@ -102,7 +102,7 @@ class MatchPyramid(Ranker):
         return self.match(queries[..., : longest[0]], documents[..., : longest[1]])
 
     def match(self, queries: Tensor, documents: Tensor) -> Tensor:
-        """Scores of token ids [b, 1, words] with [b, m, words], both padded with 0."""
+        """Return scores of token ids [b, 1, words] with [b, m, words], both padded with 0."""
         batch, count = documents.shape[:2]
         cosines = self.cosines(queries, documents).flatten(0, 1)[:, None]
         image = F.relu(self.first(cosines))
@@ -113,7 +113,7 @@ class MatchPyramid(Ranker):
         return self.out(F.relu(self.hidden(image.flatten(1)))).view(batch, count)
 
     def cosines(self, queries: Tensor, documents: Tensor) -> Tensor:
-        """Cosine of each query word with each document word; 0 at padding. Shape [b, m, query, document]."""
+        """Return the cosine of each query word with each document word; 0 at padding: [b, m, query, document]."""
         of_queries = F.normalize(F.embedding(queries, self.vectors), dim=-1) * (queries > 0)[..., None]
         of_documents = F.normalize(F.embedding(documents, self.vectors), dim=-1) * (documents > 0)[..., None]
         return of_queries @ of_documents.transpose(-1, -2)
@@ -123,7 +123,7 @@ class MatchPyramid(Ranker):
 
 
 def pool(image: Tensor, lengths: Tensor, cells: int, dim: int) -> Tensor:
-    """Dynamic max pooling of one axis: each row's first `length` positions become `cells`.
+    """Apply dynamic max pooling to one axis: each row's first `length` positions become `cells`.
 
     Cell c covers positions ⌊c·length/cells⌋ up to ⌈(c+1)·length/cells⌉, so that a text shorter than the
     grid is stretched and a longer one is shrunk.
@@ -131,7 +131,7 @@ def pool(image: Tensor, lengths: Tensor, cells: int, dim: int) -> Tensor:
     Args:
         image: [n, channels, rows, columns].
         lengths: [n], the positions of `dim` that hold text.
-        cells: how many are left.
+        cells: the number of cells.
         dim: 2 or 3.
     """
     lengths = lengths.clamp(min=1)

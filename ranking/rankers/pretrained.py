@@ -7,11 +7,12 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 
+from ranking.bounds import AtLeast, checked
 from ranking.errors import BadInput
 from ranking.shared_weights import SharedWeights
 from ranking.tokenization import refused
@@ -20,7 +21,7 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": t
 
 
 class AtMost(int):
-    """A preset's number of layers: a checkpoint that was cut to fewer keeps those that it has."""
+    """A preset's number of layers: a checkpoint that was cut to fewer keeps all it has."""
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -28,33 +29,34 @@ PRESETS: dict[str, dict[str, Any]] = {
     "small": {"layers": AtMost(2), "max_query": 24, "max_document": 64},
     "tiny": {"layers": AtMost(1), "max_query": 12, "max_document": 32},
 }
-"""Layers (None keeps all) and subwords read of a text, of any pretrained ranker."""
+"""Layers (None keeps all) and subwords read of a text, for any pretrained ranker."""
 TOKEN_BUDGET = {"cpu": 2048, "cuda": 65536}
-"""Tokens a forward pass by device: as many as stay in a core's cache, or fill a GPU."""
+"""Tokens per forward pass by device: as many as fit in a core's cache, or fill a GPU."""
 
 FIRST_READ = ("bert", "electra", "roberta", "xlm-roberta")
-"""Architectures whose head for one score reads the first token of the last layer and nothing else."""
+"""Architectures whose head for one score reads only the first token of the last layer."""
 
 
 def read_model(
     kind: str, checkpoint: str, layers: int | None, generator: torch.Generator, **options: Any
 ) -> tuple[nn.Module, list[str]]:
-    """A model of transformers with its pretrained weights; weights that the checkpoint lacks are drawn.
+    """Read a model of transformers with its pretrained weights. Weights that the checkpoint lacks are drawn.
 
     Only safetensors are read: a checkpoint of pickles is refused.
 
     Args:
-        kind: class of transformers, e.g. `AutoModel`.
-        checkpoint: folder, or name at the hub.
-        layers: keep the first so many; None keeps all, and `AtMost` all of a checkpoint with fewer.
-        generator: draws what is not in the checkpoint: normal with the model's own deviation, biases 0.
-        options: of the model's configuration, e.g. `num_labels=1`.
+        kind: the class of transformers, e.g. `AutoModel`.
+        checkpoint: a folder, or a name at the hub.
+        layers: the number of layers to keep, from the input. None keeps all, and `AtMost` all of a checkpoint that has
+            fewer.
+        generator: draws missing weights: normal with the model's deviation, biases 0.
+        options: options of the model's configuration, e.g. `num_labels=1`.
 
     Returns:
         The model, and the names of the weights that were drawn.
 
     Raises:
-        BadInput: where the checkpoint can't be read or has fewer layers.
+        BadInput: if the checkpoint can't be read or has fewer layers.
     """
     import transformers
 
@@ -70,8 +72,8 @@ def read_model(
             config.num_hidden_layers = layers
             if getattr(config, "layer_types", None):
                 config.layer_types = config.layer_types[:layers]
-        with torch.random.fork_rng(devices=[]):  # it draws missing weights from torch's own generator
-            model, said = getattr(transformers, kind).from_pretrained(
+        with torch.random.fork_rng(devices=[]):  # it draws missing weights from torch's global generator
+            model, report = getattr(transformers, kind).from_pretrained(
                 checkpoint,
                 config=config,
                 dtype=torch.float32,
@@ -82,12 +84,12 @@ def read_model(
                 output_loading_info=True,
             )
     parameters = dict(model.named_parameters())
-    other = [name for name, *_ in said["mismatched_keys"]]
-    # A head for other labels is none for us. All else has to fit.
+    other = [name for name, *_ in report["mismatched_keys"]]
+    # A head for other labels counts as missing. Everything else has to fit.
     body = {id(parameter) for parameter in model.base_model.parameters()}
     if any(id(parameters[name]) in body for name in other):
         raise BadInput(f"{other[0]} is not as its config.json says", checkpoint, "choose a checkpoint that is whole")
-    drawn = sorted({*said["missing_keys"], *other})
+    drawn = sorted({*report["missing_keys"], *other})
     with torch.no_grad():
         for name in drawn:
             if name in parameters and parameters[name].dim() > 1:
@@ -98,15 +100,15 @@ def read_model(
 
 
 def trim_last_layer(model: nn.Module) -> bool:
-    """Have the last layer compute, behind its attention, the first token alone: for heads that read no other.
+    """Make the last layer compute only the first token after its attention, for heads that read no other.
 
     The scores and gradients are the same. It saves nine of the twelve square products of a layer.
 
     Args:
-        model: of transformers, with a head for scores. Others than `FIRST_READ` are left as they are.
+        model: a model of transformers with a head for scores. Architectures not in `FIRST_READ` are left unchanged.
 
     Returns:
-        Whether it was done.
+        Whether the layer was changed.
     """
     config: Any = model.config
     if config.model_type not in FIRST_READ:
@@ -117,20 +119,20 @@ def trim_last_layer(model: nn.Module) -> bool:
 
 
 def _first_tokens(module: nn.Module, states: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Of what attention found and of what went into it, [n, tokens, width] each."""
-    found, before = states
-    return found[:, :1], before[:, :1]
+    """Keep the first token of the output and the input of attention, each [n, tokens, width]."""
+    output, before = states
+    return output[:, :1], before[:, :1]
 
 
 def read_in(ranker: nn.Module, precision: str | None) -> None:
-    """Have a ranker's transformers compute in a precision from now on, whatever they did before.
+    """Make a ranker's transformers compute in another precision from now on.
 
     Args:
-        ranker: one that nobody trains: an index's own copy.
-        precision: float32, bfloat16 or float16; None leaves it as it is.
+        ranker: a ranker that is not trained, such as an index's copy.
+        precision: float32, bfloat16 or float16. None changes nothing.
 
     Raises:
-        BadInput: where it has none.
+        BadInput: if it has no transformer.
     """
     if precision is not None:
         for tower in transformers_of(ranker):
@@ -138,51 +140,51 @@ def read_in(ranker: nn.Module, precision: str | None) -> None:
 
 
 def transformers_of(ranker: nn.Module) -> list[Pretrained]:
-    """The transformers of a ranker.
+    """Return the transformers of a ranker.
 
     Raises:
-        BadInput: where it has none.
+        BadInput: if it has none.
     """
-    found = [module for module in ranker.modules() if isinstance(module, Pretrained)]
-    if not found:
+    towers = [module for module in ranker.modules() if isinstance(module, Pretrained)]
+    if not towers:
         what = f"{type(ranker).__name__} has no transformer whose precision could be chosen"
         raise BadInput(what, "function.dense.precision", "leave it null, or choose ranker=bi_encoder")
-    return found
+    return towers
 
 
 class Pretrained(nn.Module):
-    """How a transformer computes: precision, memory, compilation, tokens a pass.
+    """A transformer with its precision, memory use, compilation and tokens per pass.
 
     Args:
-        model: of transformers.
-        precision: float32, bfloat16 or float16, for what is safe in it; weights stay float32.
-        gradient_checkpointing: compute activations twice, to hold fewer.
-        compiled: by torch.compile.
-        budget: tokens a forward pass, padding included; None suits the device.
+        model: the model of transformers.
+        precision: float32, bfloat16 or float16, for the operations that are safe in it; weights stay float32.
+        gradient_checkpointing: whether to compute activations twice, to hold fewer.
+        compiled: whether to run it through torch.compile.
+        budget: tokens per forward pass, padding included. None suits the device.
 
-    `sharding` is how its weights are split over workers; None where they are here.
+    Attributes:
+        sharding: how its weights are split over workers. None if they are all here.
 
     Raises:
-        BadInput: where one of them is not to be had.
+        BadInput: if an option is out of its range.
     """
 
+    @checked
     def __init__(
         self,
         model: nn.Module,
         precision: str = "float32",
         gradient_checkpointing: bool = False,
         compiled: bool = False,
-        budget: int | None = None,
+        budget: Annotated[int, AtLeast(1)] | None = None,
     ) -> None:
         super().__init__()
         if precision not in PRECISIONS:
             raise BadInput(f"no precision {precision!r}", "ranker.precision", f"choose one of {', '.join(PRECISIONS)}")
-        if budget is not None and budget < 1:
-            raise BadInput(f"budget is {budget}", "ranker.budget", "choose a whole number from 1 up")
         self.model, self.precision, self._budget = model, PRECISIONS[precision], budget
         if gradient_checkpointing:
             model.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[operator]
-        # Kept out of the modules: a compiled module would name its weights otherwise.
+        # Kept out of the modules: a compiled module would change the names of its weights.
         self._call: list[Any] = [torch.compile(model, dynamic=True) if compiled else model]
         self.sharding: SharedWeights | None = None
 
@@ -194,8 +196,8 @@ class Pretrained(nn.Module):
             return self._call[0](**packed)
 
     def _empty(self, packed: dict[str, Tensor]) -> Any:
-        """A pass without texts: one token is read, for few models read none, and all that comes of it is dropped."""
-        token = {name: each.new_full((1, 1), int(name == "attention_mask")) for name, each in packed.items()}
+        """Make a pass without texts: one token is read, because few models read none, and its output is dropped."""
+        token = {name: tensor.new_full((1, 1), int(name == "attention_mask")) for name, tensor in packed.items()}
         read = self.forward(token)
         for name, value in read.items():
             if isinstance(value, Tensor):
@@ -203,10 +205,10 @@ class Pretrained(nn.Module):
         return read
 
     def even(self, places: list[Tensor]) -> list[Tensor]:
-        """Places of the texts of each pass, and of none, where workers that share its weights make more passes.
+        """Add empty passes if other workers that share its weights make more.
 
         Args:
-            places: of `packing.buckets`.
+            places: the texts of each pass, from `ranking.packing.buckets`.
         """
         if self.sharding is None:
             return places
@@ -214,21 +216,21 @@ class Pretrained(nn.Module):
         return places + [nothing] * (self.sharding.passes(self, len(places)) - len(places))
 
     def last_states(self, passes: Sequence[dict[str, Tensor]]) -> Iterator[Tensor]:
-        """The last layer's states of one pass after the other, [texts, tokens, width] each.
+        """Yield the last layer's states of each pass, [texts, tokens, width].
 
         With a gradient the vectors of all their tokens are looked up at once: the table's gradient, as large as the
-        vocabulary, is made once and not in each pass.
+        vocabulary, is made once instead of in each pass.
         """
         table: Any = self.model.get_input_embeddings()  # type: ignore[operator]
-        whole = self.sharding is None  # where it is not, the table is read in a pass of its own alone
+        whole = self.sharding is None  # a split table is only read within a pass
         if len(passes) < 2 or not whole or not torch.is_grad_enabled() or not table.weight.requires_grad:
             for packed in passes:
                 yield self(packed).last_hidden_state
             return
         ids = [packed["input_ids"] for packed in passes]
-        vectors = table(torch.cat([each.flatten() for each in ids])).split([each.numel() for each in ids])
+        vectors = table(torch.cat([tokens.flatten() for tokens in ids])).split([tokens.numel() for tokens in ids])
         for packed, looked_up in zip(passes, vectors, strict=True):
-            rest = {name: each for name, each in packed.items() if name != "input_ids"}
+            rest = {name: tensor for name, tensor in packed.items() if name != "input_ids"}
             shape = (*packed["input_ids"].shape, -1)
             yield self(rest | {"inputs_embeds": looked_up.view(shape)}).last_hidden_state
 
@@ -239,17 +241,17 @@ class Pretrained(nn.Module):
 
     @property
     def budget(self) -> int:
-        """Tokens a forward pass."""
+        """Tokens per forward pass."""
         kind = next(self.model.parameters()).device.type
         return self._budget or TOKEN_BUDGET.get(kind, TOKEN_BUDGET["cuda"])
 
     @property
     def reach(self) -> float:
-        """Most tokens of a sequence, infinite where positions are not learned."""
+        """The maximum number of tokens of a sequence, infinite if positions are not learned."""
         config: Any = self.model.config
         for name, module in self.model.named_modules():
             if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-                # Some count positions from behind the padding's own (RoBERTa).
+                # Some count positions from after that of the padding (RoBERTa).
                 return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
         return getattr(config, "max_position_embeddings", None) or math.inf
 
@@ -271,23 +273,23 @@ class Pretrained(nn.Module):
         return copied
 
     def blocks(self) -> list[nn.Module]:
-        """Embeddings, each layer, and what stands behind them (pooler, head), from the input up."""
+        """Return embeddings, each layer, and the modules after them (pooler, head), from the input up."""
         config: Any = self.model.config
         lists = (module for module in self.model.modules() if isinstance(module, nn.ModuleList))
         stack = next((module for module in lists if len(module) == config.num_hidden_layers), None)
         if stack is None:
             return [self.model]
         tables: Any = self.model
-        lower = [module for each, module in self.model.named_modules() if each.endswith("embeddings")][:1]
-        lower = lower or [tables.get_input_embeddings()]  # of a decoder, which has no positions beside it
+        lower = [module for name, module in self.model.named_modules() if name.endswith("embeddings")][:1]
+        lower = lower or [tables.get_input_embeddings()]  # of a decoder, which has no learned positions
         inside = {id(parameter) for module in [stack, *lower] for parameter in module.parameters()}
-        rest = nn.ParameterList([each for each in self.model.parameters() if id(each) not in inside])
+        rest = nn.ParameterList([weight for weight in self.model.parameters() if id(weight) not in inside])
         return [*lower, *stack, *([rest] if len(rest) else [])]
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the library's report of weights that a cut model or a new head leaves over, and its progress bars."""
+    """Silence the library's report of weights that a cut model or a new head leaves over, and its progress bars."""
     from transformers.utils import logging as library
 
     before, bars = library.get_verbosity(), library.is_progress_bar_enabled()

@@ -17,51 +17,51 @@ from ranking.tokenization import Tokenization
 
 
 class Ranker(nn.Module, ABC):
-    """Scores documents for queries, in three steps that keep scoring many candidates cheap.
+    """The base of all rankers: scores documents for queries, in three steps that keep many candidates cheap.
 
-    A query and a document are each represented once, by whatever part of the network depends on
-    one of them alone; `interact` does what depends on the pair. A collection's candidates are
-    then scored at the price of their distinct documents plus the interactions (`ranking.scoring`).
+    A query and a document are each represented once, by the part of the network that depends on
+    one of them alone; `interact` computes what depends on the pair. A collection's candidates are
+    then scored at the cost of their distinct documents plus the interactions (`ranking.scoring`).
 
-    A subclass takes `vectors`, `generator` and its own widths, each None where `preset` decides. One with an option
-    `categories`, whether texts come with category and subcategory as input, takes `labels` too: how many there are
+    A subclass takes `vectors`, `generator` and its widths, each None to use the `preset`. A subclass with an option
+    `categories` (texts come with category and subcategory as input) takes `labels` too, their numbers
     (`ranking.rankers.category_input`).
 
-    Args:
-        presets: the widths by preset name; `paper` as published, `small` for a CPU, `tiny` for tests.
-        pairs: how many should interact at once where many are scored: few enough that what lies between two
-            layers stays in a core's cache.
-        held: how many documents' representations should be held at once.
+    Attributes:
+        presets: the widths by preset name: `paper` as published, `small` for a CPU, `tiny` for tests.
+        pairs: the number of pairs that should interact at once: few enough that the data between two layers stays in
+            a core's cache.
+        held: the number of documents whose representations should be held at once.
     """
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     pairs: ClassVar[int] = 2048
     held: ClassVar[int] = 1 << 18
     reads_apart: ClassVar[bool] = True
-    """Whether most of its work is in representing texts, query and document apart."""
+    """Whether most of its work is in representing texts, query and document separately."""
     has_dropout: bool = False
-    """Whether it draws dropout masks while it is trained."""
+    """Whether it draws dropout masks during training."""
     needs_grad_scaler: bool = False
     """Whether it computes in float16, whose gradients need a scaled loss."""
 
     sharding: SharedWeights | None = None
-    """How its weights are split over workers; None where they are here."""
+    """How its weights are split over workers. None if they are all here."""
     document_reach: int | None = None
-    """Tokens of a document that it reads, where that is fewer than the collection has: texts that differ only
-    behind them are alike."""
+    """Tokens that it reads of a document, if that is fewer than the collection has: texts that differ only after
+    them are alike."""
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization | None:
-        """How texts become the tokens that it reads; None where it reads the words of `encoding`.
+        """Return how texts become the tokens that it reads; None if it reads the words of `ranking.encoding`.
 
         Args:
-            options: of its constructor.
+            options: options of its constructor.
         """
         return None
 
     @classmethod
     def resolve_preset(cls, preset: str, **given: Any) -> dict[str, Any]:
-        """The preset's widths, with those that are given (not None) in their place."""
+        """Return the preset's widths, replaced by those that are given (not None)."""
         if preset not in cls.presets:
             raise BadInput(f"no preset {preset!r}", "ranker.preset", f"choose one of {', '.join(cls.presets)}")
         for name, value in given.items():
@@ -71,40 +71,41 @@ class Ranker(nn.Module, ABC):
 
     @abstractmethod
     def represent_queries(self, queries: Texts) -> Tensor:
-        """One row a query. Shape [queries, …]."""
+        """Return one row per query. Shape [queries, …]."""
 
     @abstractmethod
     def represent_documents(self, documents: Texts) -> Tensor:
-        """One row a document. Shape [documents, …]."""
+        """Return one row per document. Shape [documents, …]."""
 
     @abstractmethod
     def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
-        """Scores of represented queries [b, 1, …] with represented documents [b, m, …]. Shape [b, m]."""
+        """Return scores of represented queries [b, 1, …] with represented documents [b, m, …]. Shape [b, m]."""
 
     def interact_lists(self, queries: Tensor, documents: Tensor, present: Tensor) -> Tensor:
-        """As `interact`, for whole lists: where a document's score depends on those beside it, absent ones don't count.
+        """Return scores of whole lists, for rankers whose scores depend on the other documents of the list.
 
         Args:
-            queries, documents: as of `interact`.
-            present: bool [b, m]; where it is False the score is of no use.
+            queries: represented queries, as in `interact`.
+            documents: represented documents, as in `interact`.
+            present: bool [b, m]. If it is False the document does not count and its score is not used.
         """
         return self.interact(queries, documents)
 
     @abstractmethod
     def layers(self) -> list[nn.Module]:
-        """Its layers with weights, from the input up: the gradient norm is taken over the last ones."""
+        """Return its layers with weights, from the input up. The gradient norm is taken over the last ones."""
 
     def represent(self, queries: Texts, documents: Texts) -> tuple[Tensor, Tensor]:
-        """Both, for a ranker that reads them in one go."""
+        """Represent both. Override it for a ranker that reads them together."""
         return self.represent_queries(queries), self.represent_documents(documents)
 
     def forward(self, queries: Texts, documents: Texts, places: Tensor | None = None) -> Tensor:
-        """Scores of `b` queries with `m` documents each.
+        """Return scores of `b` queries with `m` documents each.
 
         Args:
             queries: `b` texts.
-            documents: `b·m` texts, query by query; or any number of them, where `places` says whose they are.
-            places: int64 [b, m], which of `documents` is each query's. A document of several queries is read once.
+            documents: `b·m` texts, query by query; or any number of them if `places` is given.
+            places: int64 [b, m], the indices in `documents` for each query. A document of several queries is read once.
 
         Returns:
             Shape [b, m].
@@ -115,49 +116,49 @@ class Ranker(nn.Module, ABC):
         return self.compare(of_queries, of_documents, places)
 
     def compare(self, queries: Tensor, documents: Tensor, places: Tensor) -> Tensor:
-        """Scores of represented queries [b, …] with those of the documents [d, …] at `places` [b, m]. Shape [b, m]."""
+        """Return scores of represented queries [b, …] with the documents [d, …] at `places` [b, m]. Shape [b, m]."""
         taken = documents.index_select(0, places.flatten().to(documents.device))
         return self.interact(queries[:, None], taken.view(*places.shape, *documents.shape[1:]))
 
     def at_level(self, level: int) -> Ranker:
-        """What scores a block at a level of compression (`ranking.objectives.self_involvement`), 0 the first."""
+        """Return the ranker for a level of compression (`ranking.objectives.self_involvement`), 0 the first."""
         return self
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """The device of its weights."""
         return next(self.parameters()).device
 
     def row_parameters(self) -> list[nn.Parameter]:
-        """Tables of which a batch reads few rows: what `optimizer=lazy_adam` wants gradients by rows of."""
+        """Return the tables of which a batch reads few rows, for which `optimizer=lazy_adam` uses gradients by rows."""
         return []
 
     def top_parameters(self, layers: int) -> list[nn.Parameter]:
-        """Parameters of the top `layers` layers."""
+        """Return the parameters of the top `layers` layers."""
         return [parameter for layer in self.layers()[-layers:] for parameter in layer.parameters()]
 
 
 def linear(inputs: int, outputs: int, generator: torch.Generator, bias: bool = True) -> nn.Linear:
-    """A fully connected layer, drawn as torch draws it (uniform within 1/√inputs) but from `generator`."""
-    with torch.random.fork_rng(devices=[]):  # torch draws weights of its own, which the next line replaces
+    """Make a fully connected layer, drawn as in torch (uniform within 1/√inputs) but from `generator`."""
+    with torch.random.fork_rng(devices=[]):  # torch draws weights, which the next line replaces
         layer = nn.Linear(inputs, outputs, bias=bias)
     return drawn(layer, inputs, generator)
 
 
 def convolution(inputs: int, outputs: int, kernel: tuple[int, int], generator: torch.Generator) -> nn.Conv2d:
-    """A two-dimensional convolution that keeps its input's size, drawn from `generator`."""
+    """Make a two-dimensional convolution that keeps its input's size, drawn from `generator`."""
     with torch.random.fork_rng(devices=[]):
         layer = nn.Conv2d(inputs, outputs, kernel, padding="same")
     return drawn(layer, inputs * kernel[0] * kernel[1], generator)
 
 
 def of_inputs(inputs: int) -> float:
-    """1/√inputs, within which torch draws the weights of a layer."""
+    """Return 1/√inputs, within which torch draws the weights of a layer."""
     return 1 / math.sqrt(inputs)
 
 
 def drawn(layer: Any, inputs: int, generator: torch.Generator) -> Any:
-    """The layer with weights and bias drawn uniformly within 1/√inputs."""
+    """Draw the layer's weights and bias uniformly within 1/√inputs."""
     bound = of_inputs(inputs)
     with torch.no_grad():
         for parameter in layer.parameters():

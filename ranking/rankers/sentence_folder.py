@@ -14,24 +14,26 @@ from ranking.errors import BadInput
 from ranking.tokenization import Prompts, refused
 
 MODULE = "sentence_transformers.models."
-"""Where its modules have been named since its first versions, which the newest still understand."""
+"""The package of its modules since its first versions, which the newest still understand."""
 POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "last": "pooling_mode_lasttoken"}
 SIMILARITIES = ("cosine", "dot")
 NO_PROMPTS = Prompts()
 DECLARED = "config_sentence_transformers.json"
 NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
-"""What checkpoints call the prompts of queries and of documents."""
+"""Names that checkpoints use for the prompts of queries and of documents."""
 
 
 @dataclass(frozen=True)
 class SentenceFolder:
-    """What a checkpoint's files say of how its texts become vectors; a plain checkpoint says nothing.
+    """The description of text vectors in a checkpoint's files. A plain checkpoint has none.
 
     Args:
-        query, document: folder or name of the transformers that read them; the same where there is one.
-        pooling, similarity: None where nothing is said.
-        prompts: what stands before queries and documents.
-        declared: the rest of what the folder says of itself, to be written again.
+        query: the folder or name of the transformer that reads queries.
+        document: that of documents; the same if there is one transformer.
+        pooling: the pooling of token vectors. None if unspecified.
+        similarity: cosine or dot. None if unspecified.
+        prompts: the texts before queries and documents.
+        declared: the folder's other declarations, to be written again.
     """
 
     query: str
@@ -42,10 +44,10 @@ class SentenceFolder:
     declared: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def with_prompts(self, query: str | None, document: str | None) -> SentenceFolder:
-        """The same with other prompts: a name that the checkpoint declares, or a text; None leaves one as it is.
+        """Return a copy with other prompts: a name that the checkpoint declares, or a text. None keeps the old one.
 
         Raises:
-            BadInput: where one looks like a name, and the checkpoint declares others.
+            BadInput: if one looks like a name, and the checkpoint declares others.
         """
         named = self.declared.get("prompts") or {}
         given = {"query": query, "document": document}
@@ -64,17 +66,15 @@ class SentenceFolder:
 
     @classmethod
     def read(cls, checkpoint: str) -> SentenceFolder:
-        """Read off a folder, or off a name at the hub.
+        """Read a folder, or a name at the hub.
 
         Raises:
-            BadInput: where it can't be read, or does with texts what a bi-encoder does not.
+            BadInput: if it can't be read, or has modules that a bi-encoder does not have.
         """
         local = Path(checkpoint).expanduser()
         root = str(local) if local.is_dir() else checkpoint
         if not local.is_dir():
-            read_json(
-                root, "config.json", needed=True
-            )  # without the hub, what is not there looks like what is not read
+            read_json(root, "config.json", needed=True)  # without the hub a missing file looks like an absent one
         modules = read_json(root, "modules.json")
         if modules is None:
             return cls(root, root)
@@ -115,14 +115,15 @@ def write(
     """Write towers as `sentence_transformers.SentenceTransformer` reads them.
 
     Args:
-        folder: made where it is not there.
-        towers: transformers by route: just one under `document`, or `query` and `document` (its `Router`).
-        tokenizer: of all of them.
-        pooling, similarity: of `POOLINGS` and `SIMILARITIES`.
-        tokens: most tokens of a text by route, prompt and special ones included.
-        prompts: what stood before queries and documents; they get the names that `encode_query` and
+        folder: the folder, created if needed.
+        towers: transformers by route: one under `document`, or `query` and `document` (its `Router`).
+        tokenizer: the tokenizer of all of them.
+        pooling: one of `POOLINGS`.
+        similarity: one of `SIMILARITIES`.
+        tokens: the maximum number of tokens of a text by route, prompt and special ones included.
+        prompts: the texts before queries and documents. They get the names that `encode_query` and
             `encode_document` look for, whatever the checkpoint called them.
-        declared: what the checkpoint said of itself (`SentenceFolder.declared`): what we do not say stays as it was.
+        declared: the checkpoint's declarations (`SentenceFolder.declared`), kept unless one of ours replaces them.
     """
     root = Path(folder)
     routes: dict[str, list[tuple[str, str]]] = {}
@@ -150,20 +151,20 @@ def write(
     else:
         (listed,) = routes.values()
     modules = [
-        {"idx": place, "name": str(place), "path": path, "type": MODULE + kind}
-        for place, (kind, path) in enumerate(listed)
+        {"idx": number, "name": str(number), "path": path, "type": MODULE + kind}
+        for number, (kind, path) in enumerate(listed)
     ]
     write_json(root / "modules.json", modules)
-    said: dict[str, Any] = dict(declared) | {"similarity_fn_name": similarity}
+    content: dict[str, Any] = dict(declared) | {"similarity_fn_name": similarity}
     if prompts != NO_PROMPTS:
-        said["prompts"] = dict(said.get("prompts") or {}) | vars(prompts)
-    write_json(root / DECLARED, said)
+        content["prompts"] = dict(content.get("prompts") or {}) | vars(prompts)
+    write_json(root / DECLARED, content)
 
 
 def _prompts(root: str, declared: Mapping[str, Any]) -> Prompts:
-    """What stands before queries and documents: the prompts of their names, or else the default one.
+    """Return the texts before queries and documents: the prompts of their names, or else the default one.
 
-    A default that bears the other's name is none, as for `encode_query` and `encode_document`.
+    A default with the other one's name does not count, as in `encode_query` and `encode_document`.
     """
     prompts, default = declared.get("prompts") or {}, declared.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(text, str | None) for text in prompts.values()):
@@ -171,23 +172,23 @@ def _prompts(root: str, declared: Mapping[str, Any]) -> Prompts:
     if default is not None and default not in prompts:
         known = ", ".join(prompts) or "none"
         raise BadInput(f"has no prompt {default!r}, its default", f"{root}/{DECLARED}", f"it declares {known}")
-    found = {}
+    chosen = {}
     for kind, names in NAMES.items():
         given = [prompts[name] for name in names if prompts.get(name) is not None]
         named = {name for other in NAMES.values() for name in other}
         fallback = "" if default is None or default in named else prompts[default] or ""
-        found[kind] = next(filter(None, given), "") if given else fallback
-    return Prompts(**found)
+        chosen[kind] = next(filter(None, given), "") if given else fallback
+    return Prompts(**chosen)
 
 
 def _pools_prompt(root: str, modules: list[tuple[str, str]]) -> bool:
-    """Whether a prompt's tokens are pooled with those of the text, as a bi-encoder does."""
+    """Return whether a prompt's tokens are pooled with those of the text, as in a bi-encoder."""
     config = read_json(root, str(Path(modules[1][1]) / "config.json")) or {}
     return config.get("include_prompt") is not False
 
 
 def _tower(root: str, modules: list[tuple[str, str]]) -> tuple[str, str, bool]:
-    """Checkpoint of its transformer, pooling, and whether vectors are made unit length."""
+    """Return the checkpoint of a tower's transformer, its pooling, and whether vectors have unit length."""
     kinds = [kind for kind, _ in modules]
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise BadInput(
@@ -199,8 +200,8 @@ def _tower(root: str, modules: list[tuple[str, str]]) -> tuple[str, str, bool]:
     if path and not Path(root).is_dir():
         raise BadInput(f"keeps its transformer in {path}", root, "download it and name the local folder")
     config = read_json(root, str(Path(modules[1][1]) / "config.json")) or {}
-    said = config.get("pooling_mode") or [name for name, key in POOLINGS.items() if config.get(key)]
-    modes = [{"lasttoken": "last"}.get(mode, mode) for mode in ([said] if isinstance(said, str) else said)]
+    listed = config.get("pooling_mode") or [name for name, key in POOLINGS.items() if config.get(key)]
+    modes = [{"lasttoken": "last"}.get(mode, mode) for mode in ([listed] if isinstance(listed, str) else listed)]
     others = [key for key, on in config.items() if key.startswith("pooling_mode_") and on is True]
     if len(modes) != 1 or modes[0] not in POOLINGS or set(others) - set(POOLINGS.values()):
         raise BadInput("pools in another way", root, f"a bi-encoder takes one of {', '.join(POOLINGS)}")
@@ -208,17 +209,17 @@ def _tower(root: str, modules: list[tuple[str, str]]) -> tuple[str, str, bool]:
 
 
 def read_json(root: str, name: str, needed: bool = False) -> Any:
-    """The content of one file of a checkpoint; None where it has no such file and none is `needed`."""
+    """Return the content of a checkpoint's JSON file; None if it does not exist and is not `needed`."""
     with refused(root):
-        found = checkpoint_file(root, name, needed)
-        return None if found is None else json.loads(found.read_text())
+        file = checkpoint_file(root, name, needed)
+        return None if file is None else json.loads(file.read_text())
 
 
 def checkpoint_file(root: str, name: str, needed: bool = True) -> Path | None:
-    """Where a file of a checkpoint is, downloaded where it must be; None where there is none and none is `needed`.
+    """Return the path of a checkpoint's file, downloaded if necessary; None if it does not exist and is not `needed`.
 
     Raises:
-        OSError: where it is needed and not there.
+        OSError: if it is needed and does not exist.
     """
     if Path(root).is_dir():  # without transformers, whose import takes half a second
         file = Path(root) / name
@@ -227,8 +228,8 @@ def checkpoint_file(root: str, name: str, needed: bool = True) -> Path | None:
         return file if file.is_file() else None
     from transformers.utils import cached_file
 
-    found = cached_file(root, name, _raise_exceptions_for_missing_entries=needed)
-    return None if found is None else Path(found)
+    path = cached_file(root, name, _raise_exceptions_for_missing_entries=needed)
+    return None if path is None else Path(path)
 
 
 def write_json(path: Path, content: Any) -> None:

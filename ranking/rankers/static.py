@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ranking.bounds import AtLeast, NonNegative, Positive, checked
 from ranking.errors import BadInput
 from ranking.rankers.bag import weighted_mean
 from ranking.rankers.dense import DenseRanker
@@ -25,48 +26,52 @@ SPREAD = 0.05
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words of `ranking.encoding`, by number, and how many of them are read of a text."""
+    """The words of `ranking.encoding`, by number, and the number of words read of a text."""
 
     words: Sequence[str]
     longest: int
 
     def tokenizer(self) -> str:
-        """The content of a `tokenizer.json` that reads texts likewise."""
+        """Return the content of a `tokenizer.json` that reads texts in the same way."""
         return word_tokenizer(self.words, self.longest)
 
 
 class Static(DenseRanker):
-    """A text is the weighted mean of its words' vectors, Σ e^{w_t}·E_t / Σ e^{w_t}; two are compared by cosine.
+    """Means of static word vectors, compared by cosine: trains in seconds.
 
-    The quickest ranker to train: thousands of pairs a second on one core. What sentence-transformers calls a static
-    embedding, with a learned weight for each word that begins at its inverse document frequency. Train it with
-    `objective=softmax`, most simply among the positives of its own batch (`function=in_batch`).
+    A text is the weighted mean of its words' vectors, Σ e^{w_t}·E_t / Σ e^{w_t}. It is the quickest ranker to train:
+    thousands of pairs per second on one core. sentence-transformers calls this a static embedding; here each word has a
+    learned weight that starts at its inverse document frequency. Train it with `objective=softmax`, most simply with
+    the positives of its batch as negatives (`function=in_batch`).
 
-    It begins with the words of `encoding` and their vectors, or with the tokens of a checkpoint: a folder of
+    It starts from the words of `ranking.encoding` and their vectors, or from the tokens of a checkpoint: a folder of
     sentence-transformers' `StaticEmbedding`, or of model2vec. It is written as the former.
 
     Args:
         vectors: float32 [vocabulary, dimension], the word vectors to start from; row 0 is padding.
         generator: draws the further dimensions.
-        idf: float32 [vocabulary], what words weigh at first; None: all the same.
-        preset: how many further dimensions there are where `further` is None: `paper`, `small` or `tiny`.
-        further: dimensions beside those of the vectors, drawn at random with their spread, for words that the vectors
-            don't know or don't tell apart; None with a checkpoint: none.
-        scale: of the cosine, an inverse temperature.
-        spread: standard deviation of all numbers of the vectors at first. No cosine changes with it, but how far a step
-            turns a vector: Adam's are as long whatever the vectors are. 0 leaves them as they come; None takes 0 with a
-            checkpoint, whose vectors are trained, and else `SPREAD`.
-        checkpoint: folder, or name at the hub; None begins with `vectors` and `idf`, which it takes the place of.
-        max_query: tokens of a checkpoint that are read of a query; None: all.
-        max_document: of a document, likewise.
-        vocabulary: the words of `vectors`, for `save_pretrained`; None: it can't be written.
+        idf: float32 [vocabulary], the words' weights at first. None weighs them equally.
+        preset: `paper`, `small` or `tiny`: 206, 78 or 14 further dimensions, if `further` is None.
+        further: dimensions in addition to those of the vectors, drawn at random with their spread, for words that the
+            vectors don't know or don't distinguish. None with a checkpoint is 0.
+        scale: the factor of the cosine, an inverse temperature.
+        spread: the standard deviation of the vectors' numbers at first. It changes no cosine, but decides how far a
+            step turns a vector, because Adam's steps have the same length for all vectors: the smaller the spread, the
+            further. 0 keeps the vectors as they come. None takes 0 with a checkpoint, whose vectors are trained, and
+            0.05 otherwise.
+        checkpoint: a folder of sentence-transformers' StaticEmbedding or of model2vec to start from with its tokens, or
+            a name at the hub; it replaces `vectors` and `idf`. None starts from these.
+        max_query: tokens of a checkpoint that are read of a query. None reads all.
+        max_document: tokens of a checkpoint that are read of a document. None reads all.
+        vocabulary: the words of `vectors`, for `save_pretrained`. None if it need not be written.
 
     Raises:
-        BadInput: where an option is out of its range.
+        BadInput: if an option is out of its range.
     """
 
     presets = {"paper": {"further": 206}, "small": {"further": 78}, "tiny": {"further": 14}}
 
+    @checked
     def __init__(
         self,
         vectors: NDArray[np.float32],
@@ -74,30 +79,23 @@ class Static(DenseRanker):
         idf: NDArray[np.float32] | None = None,
         preset: str = "small",
         further: int | None = None,
-        scale: float = 20.0,
-        spread: float | None = None,
+        scale: Annotated[float, Positive] = 20.0,
+        spread: Annotated[float, NonNegative] | None = None,
         checkpoint: str | None = None,
-        max_query: int | None = None,
-        max_document: int | None = None,
+        max_query: Annotated[int, AtLeast(1)] | None = None,
+        max_document: Annotated[int, AtLeast(1)] | None = None,
         vocabulary: Vocabulary | None = None,
     ) -> None:
         super().__init__()
         widths = self.resolve_preset(preset, further=further or None)
-        if not scale > 0:
-            raise BadInput(f"scale is {scale}", "ranker.scale", "choose a number above 0")
         if spread is None:
             spread = SPREAD if checkpoint is None else 0
-        if not spread >= 0:
-            raise BadInput(f"spread is {spread}", "ranker.spread", "choose a number from 0 up, or null")
         self.scale = scale
         count = 0 if further == 0 else widths["further"]
         start = np.log(np.ones(len(vectors), np.float32) if idf is None else np.maximum(idf, 1e-3))
         self._tokens: str | Vocabulary | None = vocabulary
         self._shift = 0
         if checkpoint is not None:
-            for name, limit in (("max_query", max_query), ("max_document", max_document)):
-                if limit is not None and limit < 1:
-                    raise BadInput(f"{name} is {limit}", f"ranker.{name}", "choose a number from 1 up, or null")
             folder = StaticFolder.read(checkpoint)
             vectors = np.pad(folder.vectors, ((1, 0), (0, 0)))  # token t is row t + 1: 0 is padding
             start, count, self._shift = np.pad(folder.log_weights, (1, 0)), further or 0, 1
@@ -105,7 +103,7 @@ class Static(DenseRanker):
         known = vectors.shape[1]
         table = torch.empty(len(vectors), known + count)
         table.numpy()[:, :known] = vectors
-        if count:  # numpy's deviation makes two more of these tables
+        if count:  # numpy's deviation would make two more of these tables
             table[:, known:] = torch.randn(len(vectors), count, generator=generator) * float(vectors.std())
             table[0, known:] = 0
         if spread:
@@ -124,7 +122,7 @@ class Static(DenseRanker):
         return self.vectors.shape[1]
 
     def read(self, texts: Texts) -> Tensor:
-        """Vectors of unit length. Shape [texts, dimension]."""
+        """Return vectors of unit length. Shape [texts, dimension]."""
         return F.normalize(weighted_mean(self.vectors, self.term_weights, texts), dim=1)
 
     def represent_queries(self, queries: Texts) -> Tensor:
@@ -134,19 +132,19 @@ class Static(DenseRanker):
         return self.read(documents)
 
     def represent(self, queries: Texts, documents: Texts) -> tuple[Tensor, Tensor]:
-        vectors = self.read(queries.followed_by(documents))  # in one go: one gradient of the table, and not two
+        vectors = self.read(queries.followed_by(documents))  # together: one gradient of the table instead of two
         return vectors[: len(queries)], vectors[len(queries) :]
 
     def save_pretrained(self, folder: str) -> None:
         """Write it as sentence-transformers reads it: `StaticEmbedding` with the same cosines, and its tokenizer.
 
         Raises:
-            BadInput: where it was not told which words its vectors are of.
+            BadInput: if it was made without the words of its vectors.
         """
         if self._tokens is None:
             raise BadInput("its words are not known", "ranker", "give Static a vocabulary")
         with torch.no_grad():
-            vectors, logs = (each.cpu().numpy()[self._shift :] for each in (self.vectors, self.term_weights))
+            vectors, logs = (weights.cpu().numpy()[self._shift :] for weights in (self.vectors, self.term_weights))
         tokenizer = self._tokens if isinstance(self._tokens, str) else self._tokens.tokenizer()
         StaticFolder(vectors, logs, tokenizer).write(folder)
 

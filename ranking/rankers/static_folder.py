@@ -22,7 +22,7 @@ from ranking.texts import Texts
 from ranking.tokenization import CHUNK, Tokenization, Tokens, refused
 
 SILENT = -20.0
-"""Logarithm of the weight of a token that does not count beside any other."""
+"""The logarithm of the weight of a token that does not count next to any other."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class StaticFolder:
 
     Args:
         vectors: float32 [tokens, dimension], by the tokenizer's ids.
-        log_weights: float32 [tokens], what each token weighs in a mean.
-        tokenizer: content of a `tokenizer.json`.
+        log_weights: float32 [tokens], the logarithm of each token's weight in a mean.
+        tokenizer: the content of a `tokenizer.json`.
     """
 
     vectors: NDArray[np.float32]
@@ -41,10 +41,10 @@ class StaticFolder:
 
     @classmethod
     def read(cls, checkpoint: str) -> StaticFolder:
-        """Read off a folder, or off a name at the hub: of `StaticEmbedding`, or of model2vec.
+        """Read a folder of `StaticEmbedding` or of model2vec, or a name at the hub.
 
         Raises:
-            BadInput: where it can't be read, or has other modules.
+            BadInput: if it can't be read, or has other modules.
         """
         from safetensors.numpy import load_file
 
@@ -56,17 +56,17 @@ class StaticFolder:
         if vectors is None:
             raise BadInput("holds no token vectors", root, "choose a folder of StaticEmbedding or of model2vec")
         vectors = vectors.astype(np.float32, copy=False)
-        if "mapping" in state:  # of a quantized vocabulary: the row of each token
+        if "mapping" in state:  # a quantized vocabulary: the row of each token
             vectors = vectors[state["mapping"].astype(np.int64)]
         weights = np.maximum(state["weights"].astype(np.float32), 1e-9) if "weights" in state else np.ones(len(vectors))
         logs = np.log(weights).astype(np.float32)
         unknown = _unknown(json.loads(tokenizer))
         if "embeddings" in state and unknown is not None:
-            logs[unknown] = SILENT  # model2vec leaves it out
+            logs[unknown] = SILENT  # model2vec skips it
         return cls(vectors, logs, tokenizer)
 
     def write(self, folder: str) -> None:
-        """Write it as `SentenceTransformer` reads it: a plain mean of vectors that carry their weights, normalized.
+        """Write it as `SentenceTransformer` reads it: the normalized plain mean of vectors that carry their weights.
 
         A weighted mean is a multiple of that, and cosines are the same.
         """
@@ -89,8 +89,9 @@ class StaticTokens(Tokenization):
     """The tokens of a folder's tokenizer, plus one, without special ones.
 
     Args:
-        checkpoint: folder, or name at the hub.
-        max_query, max_document: tokens read of a text; None reads all.
+        checkpoint: a folder, or a name at the hub.
+        max_query: tokens read of a query. None reads all.
+        max_document: tokens read of a document. None reads all.
     """
 
     def __init__(self, checkpoint: str, max_query: int | None = None, max_document: int | None = None) -> None:
@@ -113,12 +114,12 @@ class StaticTokens(Tokenization):
 
 
 def _encoded(tokenizer: Any, texts: pl.Series, limit: int | None) -> Texts:
-    """The tokens of each text; one without any is one unknown token."""
+    """Return the tokens of each text; a text without any gets one unknown token."""
     tokenizer.no_padding()
     if limit is not None:
         tokenizer.enable_truncation(limit)
     nothing = [_unknown(json.loads(tokenizer.to_str())) or 0]
-    ids, offsets = array("i"), [0]  # grows in place: a collection's tokens are never there twice
+    ids, offsets = array("i"), [0]  # grows in place: a collection's tokens are never in memory twice
     for start in range(0, len(texts), CHUNK):
         for encoded in tokenizer.encode_batch_fast(texts.slice(start, CHUNK).to_list(), add_special_tokens=False):
             ids.extend(encoded.ids or nothing)
@@ -129,7 +130,7 @@ def _encoded(tokenizer: Any, texts: pl.Series, limit: int | None) -> Texts:
 
 
 def word_tokenizer(words: Sequence[str], longest: int) -> str:
-    """A `tokenizer.json` that reads texts as `ranking.encoding` does: lowercase words of letters and digits.
+    """Return a `tokenizer.json` that reads texts as `ranking.encoding` does: lowercase words of letters and digits.
 
     Args:
         words: the vocabulary, padding and unknown first.
@@ -138,15 +139,15 @@ def word_tokenizer(words: Sequence[str], longest: int) -> str:
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
     vocabulary = {word or "<padding>": number for number, word in enumerate(words)}
-    made = Tokenizer(models.WordLevel(vocabulary, unk_token=words[1]))
-    made.normalizer = normalizers.Lowercase()
-    made.pre_tokenizer = pre_tokenizers.Split(Regex(WORD), "removed", invert=True)
-    made.enable_truncation(longest)
-    return str(made.to_str())
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=words[1]))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(WORD), "removed", invert=True)
+    tokenizer.enable_truncation(longest)
+    return str(tokenizer.to_str())
 
 
 def _place(checkpoint: str) -> tuple[str, str]:
-    """The root of a checkpoint, and the folder in it that holds the vectors."""
+    """Return the root of a checkpoint, and the folder in it that holds the vectors."""
     local = Path(checkpoint).expanduser()
     root = str(local) if local.is_dir() else checkpoint
     modules = read_json(root, "modules.json")
@@ -166,7 +167,7 @@ def _file(root: str, path: str, name: str) -> str:
 
 
 def _unknown(tokenizer: dict[str, Any]) -> int | None:
-    """The number of the unknown token of a `tokenizer.json`; None where it has none."""
+    """Return the number of the unknown token of a `tokenizer.json`; None if it has none."""
     model = tokenizer["model"]
     if isinstance(model.get("vocab"), dict) and model.get("unk_token") is not None:
         return model["vocab"].get(model["unk_token"])

@@ -10,7 +10,7 @@ from ranking.rankers.ranker import Ranker
 from ranking.rankers.sentence_folder import read_json, write_json
 
 FILE = "text_lengths.json"
-"""Beside the checkpoint's own files: no field of those says how long a query may be."""
+"""A file of ours next to the checkpoint's: none of its fields has the length of a query."""
 KEYS = {"max_query", "max_document"}
 
 
@@ -22,46 +22,54 @@ def resolve_widths(
     max_query: int | None = None,
     max_document: int | None = None,
 ) -> dict[str, Any]:
-    """Layers and lengths: as given, or else the checkpoint's own, or else the preset's.
+    """Return layers and lengths: the options, or else the checkpoint's, or else the preset's.
 
-    A ranker that learned from short texts is worse at long ones, so that its own lengths come before a preset's.
+    A ranker that learned from short texts is worse at long ones, so the checkpoint's lengths come before a preset's.
 
     Args:
-        ranker: whose presets are meant.
-        checkpoint: folder, or name at the hub.
-        preset, layers, max_query, max_document: options of the ranker; None: not given.
+        ranker: the class with the presets.
+        checkpoint: a folder, or a name at the hub.
+        preset: the name of a preset.
+        layers: an option of the ranker. None if not given.
+        max_query: an option of the ranker. None if not given.
+        max_document: an option of the ranker. None if not given.
 
     Raises:
-        BadInput: where one is out of its range, or the checkpoint's file is none of lengths.
+        BadInput: if an option is out of its range, or the checkpoint's file does not hold lengths.
     """
     given = {"max_query": max_query, "max_document": max_document}
     if None in given.values():
-        own = read_lengths(checkpoint)
-        given = {name: own.get(name) if value is None else value for name, value in given.items()}
+        trained = read_lengths(checkpoint)
+        given = {name: trained.get(name) if value is None else value for name, value in given.items()}
     return ranker.resolve_preset(preset, layers=layers, **given)
 
 
 def read_lengths(checkpoint: str) -> dict[str, int]:
-    """The lengths that lie beside a checkpoint; none where it says nothing of them.
+    """Return the lengths in a checkpoint's folder; empty if there is no such file.
 
     Raises:
-        BadInput: where its file is none of lengths.
+        BadInput: if its file does not hold lengths.
     """
     local = Path(checkpoint).expanduser()
-    said = read_json(str(local) if local.is_dir() else checkpoint, FILE)
-    if said is None:
+    content = read_json(str(local) if local.is_dir() else checkpoint, FILE)
+    if content is None:
         return {}
-    if not isinstance(said, dict) or set(said) != KEYS or not all(type(n) is int and n > 0 for n in said.values()):
+    if (
+        not isinstance(content, dict)
+        or set(content) != KEYS
+        or not all(type(number) is int and number > 0 for number in content.values())
+    ):
         remedy = f'write {{"max_query": 32, "max_document": 256}}, or delete {FILE}'
-        raise BadInput(f"{FILE} does not say two lengths", checkpoint, remedy)
-    return said
+        raise BadInput(f"{FILE} does not hold two lengths", checkpoint, remedy)
+    return content
 
 
 def write_lengths(folder: str, max_query: int, max_document: int) -> None:
-    """Write them there.
+    """Write the lengths into a checkpoint's folder.
 
     Args:
-        folder: of a checkpoint.
-        max_query, max_document: subwords read of a text, those of prompts not counted.
+        folder: the checkpoint's folder.
+        max_query: subwords read of a query, not counting prompts.
+        max_document: subwords read of a document, not counting prompts.
     """
     write_json(Path(folder) / FILE, {"max_query": max_query, "max_document": max_document})

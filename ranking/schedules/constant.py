@@ -6,7 +6,7 @@ from ranking.schedules.schedule import Schedule
 
 
 class Constant(Schedule):
-    """The whole learning rate, from the end of the warm-up on."""
+    """The full learning rate from the end of the warm-up."""
 
     def after_warmup(self, done: float) -> float:
         return 1.0

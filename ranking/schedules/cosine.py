@@ -8,7 +8,7 @@ from ranking.schedules.schedule import Schedule
 
 
 class Cosine(Schedule):
-    """Falls along half a cosine to 0 at the last step (Loshchilov and Hutter 2017, equation 5, without restarts)."""
+    """Half a cosine down to 0 at the last step (Loshchilov and Hutter 2017, equation 5, without restarts)."""
 
     def after_warmup(self, done: float) -> float:
         return (1 + math.cos(math.pi * done)) / 2

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Annotated
 
-from ranking.errors import BadInput
+from ranking.bounds import NonNegative, checked
 
 
 class Schedule(ABC):
-    """What share of its learning rate the optimizer takes at each step.
+    """The base of learning-rate schedules: the share of the learning rate that each step uses.
 
-    The rate rises in a line over the warm-up, and then goes as `after_warmup` says.
+    The rate rises linearly during the warm-up, and then follows `after_warmup`.
 
     Args:
-        warmup: steps of the warm-up; below 1 a share of all steps, e.g. 0.1.
+        warmup: the number of warm-up steps; below 1 a share of all steps, e.g. 0.1.
 
     Raises:
-        BadInput: where the warm-up is below 0.
+        BadInput: if the warm-up is below 0.
     """
 
-    def __init__(self, warmup: int | float = 0) -> None:
-        if warmup < 0:
-            raise BadInput(f"warmup is {warmup}", "scheduler.warmup", "choose steps, or a share of all below 1")
+    @checked
+    def __init__(self, warmup: Annotated[float, NonNegative] = 0) -> None:
         self.warmup = warmup
 
     def factor(self, step: int, steps: int) -> float:
-        """The share of the learning rate at a step.
+        """Return the share of the learning rate at a step.
 
         Args:
-            step: from 0 up.
-            steps: that a training of all its epochs makes; early stopping may end it before.
+            step: the step, from 0.
+            steps: the steps of all epochs. Early stopping may end the training before.
         """
         rising = round(self.warmup * steps) if self.warmup < 1 else int(self.warmup)
         if step < rising:
@@ -38,4 +38,4 @@ class Schedule(ABC):
 
     @abstractmethod
     def after_warmup(self, done: float) -> float:
-        """The share where so much (0 to 1) of the steps after the warm-up is done."""
+        """Return the share after `done` (0 to 1) of the steps that follow the warm-up."""

@@ -36,7 +36,7 @@ from ranking.rankers.decoder import Decoder
 from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.late_interaction import LateInteraction
 from ranking.rankers.ranker import Ranker
-from ranking.sharded_state import ROWS, SIZE, gathered, rows_of, together
+from ranking.sharded_state import ROWS, SIZE, gathered, merge_state, rows_of
 from ranking.sharding import Sharding, check_sharded
 from ranking.sources import Sources
 from ranking.training import RankerTraining
@@ -389,13 +389,13 @@ def test_rows_of_any_number_of_workers_are_put_together_for_any_other(saved: int
     state = {"weights": {"a": stored[0]}, "steps": [3, stored[1]]}
     for rank in range(readers):
         others = [own(other, saved) for other in range(1, saved)]
-        read = together(state, iter(others), rank, readers)
+        read = merge_state(state, iter(others), rank, readers)
         assert read["steps"][0] == 3
         for found, wanted in zip([read["weights"]["a"], read["steps"][1]], own(rank, readers), strict=True):
             assert torch.equal(found if readers == 1 else found.rows, wanted)
     if saved > 1:
         with pytest.raises(ValueError, match="rows are missing"):
-            together(state, iter([]), 0, 1)
+            merge_state(state, iter([]), 0, 1)
 
 
 def test_what_can_not_be_split_is_refused_in_one_line(made_up: Callable[..., str], sources: Sources) -> None:

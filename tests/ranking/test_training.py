@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from ranking.batch import MorePositives
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import RandomCandidates
-from ranking.more_positives import MorePositives
 from ranking.objectives.block import Block
 from ranking.objectives.contrastive import Contrastive
 from ranking.objectives.objective import Objective

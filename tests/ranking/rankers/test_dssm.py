@@ -24,10 +24,9 @@ from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.rankers.bag import weighted_mean
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.category_input import CategoryInput
-from ranking.rankers.dssm import Dssm
+from ranking.rankers.dssm import Dssm, summed
 from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.ranker import Ranker
-from ranking.rankers.trigram_bag import summed
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
 from ranking.texts import Texts
