@@ -30,13 +30,13 @@ def write_whole(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[
 
 
 def mapped(path: Path) -> pl.DataFrame:
-    """The frame in a file, without a copy. It stays usable when the file is deleted or replaced.
+    """Map the frame in a file, without a copy. It can still be used after the file is deleted or replaced.
 
     Raises:
-        OSError, pa.ArrowInvalid: there is no such file, or it is not whole.
-        BadInput: likewise, of a file that had to be fetched.
+        OSError, pa.ArrowInvalid: if there is no such file, or it is not whole.
+        BadInput: the same, for a file that had to be fetched.
     """
-    # polars' own read_ipc reads the whole file into memory since its version 2.
+    # polars' read_ipc reads the whole file into memory since its version 2.
     try:
         table = pa.ipc.open_file(pa.memory_map(str(fetched(path)))).read_all()
     except pa.ArrowInvalid:
@@ -47,7 +47,7 @@ def mapped(path: Path) -> pl.DataFrame:
 
 
 def _arrow(frame: pl.DataFrame) -> pa.Table:
-    # String views can be mapped without a copy. They are made from the older layout, since views of rows that were
-    # cut out of a block of text would drag the whole block into the file.
+    # String views can be mapped without a copy. They are made from the older layout, because views of rows cut out of
+    # a block of text would keep the whole block in the file.
     packed = pl.DataFrame(pl.from_arrow(frame.to_arrow(compat_level=pl.CompatLevel.oldest())))
     return packed.to_arrow(compat_level=pl.CompatLevel.newest())

@@ -1,4 +1,4 @@
-"""Opens a collection: reads and checks it once, and maps its Arrow files from then on."""
+"""Opens a collection: reads and checks it once, and maps its Arrow files afterwards."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from ranking.errors import BadInput
 
 _LAYOUT = 2  # counted up when the same files would be checked differently, or the cached ones change their form
 _UNFINISHED = ".unfinished-"
-_UNPUBLISHED = ".unpublished"  # in an entry that other machines are yet to be given
+_UNPUBLISHED = ".unpublished"  # in an entry that is not yet published to other machines
 _DAY = 86_400  # seconds
 
 
 def default_cache() -> Path:
-    """The folder for collections and whatever is made of them, where no other is named."""
+    """Return the default folder for collections and everything derived from them."""
     from platformdirs import user_cache_dir
 
     return Path(user_cache_dir("pyrite"))
@@ -46,19 +46,19 @@ def default_cache() -> Path:
 def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run: Run = in_turn) -> Collection:
     """Read a collection, or take it from the cache if the same was read before.
 
-    The documents pass through in chunks, so memory is bounded by a chunk and eight bytes a document. A collection is
-    written into a folder of another name, which is renamed when it is whole: neither a killed process nor two that
-    read the same at once leave anything half-read.
+    The documents pass through in chunks, so memory is bounded by a chunk and eight bytes per document. A collection is
+    written into a folder of another name, which is renamed when it is complete: neither a killed process nor two that
+    read the same at once leave a partial one.
 
     Args:
-        reader: the format and where its files are.
-        cache: the folder that holds the cached collections; made if it is not there.
-        strict: any fault in the files is an error; otherwise such lines are skipped and counted in
+        reader: the format and the location of its files.
+        cache: the folder of cached collections, created if needed.
+        strict: whether any fault in the files is an error; otherwise such lines are skipped and counted in
             `Collection.skipped`. A file that is missing or truncated is always an error.
-        run: does the tasks that write a large collection, a piece each; by turns in this process where none is named.
+        run: runs the tasks that write a large collection, one per piece; in turn in this process by default.
 
     Raises:
-        BadInput: the first fault, with its file and line.
+        BadInput: for the first fault, with its file and line.
     """
     entry = _entry(reader, cache)
     collection = _load(entry, strict)
@@ -91,7 +91,7 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run:
 
 
 def is_cached(reader: Reader, cache: str | Path, strict: bool = True) -> bool:
-    """Whether `open_collection` would find a collection in the cache, and read none."""
+    """Return whether `open_collection` would find the collection in the cache."""
     try:
         return _load(_entry(reader, cache), strict) is not None
     except BadInput:  # its files are not here
@@ -99,28 +99,28 @@ def is_cached(reader: Reader, cache: str | Path, strict: bool = True) -> bool:
 
 
 def _entry(reader: Reader, cache: str | Path) -> Path:
-    """The folder of a collection: by the state of its files, or what another machine made last of the same options."""
-    place = cache if isinstance(cache, BackedPath) else Path(cache).expanduser()
+    """Return the folder of a collection: by the state of its files, or the last that another machine made."""
+    root = cache if isinstance(cache, BackedPath) else Path(cache).expanduser()
     try:
-        return place / f"{_plain(reader.name)}-{_key(reader)}"
+        return root / f"{_plain(reader.name)}-{_key(reader)}"
     except BadInput:  # the files are not on this machine
-        known = latest(_last(reader, place)) if isinstance(place, BackedPath) else None
+        known = latest(_last(reader, root)) if isinstance(root, BackedPath) else None
         if known is None:
             raise
-        return place / Path(str(json.loads(known))).name
+        return root / Path(str(json.loads(known))).name
 
 
-def _last(reader: Reader, place: Path) -> Path:
-    """Names the folder that was last made with these options, for machines without the files."""
-    asked = {"reader": f"{type(reader).__module__}.{type(reader).__qualname__}", "version": [_LAYOUT, reader.version]}
-    asked |= {field.name: getattr(reader, field.name) for field in fields(reader)}
-    if "path" in asked:
-        asked["path"] = os.path.abspath(os.path.expanduser(str(asked["path"])))
-    return place / f"{_digest(asked)}.json"
+def _last(reader: Reader, root: Path) -> Path:
+    """Return the file that names the last folder made with these options, for machines without the files."""
+    options = {"reader": f"{type(reader).__module__}.{type(reader).__qualname__}", "version": [_LAYOUT, reader.version]}
+    options |= {field.name: getattr(reader, field.name) for field in fields(reader)}
+    if "path" in options:
+        options["path"] = os.path.abspath(os.path.expanduser(str(options["path"])))
+    return root / f"{_digest(options)}.json"
 
 
 def _publish(entry: Path, last: Path) -> None:
-    """Let other machines have a collection that was read here: `ABOUT` last, without which it is not there."""
+    """Publish a collection that was read here to other machines: `ABOUT` last, without which it does not exist."""
     if not isinstance(entry, BackedPath) or not (entry / _UNPUBLISHED).exists():
         return
     for file in sorted(entry.glob("*.arrow")):
@@ -132,7 +132,7 @@ def _publish(entry: Path, last: Path) -> None:
 
 
 def _load(entry: Path, strict: bool) -> Collection | None:
-    """The collection in a cache folder; None if it is not there, damaged, or skipped faults where none may be."""
+    """Return the collection in a cache folder; None if it is missing, damaged, or has skipped faults if `strict`."""
     try:
         about = json.loads(fetched(entry / ABOUT).read_text(encoding="utf-8"))
         if strict and about["skipped"]:
@@ -145,8 +145,8 @@ def _load(entry: Path, strict: bool) -> Collection | None:
         id_table = IdTable(tuple(entry / Path(name).name for name in about.get("ids", ())) or tuple(id_files(entry)))
         if id_table.files and _here(id_table.files):
             _ = id_table.table  # whether it is whole
-        asked = about.get("given", True) and at_hand(entry / GIVEN_FILE)
-        given: dict[str, Any] = {"given": mapped(entry / GIVEN_FILE)} if asked else {}
+        has_given = about.get("given", True) and at_hand(entry / GIVEN_FILE)
+        given: dict[str, Any] = {"given": mapped(entry / GIVEN_FILE)} if has_given else {}
     except (OSError, ValueError, pa.ArrowException, NotWhole):
         return None
     collection = Collection(
@@ -158,20 +158,20 @@ def _load(entry: Path, strict: bool) -> Collection | None:
 
 
 def _here(files: Iterable[Path]) -> bool:
-    """False where some are yet to be fetched. Of a plain folder all are: one that is missing is found when opened."""
+    """Return False if some are yet to be fetched. A missing file of a plain folder is noticed when it is opened."""
     return all(file.exists() or not isinstance(file, BackedPath) for file in files)
 
 
 def _install(folder: Path, entry: Path) -> None:
-    """Put a finished folder in its place, unless another process was faster with the same."""
+    """Rename a finished folder, unless another process already has."""
     about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     for _ in range(100):
         try:
             os.rename(folder, entry)
             return
         except OSError:
-            there = _load(entry, strict=not about["skipped"])
-            if there is not None:
+            existing = _load(entry, strict=not about["skipped"])
+            if existing is not None:
                 return
             aside = _beside(entry)
             with suppress(FileNotFoundError):
@@ -181,23 +181,23 @@ def _install(folder: Path, entry: Path) -> None:
 
 
 def _beside(entry: Path) -> Path:
-    """A new folder on the same disk, so that it can be renamed."""
+    """Make a new folder on the same disk, so that it can be renamed."""
     folder = entry.with_name(f"{_UNFINISHED}{uuid4().hex}")
     folder.mkdir()
     return folder
 
 
 def _sweep(cache: Path) -> None:
-    """Remove what processes that were killed left behind, a day later."""
+    """Remove what killed processes left behind, a day later."""
     for folder in cache.glob(f"{_UNFINISHED}*"):
-        with suppress(FileNotFoundError):  # gone in the meantime, which is as well
+        with suppress(FileNotFoundError):  # deleted in the meantime
             if time.time() - folder.stat().st_mtime > _DAY and not _is_held(folder):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    """A lock on a folder that is being filled, which ends with the process: clocks jump, and say little of its age."""
+    """Lock a folder that is being filled, until the process ends: clocks jump, so its age is unreliable."""
     file = os.open(folder, os.O_RDONLY)
     try:
         with suppress(OSError):  # some shared file systems have no locks
@@ -221,24 +221,24 @@ def _is_held(folder: Path) -> bool:
 
 
 def _key(reader: Reader) -> str:
-    """A cached collection is found by what would be read and how, without reading it."""
-    # The path is among the sources, in a form that does not depend on the working folder.
+    """Return the key of a cached collection: its sources and options, known without reading it."""
+    # The path is one of the sources, in a form that does not depend on the working folder.
     options = {field.name: getattr(reader, field.name) for field in fields(reader) if field.name != "path"}
-    asked = {
+    content = {
         "reader": f"{type(reader).__module__}.{type(reader).__qualname__}",
         "version": [_LAYOUT, reader.version],
         "options": options,
         "sources": dict(reader.sources()),
     }
-    return _digest(asked)
+    return _digest(content)
 
 
-def _digest(asked: Mapping[str, object]) -> str:
-    return blake2b(json.dumps(asked, sort_keys=True, default=_jsonable).encode(), digest_size=8).hexdigest()
+def _digest(content: Mapping[str, object]) -> str:
+    return blake2b(json.dumps(content, sort_keys=True, default=_jsonable).encode(), digest_size=8).hexdigest()
 
 
 def _jsonable(option: object) -> object:
-    """Options come from Hydra too, whose lists and mappings are not Python's own."""
+    """Convert options from Hydra, whose lists and mappings are not Python's."""
     if isinstance(option, Mapping):
         return dict(option)
     if isinstance(option, Sequence) and not isinstance(option, str):

@@ -18,25 +18,25 @@ from ranking.collections.pieces import mapped_pieces
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """A test collection: what is searched, what is asked, and what was judged.
+    """A test collection: documents, queries and judgements.
 
     Attributes:
         name: "pydocs", or the name of the folder it was read from.
         fingerprint: 16 hex digits of its whole content and facts. The same files elsewhere have the same fingerprint.
         documents: id, text (title and body joined by a space), category, subcategory (Strings, the last two may be
-            null). Mapped from a file in the cache, so that millions of documents cost no memory of the process. Where
-            files are yet to be fetched, this fetches all of them; `size` and `gather` do with fewer.
+            null). Mapped from a file in the cache, so that millions of documents cost no memory of the process. If
+            files are yet to be fetched, this fetches all of them; `size` and `gather` fetch fewer.
         queries: id, text, split, category, subcategory (Strings). Each has a judgement. The split is "train", "dev"
-            or "test", and all three occur; or it is null throughout, and `splits.folds` makes splits by turns.
+            or "test", and all three occur; or it is null for all, and `splits.folds` makes splits in turn.
         judgements: query, document (Strings), grade (Int32): above 0 is relevant, otherwise judged not relevant.
-            Sorted by nothing but the order of the files; a pair occurs once.
-        given: query, document (Strings), score (Float32, or null): documents that came with a query, negatives among
-            them, in the order of the files (`pairs.Pairs`). Empty for other formats.
-        skipped: with strict=False, how many faults of each kind were skipped, e.g. `{"broken line": 3}`.
-        facts: what a report should state besides, e.g. `{"packages": "torch 2.13.0, …"}`.
-        files: of the documents, by range; one that is opened is mapped. None of a collection that is in no cache.
-        rows: how many documents each file has.
-        ids: of documents in several pieces, sorted on disk.
+            In the order of the files; a pair occurs once.
+        given: query, document (Strings), score (Float32, or null): documents that came with a query, including
+            negatives, in the order of the files (`pairs.Pairs`). Empty for other formats.
+        skipped: with strict=False, the number of skipped faults of each kind, e.g. `{"broken line": 3}`.
+        facts: further facts for a report, e.g. `{"packages": "torch 2.13.0, …"}`.
+        files: the documents' files, by range; mapped when opened. Empty if the collection is not in a cache.
+        rows: the number of documents in each file.
+        ids: the ids of documents in several pieces, sorted on disk.
         empty: columns that are null in all documents.
     """
 
@@ -57,13 +57,13 @@ class Collection:
     empty: tuple[str, ...] = field(default=(), kw_only=True)
 
     def unopened(self) -> Collection:
-        """The same with `documents` opened when somebody asks for all of them."""
+        """Return a copy whose `documents` are opened when they are first read."""
         other = copy.copy(self)
         del vars(other)["documents"]
         return other
 
     def changed(self, **fields: Any) -> Collection:
-        """The same with other fields; `dataclasses.replace` would open the documents."""
+        """Return a copy with other fields; `dataclasses.replace` would open the documents."""
         other = copy.copy(self)
         vars(other).update(fields)
         return other
@@ -71,21 +71,21 @@ class Collection:
     def __getattr__(self, name: str) -> Any:
         if name != "documents" or not vars(self).get("files"):
             raise AttributeError(name)
-        vars(self)["documents"] = found = mapped_pieces(self.files)
-        return found
+        vars(self)["documents"] = documents = mapped_pieces(self.files)
+        return documents
 
     @property
     def pieces(self) -> tuple[Path, ...]:
-        """Files of the documents where they are several."""
+        """The files of the documents if there are several."""
         return self.files if len(self.files) > 1 else ()
 
     @property
     def size(self) -> int:
-        """How many documents there are."""
+        """The number of documents."""
         return len(self.documents) if "documents" in vars(self) else sum(self.rows)
 
     def gather(self, column: str, rows: NDArray[np.integer]) -> pl.Series:
-        """A column of some documents, in the order of `rows`; no file is opened that has none of them."""
+        """Return a column of some documents, in the order of `rows`, opening only the files that hold them."""
         rows = np.asarray(rows, np.int64)
         if "documents" in vars(self):
             return self.documents[column].gather(rows.astype(np.uint32))
@@ -96,19 +96,19 @@ class Collection:
         parts, places = [], []
         for number in np.unique(holder):
             places.append(np.flatnonzero(holder == number))
-            own = rows[places[-1]] - (ends[number] - self.rows[number])
-            parts.append(mapped(self.files[number])[column].gather(own.astype(np.uint32)))
+            local = rows[places[-1]] - (ends[number] - self.rows[number])
+            parts.append(mapped(self.files[number])[column].gather(local.astype(np.uint32)))
         return pl.concat(parts).gather(np.argsort(np.concatenate(places)))
 
     def document_rows(self, ids: pl.Series) -> pl.Series:
-        """The row of each document id (UInt32), null where there is none of that name."""
+        """Return the row of each document id (UInt32), null if there is no such document."""
         if self.ids is not None:
             return self.ids.rows_of(ids)
         rows = pl.DataFrame({"id": self.documents["id"]}).with_row_index("row")
         return ids.rename("id").to_frame().join(rows, on="id", how="left", maintain_order="left")["row"]
 
     def document_keys(self) -> NDArray[np.int32]:
-        """The rank of each document's id in ascending byte order, from 1."""
+        """Return the rank of each document's id in ascending byte order, from 1."""
         if self.ids is not None:
             return self.ids.keys()
         return self.documents["id"].rank("ordinal").to_numpy().astype(np.int32)

@@ -1,8 +1,8 @@
 """Extracts docstrings from Python source files, by parsing and never by importing.
 
-Parsing is all Python, so it is spread over processes. Each is this very file, run as a program that needs nothing but
-the standard library: a list of files as JSON on standard input, a JSON line for each docstring on standard output.
-A plain child, unlike a pool of `multiprocessing`, does not care who started it: a script without a `__main__` guard,
+Parsing is pure Python, so it is spread over processes. Each runs this file as a program that needs only the standard
+library: it reads a JSON list of files from standard input, and writes one JSON line per docstring to standard output.
+A plain child process, unlike a pool of `multiprocessing`, works from any parent: a script without a `__main__` guard,
 a notebook, or a Ray worker.
 """
 
@@ -19,16 +19,16 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-_ALONE = 2_000_000  # bytes that are parsed sooner than a process is started
+_ALONE = 2_000_000  # bytes that are parsed faster than a process starts
 _MOST_PROCESSES = 8
 
-# Statements that can hold a definition: `if TYPE_CHECKING:`, `try: … except ImportError: …` and the like.
+# Statements that can contain a definition: `if TYPE_CHECKING:`, `try: … except ImportError: …` and so on.
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 _DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class Docstring(NamedTuple):
-    """A docstring: the number of its file, the dotted name of what it describes, and its text.
+    """A docstring: the number of its file, the dotted name of its object, and its text.
 
     `kind` is "module", "class" or "function"; the indentation of the text is cleaned.
     """
@@ -40,26 +40,26 @@ class Docstring(NamedTuple):
 
 
 def docstrings(files: Sequence[tuple[str, str]], alone: int = _ALONE) -> list[Docstring]:
-    """The docstrings of many files, in the order of the files and their lines.
+    """Return the docstrings of many files, in the order of the files and their lines.
 
     Args:
         files: dotted name and path of each module.
-        alone: up to so many bytes no other process is started.
+        alone: up to this many bytes no other process is started.
 
     Returns:
         Nothing for a file that is not Python of this version: packages ship templates and tests of their parsers.
     """
     sizes = [os.path.getsize(path) for _, path in files]
     processes = 1 if sum(sizes) <= alone or not sys.executable else min(_processors(), _MOST_PROCESSES)
-    # Dealt out by size, so that all have the same to do.
+    # Distributed by size, so that all processes have equal work.
     order = sorted(range(len(files)), key=sizes.__getitem__, reverse=True)
     shares = [[(number, *files[number]) for number in order[i::processes]] for i in range(processes)]
     if sum(sizes) <= alone or not sys.executable:
-        found = [docstring for share in shares for docstring in _parsed(share)]
+        extracted = [docstring for share in shares for docstring in _parsed(share)]
     else:
         with ThreadPoolExecutor(processes) as threads:
-            found = [docstring for part in threads.map(_in_a_process, shares) for docstring in part]
-    return sorted(found, key=lambda docstring: docstring.file)  # stable: lines stay in order
+            extracted = [docstring for part in threads.map(_in_a_process, shares) for docstring in part]
+    return sorted(extracted, key=lambda docstring: docstring.file)  # stable: lines stay in order
 
 
 def _in_a_process(share: list[tuple[int, str, str]]) -> list[Docstring]:
@@ -75,12 +75,12 @@ def _parsed(share: Sequence[tuple[int, str, str]]) -> Iterator[Docstring]:
     for number, module, path in share:
         with open(path, "rb") as file:
             source = file.read()
-        # A docstring of several lines is triple-quoted; a third of all files hold no such thing and need no parsing.
+        # A docstring of several lines is triple-quoted; a third of all files have none and need no parsing.
         if b'"""' not in source and b"'''" not in source:
             continue
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # other people's invalid escapes are no news of ours
+                warnings.simplefilter("ignore")  # invalid escapes in other packages do not concern the user
                 tree = ast.parse(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
@@ -108,7 +108,7 @@ def _processors() -> int:
 
 
 def _main() -> None:
-    gc.disable()  # syntax trees hold no cycles; looking for them costs a fifth of the time
+    gc.disable()  # syntax trees have no cycles; looking for them takes a fifth of the time
     for docstring in _parsed(json.load(sys.stdin)):
         sys.stdout.write(json.dumps(docstring) + "\n")
 

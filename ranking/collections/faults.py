@@ -1,4 +1,4 @@
-"""Reports what is wrong with a user's files: raises at once, or counts and skips."""
+"""Reports faults in a user's files: raises at once, or counts and skips."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from os import PathLike
 
 from ranking.errors import BadInput
 
-SKIP = "mend it, or set strict=false to skip and count such faults"
+SKIP = "fix it, or set strict=false to skip and count such faults"
 
 
 class Faults:
-    """One place where readers report each fault they meet, so that none decides by itself what follows.
+    """The report of all faults that readers meet, so that none decides by itself what follows.
 
     Args:
-        strict: raise on the first fault; otherwise count each by its kind.
+        strict: whether to raise on the first fault; otherwise each is counted by its kind.
 
     Attributes:
-        skipped: how many faults of each kind were met, e.g. `{"broken line": 3}`; always empty when strict.
+        skipped: the number of faults of each kind, e.g. `{"broken line": 3}`; always empty if strict.
     """
 
     def __init__(self, strict: bool = True) -> None:
@@ -37,12 +37,14 @@ class Faults:
 
         Args:
             kind: the name under which it is counted, e.g. "broken line".
-            what: this very fault, in the user's words.
-            file: where it is; and `line`, counted from 1.
-            remedy: what to do about it.
+            what: the fault, in the user's words.
+            file: the file with the fault.
+            line: its line, counted from 1.
+            remedy: how to fix it.
+            times: the number of such faults.
 
         Raises:
-            BadInput: at once, when strict.
+            BadInput: at once, if strict.
         """
         if self.strict:
             raise BadInput(f"{kind}: {what}", file if line is None else f"{file}:{line}", remedy)

@@ -15,7 +15,7 @@ from ranking.collections.pieces import Run
 
 SCHEMA = {"id": pl.String(), "row": pl.UInt32()}
 SAMPLED = 1000
-"""Ids of each piece by which the table is cut into parts."""
+"""Ids of each piece that are sampled to divide the table into parts."""
 
 
 @dataclass(frozen=True)
@@ -33,20 +33,20 @@ class IdTable:
         """Id and row, mapped.
 
         Raises:
-            OSError, pa.ArrowInvalid, BadInput: as of `mapped`.
+            OSError, pa.ArrowInvalid, BadInput: see `ranking.collections.arrow_files.mapped`.
         """
         return pl.concat([mapped(file) for file in self.files], rechunk=False)
 
     def rows_of(self, ids: pl.Series) -> pl.Series:
-        """The row of each id (UInt32), null where there is no such document."""
+        """Return the row of each id (UInt32), null if there is no such document."""
         if not len(self.table) or not len(ids):
             return pl.Series("row", [None] * len(ids), pl.UInt32)
         places = self.table["id"].search_sorted(ids).clip(0, len(self.table) - 1)
-        found = self.table[places.to_numpy()]
-        return pl.select(pl.when(found["id"] == ids).then(found["row"])).to_series().alias("row")
+        rows = self.table[places.to_numpy()]
+        return pl.select(pl.when(rows["id"] == ids).then(rows["row"])).to_series().alias("row")
 
     def keys(self) -> NDArray[np.int32]:
-        """The rank of each document's id, from 1, in the order of documents."""
+        """Return the rank of each document's id, from 1, in the order of documents."""
         keys = np.empty(len(self.table), np.int32)
         done = 0
         for part in self.table.iter_slices(1 << 20):
@@ -57,12 +57,12 @@ class IdTable:
 
 @dataclass(frozen=True)
 class SortIds:
-    """Sorts the ids of a piece, and draws some of them.
+    """A task that sorts the ids of a piece.
 
     Args:
-        pieces: of the collection.
-        starts: the row that each begins with.
-        folder: for what is sorted.
+        pieces: the files of the documents.
+        starts: the first row of each piece.
+        folder: the folder of the sorted ids.
     """
 
     pieces: list[Path]
@@ -76,12 +76,12 @@ class SortIds:
 
 @dataclass(frozen=True)
 class MergeIds:
-    """Merges what all pieces have of one range of ids.
+    """A task that merges one range of ids of all pieces.
 
     Args:
-        runs: sorted ids of the pieces.
-        bounds: each part's first id; the first part has all before the second one's.
-        folder: of the table.
+        runs: the sorted ids of the pieces.
+        bounds: each part's first id; the first part has all ids before the second one's.
+        folder: the folder of the table.
     """
 
     runs: list[Path]
@@ -99,17 +99,17 @@ class MergeIds:
 
 
 def _before(run: pl.DataFrame, bound: str) -> int:
-    """How many ids of a sorted run come before a bound."""
+    """Return the number of ids of a sorted run that come before a bound."""
     return int(run["id"].search_sorted(pl.Series([bound]), side="left")[0])
 
 
 def write_ids(folder: Path, pieces: list[Path], run: Run) -> None:
-    """Write the table of a collection in several pieces: each is sorted by itself, then parts of all are merged.
+    """Write the table of a collection in several pieces: each is sorted, then parts of all are merged.
 
     Args:
-        folder: of the collection.
-        pieces: its documents' files.
-        run: does the tasks.
+        folder: the folder of the collection.
+        pieces: the files of its documents.
+        run: runs the tasks.
     """
     lengths = [len(mapped(piece)) for piece in pieces]
     starts = [sum(lengths[:number]) for number in range(len(pieces))]
@@ -121,13 +121,13 @@ def write_ids(folder: Path, pieces: list[Path], run: Run) -> None:
         if length
     ]
     sample = pl.concat(drawn).sort()
-    places = [len(sample) * number // len(pieces) for number in range(len(pieces))]
-    bounds = sorted({str(sample[place]) for place in places})
+    cuts = [len(sample) * number // len(pieces) for number in range(len(pieces))]
+    bounds = sorted({str(sample[cut]) for cut in cuts})
     run(MergeIds(runs, bounds, folder), len(bounds))
     for file in runs:
         file.unlink()
 
 
 def id_files(folder: Path) -> list[Path]:
-    """Files of the table of a collection; none where it is one piece, whose ids are looked up in memory."""
+    """Return the files of a collection's table; none for one piece, whose ids are looked up in memory."""
     return sorted(folder.glob("ids-*.arrow"))

@@ -1,4 +1,4 @@
-"""Reads collections by their id in the catalogue of ir_datasets, which downloads them or knows where their files are.
+"""Reads collections by their id in the catalogue of ir_datasets, which downloads them or knows their local files.
 
 MacAvaney et al. 2021, *Simplified Data Wrangling with ir_datasets*.
 """
@@ -24,13 +24,13 @@ from ranking.errors import BadInput
 class IrDatasets(Reader):
     """Collections of ir_datasets (needs the extra `hub`).
 
-    Where there is no network, only what was downloaded before or was put by hand where ir_datasets looks for it
-    (`$IR_DATASETS_HOME`, by default `~/.ir_datasets`) can be read. The cache knows a collection by its ids: when
+    Without a network, only files that were downloaded before or were put by hand into ir_datasets' folder
+    (`$IR_DATASETS_HOME`, by default `~/.ir_datasets`) can be read. The cache identifies a collection by its ids: if
     local files behind an id change, remove its folder from the cache.
 
     Args:
         ids: an id such as `beir/nfcorpus/test`, whose queries are cross-validated; or an id for each split, as
-            {train: beir/nfcorpus/train, dev: beir/nfcorpus/dev, test: beir/nfcorpus/test}. All must be over the same
+            {train: beir/nfcorpus/train, dev: beir/nfcorpus/dev, test: beir/nfcorpus/test}. All must have the same
             documents.
     """
 
@@ -87,7 +87,7 @@ def _package() -> Any:
     except ImportError:
         remedy = "install the extra: pip install 'pyrite[hub]'"
         raise BadInput("the package ir_datasets is not installed", remedy=remedy) from None
-    package.log.easy().logger().setLevel(logging.ERROR)  # what goes wrong is said once, by us
+    package.log.easy().logger().setLevel(logging.ERROR)  # errors are reported once, by us
     return package
 
 
@@ -102,7 +102,7 @@ def _dataset(id: str, needed: str) -> Any:
 
 
 def _all(iterate: Any, id: str) -> Iterator[tuple[int, Any]]:
-    """Numbered entries; whatever keeps ir_datasets from giving them is said in one line."""
+    """Yield numbered entries; an error of ir_datasets becomes one line."""
     try:
         entries: Iterable[Any] = iterate()
         yield from enumerate(entries, 1)

@@ -32,7 +32,7 @@ class Source:
 
 
 def standard_library() -> list[Source]:
-    """The modules of the Python that runs, without its tests."""
+    """Return the modules of the running Python, without its tests."""
     return _tree(Path(sysconfig.get_paths()["stdlib"]))
 
 
@@ -41,26 +41,26 @@ def python_version() -> str:
 
 
 def tree(folder: Path) -> list[Source]:
-    """The modules in a folder; it may be a package itself, or hold packages and modules.
+    """Return the modules in a folder; it may be a package itself, or contain packages and modules.
 
     Raises:
-        BadInput: no such folder, or no Python in it.
+        BadInput: if there is no such folder, or no Python in it.
     """
-    found = _tree(folder, prefix=f"{folder.name}." if (folder / "__init__.py").exists() else "")
-    if not found:
+    modules = _tree(folder, prefix=f"{folder.name}." if (folder / "__init__.py").exists() else "")
+    if not modules:
         raise BadInput("no Python files in it" if folder.is_dir() else "no such folder", folder)
-    return found
+    return modules
 
 
 def dependencies(installed: Iterable[Distribution] | None = None, project: str = "pyrite") -> dict[str, Distribution]:
-    """The installed distributions that a project needs, they need, and so on.
+    """Return the installed distributions that a project needs, that those need, and so on.
 
-    What an extra asks for counts where it is installed, whoever installed it.
+    The requirements of an extra count if they are installed, for whatever reason.
 
     Args:
         installed: all distributions; those of this environment by default.
-        project: the distribution to start from. If it is not installed, the `pyproject.toml` beside the packages
-            says what it needs, as on a cluster that was handed the source tree alone.
+        project: the distribution to start from. If it is not installed, the requirements are read from the
+            `pyproject.toml` next to the packages, as on a cluster that received only the source tree.
 
     Returns:
         Distributions by their normalised names, in alphabetical order.
@@ -80,21 +80,21 @@ def dependencies(installed: Iterable[Distribution] | None = None, project: str =
 
 
 def _path() -> list[str]:
-    """Where packages are looked for: also in the folder that Ray brings and puts on the path when it is imported.
+    """Return the folders to search for packages, including the one that Ray adds to the path when it is imported.
 
     So the collection is the same in a process that has not imported it.
     """
-    found = find_spec("ray")
-    brought = (
-        [str(Path(each) / "thirdparty_files") for each in (found.submodule_search_locations or [])] if found else []
+    ray = find_spec("ray")
+    bundled = (
+        [str(Path(location) / "thirdparty_files") for location in (ray.submodule_search_locations or [])] if ray else []
     )
-    return [*brought, *(each for each in sys.path if each not in brought)]
+    return [*bundled, *(folder for folder in sys.path if folder not in bundled)]
 
 
 def sources(distribution: Distribution) -> list[Source]:
-    """The modules that a distribution installed, without its tests."""
+    """Return the modules that a distribution installed, without its tests."""
     record = distribution.read_text("RECORD")
-    # The list of files as text: importlib's own objects for a hundred thousand files take seconds.
+    # The list of files as text: importlib's objects for a hundred thousand files take seconds.
     files = [row[0] for row in csv.reader(record.splitlines()) if row] if record else map(str, distribution.files or [])
     return [
         Source(module, Path(str(distribution.locate_file(file))))
@@ -104,19 +104,19 @@ def sources(distribution: Distribution) -> list[Source]:
 
 
 def _tree(folder: Path, prefix: str = "") -> list[Source]:
-    found = []
-    for where, folders, files in os.walk(folder):
+    modules = []
+    for parent, folders, files in os.walk(folder):
         folders[:] = sorted(set(folders) - _NO_PACKAGES)
         for file in sorted(files):
-            path = Path(where, file)
+            path = Path(parent, file)
             module = _module(path.relative_to(folder).as_posix(), prefix)
             if module is not None:
-                found.append(Source(module, path))
-    return found
+                modules.append(Source(module, path))
+    return modules
 
 
 def _module(file: str, prefix: str = "") -> str | None:
-    """The dotted name of a module by its path; None for what is no module, or serves tests."""
+    """Return the dotted name of a module by its path; None if it is not a module, or a test."""
     if not file.endswith(".py") or _FOR_TESTS.search(file):
         return None
     parts = file.removesuffix(".py").split("/")
@@ -128,7 +128,7 @@ def _module(file: str, prefix: str = "") -> str | None:
 
 
 def _required(requirements: Iterable[str]) -> Iterator[str]:
-    """Names in requirements such as `fsspec[http]>=2024; extra == "data"`."""
+    """Yield the names in requirements such as `fsspec[http]>=2024; extra == "data"`."""
     for requirement in requirements:
         name = _NAME.match(requirement.strip())
         if name:

@@ -10,27 +10,27 @@ import polars as pl
 from ranking.collections.arrow_files import mapped, write
 
 PIECE = 256 << 20
-"""Bytes of a piece, about: a collection with no more text than this is one piece."""
+"""The approximate size of a piece in bytes: a collection with no more text than this is one piece."""
 WHOLE = "documents.arrow"
-"""Of a collection of one piece."""
+"""The file of a collection of one piece."""
 
 Run = Callable[[Callable[[int], None], int], None]
-"""Does a task for each number below a count, wherever and in whatever order; what comes of it lies in files."""
+"""Runs a task for each number below a count, anywhere and in any order; results are written to files."""
 
 
 def in_turn(task: Callable[[int], None], count: int) -> None:
-    """Do a task for each number below `count` in this process."""
+    """Run a task for each number below `count` in this process."""
     for number in range(count):
         task(number)
 
 
 def piece_file(number: int) -> str:
-    """Name of a piece's file."""
+    """Return the name of a piece's file."""
     return f"documents-{number:05d}.arrow"
 
 
 def write_pieces(folder: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[pl.DataFrame]) -> None:
-    """Write documents as they come into as many pieces as they need; one alone is called `WHOLE`."""
+    """Write documents as they come into as many pieces as they need; a single one is called `WHOLE`."""
     waiting = iter(chunks)
     frame = next(waiting, None)
 
@@ -51,16 +51,16 @@ def write_pieces(folder: Path, schema: Mapping[str, pl.DataType], chunks: Iterab
 
 
 def piece_files(folder: Path) -> list[Path]:
-    """The files of a collection's documents, in order."""
+    """Return the files of a collection's documents, in order."""
     whole = folder / WHOLE
     return [whole] if whole.exists() else sorted(folder.glob("documents-*.arrow"))
 
 
 def mapped_pieces(files: Iterable[Path]) -> pl.DataFrame:
-    """The documents of several pieces as one frame, none of them read.
+    """Return the documents of several pieces as one frame, without reading them.
 
     Raises:
-        OSError, pa.ArrowInvalid: where one is missing or not whole.
+        OSError, pa.ArrowInvalid: if one is missing or not whole.
     """
     frames = [mapped(file) for file in files]
     if not frames:

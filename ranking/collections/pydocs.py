@@ -1,7 +1,7 @@
-"""Builds the built-in collection: what Python's standard library and Pyrite's own dependencies say about themselves.
+"""Builds the built-in collection from the docstrings of Python's standard library and Pyrite's dependencies.
 
-Real text on every machine and without a download. A docstring's first paragraph says in a sentence what the rest
-explains, as a question and its answer do.
+It is real text on every machine, without a download. A docstring's first paragraph summarises in a sentence what the
+rest explains, like a question and its answer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FEWEST_WORDS = {"first_paragraph": 40, "topics": 15}
 
 
 class _Entry(NamedTuple):
-    """A docstring with its place among the packages, and taken apart."""
+    """A docstring with its place among the packages, split into its parts."""
 
     id: str
     name: str
@@ -51,10 +51,10 @@ class _Content(NamedTuple):
 
 @dataclass
 class Pydocs(Reader):
-    """The docstrings of the standard library and of what Pyrite depends on, as far as it is installed.
+    """The docstrings of the standard library and of Pyrite's installed dependencies.
 
     The category is the package (`torch`), the subcategory the module (`torch.nn.functional`), ids are dotted names
-    (`torch.nn.functional.relu`). What is near-empty or said twice is dropped, modules for tests are not read. Other
+    (`torch.nn.functional.relu`). Nearly empty and repeated texts are dropped, modules for tests are not read. Other
     versions of the packages make another collection, so the versions are part of its fingerprint and its facts.
     Queries are split 80/10/10 by a hash of their text.
 
@@ -63,10 +63,10 @@ class Pydocs(Reader):
             document; about 29,000 pairs. Or "topics", an ad hoc task: the first paragraph of a class or module is
             the topic, and the whole docstrings of its members (of its methods, or of its classes and functions) are
             its relevant documents, at least three. Equal topics are one, with the members of both. A class that is a
-            topic gives only the rest of its docstring as a document: the first paragraph would find itself.
+            topic contributes only the rest of its docstring as a document: the first paragraph would find itself.
         query_words: shorter queries are dropped.
         document_words: shorter documents are dropped; 40 for first paragraphs, 15 for topics if not given.
-        folders: source trees to read instead, such as your own.
+        folders: source trees to read instead, such as your code.
     """
 
     queries: str = "first_paragraph"
@@ -109,28 +109,30 @@ class Pydocs(Reader):
     @cached_property
     def _sources(self) -> list[packages.Source]:
         if self.folders is not None:
-            found = [source for folder in self.folders for source in packages.tree(Path(folder).expanduser())]
+            modules = [source for folder in self.folders for source in packages.tree(Path(folder).expanduser())]
         else:
-            found = packages.standard_library()
-            found += [source for one in packages.dependencies().values() for source in packages.sources(one)]
-        distinct = {source.path: source for source in found if source.path.is_file()}
+            modules = packages.standard_library()
+            modules += [
+                source for distribution in packages.dependencies().values() for source in packages.sources(distribution)
+            ]
+        distinct = {source.path: source for source in modules if source.path.is_file()}
         return sorted(distinct.values(), key=lambda source: (source.module, source.path))
 
     @cached_property
     def _content(self) -> _Content:
         sources = self._sources
-        found = docstrings([(source.module, str(source.path)) for source in sources])
-        entries = list(_entries(found, [source.module for source in sources]))
+        extracted = docstrings([(source.module, str(source.path)) for source in sources])
+        entries = list(_entries(extracted, [source.module for source in sources]))
         fewest = _FEWEST_WORDS[self.queries] if self.document_words is None else self.document_words
         if self.queries == "topics":
             return _topics(entries, self.query_words, fewest)
         return _pairs(entries, self.query_words, fewest)
 
 
-def _entries(found: Sequence[Docstring], modules: Sequence[str]) -> Iterator[_Entry]:
+def _entries(extracted: Sequence[Docstring], modules: Sequence[str]) -> Iterator[_Entry]:
     times: dict[str, int] = {}
-    for docstring in found:
-        # Escapes in a docstring can spell half a character, which no encoding can write.
+    for docstring in extracted:
+        # Escapes in a docstring can encode half a character, which no encoding can write.
         whole = docstring.text.encode("utf-8", "replace").decode().strip()
         first, *rest = _PARAGRAPHS.split(whole, maxsplit=1)
         times[docstring.name] = count = times.get(docstring.name, 0) + 1
@@ -142,15 +144,15 @@ def _entries(found: Sequence[Docstring], modules: Sequence[str]) -> Iterator[_En
 
 def _pairs(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Content:
     content = _Content([], [], [])
-    asked: set[str] = set()
-    answered: set[str] = set()
+    queries: set[str] = set()
+    answers: set[str] = set()
     for entry in entries:
         answer = _flat(entry.rest)
         long_enough = _has_words(entry.first, query_words) and _has_words(answer, document_words)
-        if not long_enough or entry.first in asked or answer in answered:
+        if not long_enough or entry.first in queries or answer in answers:
             continue
-        asked.add(entry.first)
-        answered.add(answer)
+        queries.add(entry.first)
+        answers.add(answer)
         content.documents.append(entry.row(entry.rest))
         content.queries.append(entry.row(entry.first))
         content.judgements.append((entry.id, entry.id, 1, _split(entry.first), entry.module, None))
@@ -158,7 +160,7 @@ def _pairs(entries: Sequence[_Entry], query_words: int, document_words: int) -> 
 
 
 def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Content:
-    members: dict[tuple[str, str], list[_Entry]] = {}  # by module and dotted name of what they are members of
+    members: dict[tuple[str, str], list[_Entry]] = {}  # by the module and dotted name of their parent
     for entry in entries:
         if entry.kind != "module" and _has_words(entry.whole, document_words):
             members.setdefault((entry.module, entry.name.rpartition(".")[0]), []).append(entry)
@@ -167,22 +169,22 @@ def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) ->
         several = len(members.get((entry.module, entry.name), ())) >= _FEWEST_MEMBERS
         return entry.kind != "function" and several and _has_words(entry.first, query_words)
 
-    documents: dict[str, _Entry] = {}  # by their text: what several members say is one document
-    said: dict[str, str] = {}  # text by id
+    documents: dict[str, _Entry] = {}  # by their text: equal docstrings of several members are one document
+    texts: dict[str, str] = {}  # text by id
     for entry in (member for group in members.values() for member in group):
         text = entry.rest if has_topic(entry) else entry.whole
         if _has_words(text, document_words):
             documents.setdefault(_flat(text), entry)
-            said[entry.id] = text
+            texts[entry.id] = text
 
     topics: dict[str, tuple[_Entry, dict[str, None]]] = {}
     for entry in filter(has_topic, entries):
         _, relevant = topics.setdefault(entry.first, (entry, {}))
         for member in members[entry.module, entry.name]:
-            if member.id in said:
-                relevant[documents[_flat(said[member.id])].id] = None
+            if member.id in texts:
+                relevant[documents[_flat(texts[member.id])].id] = None
 
-    content = _Content([entry.row(said[entry.id]) for entry in documents.values()], [], [])
+    content = _Content([entry.row(texts[entry.id]) for entry in documents.values()], [], [])
     for text, (entry, relevant) in topics.items():
         if len(relevant) >= _FEWEST_MEMBERS:
             content.queries.append(entry.row(text))
@@ -200,5 +202,5 @@ def _flat(text: str) -> str:
 
 
 def _has_words(text: str, fewest: int) -> bool:
-    # Possessive (`++`), so that it neither takes a word for two nor looks beyond the last that is asked for.
+    # Possessive (`++`), so that it neither counts a word twice nor looks beyond the last one needed.
     return re.match(rf"(?:\W*+\w++){{{fewest}}}", text) is not None

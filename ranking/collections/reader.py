@@ -1,4 +1,4 @@
-"""Defines the base of readers: what a format says about itself so that `open_collection` can read and cache it."""
+"""Defines the base of readers: what `open_collection` needs to know of a format to read and cache it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Span:
     """The lines of a file that begin in a range of its bytes.
 
     Args:
-        start: byte that the first line begins at or after.
-        stop: byte before which the last line begins.
+        start: the byte at or after which the first line begins.
+        stop: the byte before which the last line begins.
     """
 
     start: int
@@ -46,62 +46,62 @@ class Span:
 
 
 Portion = Span | tuple[Path, ...]
-"""Of a file, or some of several files."""
+"""A part of a file, or some of several files."""
 
 
 @dataclass
 class Reader(ABC):
-    """Reads one format. A new format is one subclass: it says where things are and takes lines apart.
+    """The base of all readers, one per format: finds the files and parses their lines.
 
-    It does not look for duplicates, unknown ids or empty texts: `open_collection` does, for every format. Every row
-    carries the file and line it came from, so that a fault can be named. Subclasses are dataclasses; their fields
-    are the options a user sets, and a cached collection is found again by them.
+    A reader does not look for duplicates, unknown ids or empty texts: `open_collection` does, for every format. Every
+    row has its file and line, so that a fault can be named. Subclasses are dataclasses; their fields are the options
+    that a user sets, and identify a cached collection.
     """
 
-    version: ClassVar[int] = 1  # counted up when the same files would be read differently
+    version: ClassVar[int] = 1  # incremented when the same files are read differently
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What the collection is called in folders and reports."""
+        """The name of the collection in folders and reports."""
 
     @abstractmethod
     def sources(self) -> Mapping[str, str]:
-        """What is read and its state, e.g. each file's path with its size and time: other state, other cache entry.
+        """Return the sources and their state, e.g. each file's path with its size and time: part of the cache key.
 
         Raises:
-            BadInput: a file is missing.
+            BadInput: if a file is missing.
         """
 
     @abstractmethod
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
-        """The documents as frames of `DOCUMENTS`, each small enough to be held many times."""
+        """Yield the documents as frames of `DOCUMENTS`, each small enough to be held many times."""
 
     def portions(self, size: int) -> Sequence[Portion]:
-        """What tasks may read of the documents beside each other, in their order, of about `size` bytes each.
+        """Return parts of the documents that tasks may read in parallel, in their order, of about `size` bytes each.
 
-        Fewer than two where there is nothing to share out.
+        Fewer than two if there is nothing to share.
         """
         return []
 
     def read_portion(self, portion: Portion, faults: Faults) -> Iterator[pl.DataFrame]:
-        """The documents of one of `portions`; lines of a span are counted from its start."""
+        """Yield the documents of one of `portions`; lines of a span are counted from its start."""
         raise NotImplementedError
 
     @abstractmethod
     def read_queries(self, faults: Faults) -> pl.DataFrame:
-        """The queries, judged or not, as one frame of `QUERIES`."""
+        """Return the queries, judged or not, as one frame of `QUERIES`."""
 
     @abstractmethod
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
-        """The judgements as one frame of `JUDGEMENTS`; `split` is that of the query, or null if there is none."""
+        """Return the judgements as one frame of `JUDGEMENTS`; `split` is the query's, or null if there is none."""
 
     def read_given(self, faults: Faults) -> pl.DataFrame:
-        """What stands with a query by itself, with a score or without (null): one frame of `GIVEN`, mostly empty."""
+        """Return the documents given with a query, with a score or null: one frame of `GIVEN`, mostly empty."""
         return pl.DataFrame(schema=GIVEN)
 
     def facts(self) -> dict[str, str]:
-        """What a report should state about where this came from. Asked after everything was read."""
+        """Return facts about the source for a report. Called after everything was read."""
         return {}
 
 
@@ -114,9 +114,10 @@ def frames(
     """Gather rows into frames of a bounded size.
 
     Args:
-        rows: a tuple a row, in the order of the schema; the second value is its text.
+        rows: one tuple per row, in the order of the schema; the second value is its text.
         schema: the columns.
-        most_rows, most_characters: a frame ends when it holds as many rows, or as much text.
+        most_rows: the maximum number of rows of a frame.
+        most_characters: the number of characters after which a frame ends.
     """
     gathered: list[tuple[object, ...]] = []
     characters = 0
@@ -131,12 +132,12 @@ def frames(
 
 
 def together(parts: Iterable[pl.DataFrame], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """One frame of many, which may be none."""
+    """Concatenate any number of frames."""
     return pl.concat([pl.DataFrame(schema=schema), *(part.select(list(schema)) for part in parts)], rechunk=True)
 
 
 def folder(path: str | Path) -> Path:
-    """A folder that the user named; raises BadInput if it is none."""
+    """Return a folder that the user named; raise BadInput if it is not a folder."""
     named = Path(path).expanduser()
     if not named.is_dir():
         raise BadInput("no such folder" if not named.exists() else "not a folder", named, "check path=")
@@ -144,7 +145,7 @@ def folder(path: str | Path) -> Path:
 
 
 def stamps(files: Iterable[Path]) -> dict[str, str]:
-    """The state of files, by which a change is noticed: path, size in bytes and time of change in nanoseconds."""
+    """Return the state of files, which shows a change: path, size in bytes and time of change in nanoseconds."""
     state = {}
     for file in files:
         try:

@@ -1,4 +1,4 @@
-"""Shares out large files by spans of bytes, and many files by groups, which tasks write as pieces beside each other."""
+"""Divides large files by spans of bytes, and many files into groups, which tasks write as pieces in parallel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def spans_of(file: Path, size: int) -> list[Span]:
-    """Spans of about `size` bytes that have each line once; none of a packed file, nor of one that is not there."""
+    """Return spans of about `size` bytes that contain each line once; none for a packed or missing file."""
     if not file.is_file():
         return []
     with file.open("rb") as opened:
@@ -33,7 +33,7 @@ def spans_of(file: Path, size: int) -> list[Span]:
 
 
 def groups_of(files: Sequence[Path], size: int) -> list[tuple[Path, ...]]:
-    """Files in their order, so many together that each group but the last has `size` bytes or more."""
+    """Group files in their order, so that each group except the last has `size` bytes or more."""
     groups: list[list[Path]] = [[]]
     total = 0
     for file in files:
@@ -47,13 +47,13 @@ def groups_of(files: Sequence[Path], size: int) -> list[tuple[Path, ...]]:
 
 @dataclass(frozen=True)
 class PortionToPiece:
-    """Writes the documents of a portion as a piece, with their ids' hashes and what was skipped beside it.
+    """A task that writes the documents of a portion as a piece, and its ids' hashes and skipped faults next to it.
 
     Args:
-        reader: of the format.
-        portions: of its documents.
-        folder: of the collection that is being written.
-        schema: of the piece.
+        reader: the reader of the format.
+        portions: the portions of its documents.
+        folder: the folder of the collection that is being written.
+        schema: the columns of the piece.
     """
 
     reader: Reader
@@ -76,12 +76,12 @@ class PortionToPiece:
 
 
 def collected(folder: Path, count: int) -> tuple[np.ndarray, bool]:
-    """Hashes of all ids, and whether anything was skipped; the files beside the pieces are removed."""
+    """Return the hashes of all ids, and whether anything was skipped; remove the files next to the pieces."""
     hashes, skipped = [], False
     for number in range(count):
-        beside = folder / f"hashes-{number:05d}.npy", folder / f"skipped-{number:05d}.json"
-        hashes.append(np.load(beside[0], allow_pickle=False))
-        skipped |= bool(json.loads(beside[1].read_text()))
-        for file in beside:
-            file.unlink()
+        file_of_hashes, file_of_skipped = folder / f"hashes-{number:05d}.npy", folder / f"skipped-{number:05d}.json"
+        hashes.append(np.load(file_of_hashes, allow_pickle=False))
+        skipped |= bool(json.loads(file_of_skipped.read_text()))
+        file_of_hashes.unlink()
+        file_of_skipped.unlink()
     return np.concatenate(hashes), skipped

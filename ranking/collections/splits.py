@@ -1,6 +1,6 @@
 """Decides which queries train a ranker, which stop it early, and which test it.
 
-Everything here goes by a hash of the query's id: no random numbers, the same on every machine.
+Everything here depends only on a hash of the query's id: no random numbers, the same on every machine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TRAIN, DEV, TEST = "train", "dev", "test"
 
 
 def usable(queries: pl.DataFrame, dev_share: float = 0.1) -> pl.DataFrame:
-    """Make all three splits of those that a collection has, so that everyone downstream finds all or none.
+    """Make all three splits from those that a collection has, so that everything downstream finds all or none.
 
     | the collection has | it gets |
     |---|---|
@@ -26,7 +26,7 @@ def usable(queries: pl.DataFrame, dev_share: float = 0.1) -> pl.DataFrame:
     | anything else | no split at all: its queries are cross-validated, see `folds` |
 
     Args:
-        queries: with columns id and split.
+        queries: columns id and split.
         dev_share: the share of the training queries that becomes dev, at least one of them.
 
     Returns:
@@ -55,19 +55,19 @@ def usable(queries: pl.DataFrame, dev_share: float = 0.1) -> pl.DataFrame:
 def folds(queries: pl.DataFrame, k: int = 5, salt: str = "") -> list[pl.DataFrame]:
     """Cross-validate: every query is tested once, by a ranker that never saw it.
 
-    The queries fall into k parts, equal to within one query. In fold i, part i is the test, part i+1 (after the last
-    comes the first) is dev, and the others train.
+    The queries are divided into k parts, equal to within one query. In fold i, part i is the test, part i+1 (after the
+    last comes the first) is dev, and the others train.
 
     Args:
-        queries: with column id; a split they have is ignored.
+        queries: a frame with column id; an existing split is ignored.
         k: the number of folds, at least 3.
-        salt: another one gives other parts.
+        salt: a different value makes different parts.
 
     Returns:
         For each fold the same queries in the same order, with the column split.
 
     Raises:
-        BadInput: fewer than 3 folds, or fewer queries than folds.
+        BadInput: if there are fewer than 3 folds, or fewer queries than folds.
     """
     if k < 3:
         raise BadInput(f"{k} folds leave no queries to train on", "folds", "take 3 or more")
@@ -90,5 +90,6 @@ def folds(queries: pl.DataFrame, k: int = 5, salt: str = "") -> list[pl.DataFram
 
 
 def shuffled(ids: Iterable[str], salt: str = "") -> list[str]:
-    """The ids in the order of their hashes."""
+    """Return the ids in the order of their hashes."""
+
     return sorted(ids, key=lambda query: blake2b(f"{salt}{query}".encode(), digest_size=16).digest())

@@ -21,7 +21,7 @@ def test_a_files_grades_take_the_place_of_the_collections(tmp_path: Path, tiny: 
     grades = {(query, document): grade for query, document, grade in mended.judgements.rows()}
     before = {(query, document): grade for query, document, grade in tiny.judgements.rows()}
     assert grades == before | {("q1", "d9"): 0, ("q1", "d10"): 1}
-    assert mended.facts["judgements mended"] == "2"
+    assert mended.facts["judgements corrected"] == "2"
     assert mended.fingerprint != tiny.fingerprint
     assert mended.judgements.schema == tiny.judgements.schema
 

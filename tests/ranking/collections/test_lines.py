@@ -92,7 +92,7 @@ def test_a_damaged_gzip_is_an_error_even_when_not_strict(tmp_path: Path) -> None
 
 
 def test_faults_are_raised_or_counted() -> None:
-    with pytest.raises(BadInput, match=r"^a\.tsv:3: broken line: no text; mend it"):
+    with pytest.raises(BadInput, match=r"^a\.tsv:3: broken line: no text; fix it"):
         Faults().report("broken line", "no text", "a.tsv", 3)
     faults = Faults(strict=False)
     faults.report("broken line", "no text", "a.tsv", 3)

@@ -129,8 +129,8 @@ def test_a_sum_by_hand() -> None:
     assert not WeightedSum(softmax=SoftmaxLikelihood(), kl=Distillation()).takes_several
     for weights, terms, message in (
         ({"kl": 1.0}, {"softmax": SoftmaxLikelihood()}, "no objective kl"),
-        ({"softmax": -1.0}, {"softmax": SoftmaxLikelihood()}, "weight is -1"),
-        ({}, {"sir": JointSIR()}, "in a way of its own"),
+        ({"softmax": -1.0}, {"softmax": SoftmaxLikelihood()}, "choose a number from 0 up"),
+        ({}, {"sir": JointSIR()}, "a training of its kind"),
     ):
         with pytest.raises(BadInput, match=message):
             WeightedSum(weights, **terms)
