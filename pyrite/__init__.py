@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from rich.console import Console
 
-from cluster.commands.cli import named_checkpoint
+from cluster.config.aliases import named_checkpoint
 from cluster.plan.sweep import key_of
 from pyrite.results import Learning, Mining, PoolStudy, Reported, Results, Study, Training
 from pyrite.running import run

@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.commands.arguments import parser
-from cluster.commands.cli import _quoted
 from cluster.commands.pool import DEFAULT
 from cluster.commands.study import StudyExperiment
-from cluster.commands.submit import SENT
 from cluster.commands.train import TrainExperiment
-from cluster.config.aliases import OF_ONE
+from cluster.commands.verbs import SUBMITTABLE, VERBS, parser
+from cluster.config.aliases import OF_ONE, quoted_baseline
 from cluster.config.compose import compose
 from cluster.config.groups import CONF, fill_defaults, group_options, groups_of, option
 from cluster.config.parts import PARTS
@@ -127,7 +125,7 @@ def check_command(command: str) -> None:
         return
     if "--help" in given:
         return
-    if given[0] == "submit" and not {*SENT, "VERB"} & set(given):
+    if given[0] == "submit" and not {*SUBMITTABLE, "VERB"} & set(given):
         given.append("study")
     chosen, more = parser().parse_known_args(["study" if word == "VERB" else concrete(word) for word in given])
     overrides = [*getattr(chosen, "overrides", []), *(word for word in more if "=" in word)]
@@ -162,13 +160,14 @@ def concrete(word: str) -> str:
     if value == "N":
         return f"{key}=3"
     value = value.replace("…", "somewhere").replace("...", "somewhere")
-    return _quoted(f"{key}{sign}{re.sub(r'(?<![A-Za-z0-9@])[A-Z][A-Z_]{2,}(?![A-Za-z0-9@])', 'somewhere', value)}")
+    return quoted_baseline(
+        f"{key}{sign}{re.sub(r'(?<![A-Za-z0-9@])[A-Z][A-Z_]{2,}(?![A-Za-z0-9@])', 'somewhere', value)}"
+    )
 
 
 @functools.cache
 def _verbs() -> frozenset[str]:
-    (verbs,) = (action for action in parser()._actions if action.dest == "verb")
-    return frozenset(verbs.choices or ())
+    return frozenset(VERBS)
 
 
 def options_in(page: str) -> Iterator[str]:

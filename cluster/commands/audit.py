@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,12 @@ from ranking.trec_files import check_ids, read_qrels, write_run
 
 SAMPLE = "sample"
 PAIR = ["query", "document"]
+
+
+def run_verb(chosen: argparse.Namespace, console: Console) -> int:
+    """Run `pyrite audit`."""
+    audit(chosen.overrides, console)
+    return 0
 
 
 def audit(overrides: Sequence[str], console: Console) -> None:
@@ -83,7 +90,7 @@ def _by_bandit(
         return
     console.print(f"{shown.select(PAIR).n_unique():,} negatives were shown; judge them in a bandit's order:")
     for line in (
-        f"pyrite judge runs={storage.path('arms')} method=shared documents=… out={storage.path('judging')}",
+        f"pyrite judge runs={storage.path('arms')} method=shared collection=… out={storage.path('judging')}",
         f"pyrite judge --export {storage.path('judged.txt')} out={storage.path('judging')}",
         f"pyrite audit 'studies=[{','.join(studies)}]' order=bandit out={storage} "
         f"judgements={storage.path('judged.txt')}",
@@ -139,7 +146,7 @@ def tell(sample: pl.DataFrame, storage: Storage, studies: Sequence[str], console
     folder, beside = storage.path("runs"), storage.path("judging")
     console.print("judge them, and then see what they mean:", markup=False)
     for line in (
-        f"pyrite judge runs={folder} method=rank documents=… out={beside}",
+        f"pyrite judge runs={folder} method=rank collection=… out={beside}",
         f"pyrite judge --export {storage.path('judged.txt')} out={beside}",
         f"pyrite audit 'studies=[{named}]' out={storage} judgements={storage.path('judged.txt')}",
     ):

@@ -91,9 +91,7 @@ class ForkExperiment(Experiment):
 
     @classmethod
     def new(cls, arguments: list[str]) -> ForkExperiment:
-        # `actions` is a group of options to Hydra, and here a list.
-        named = [f"instead={text.partition('=')[2]}" if key_of(text) == "actions" else text for text in arguments]
-        options = compose(named, "fork")
+        options = compose(arguments, "fork")
         del options[CHOICES]
         if options["run"] is None:
             raise BadInput("which run?", remedy="give the folder of a `pyrite train out=FOLDER`: pyrite fork FOLDER")

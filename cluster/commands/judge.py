@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ipaddress
 import json
 import os
@@ -80,6 +81,15 @@ def judge(overrides: Sequence[str], console: Console) -> None:
     console.print(f"stopped; go on with: pyrite judge out={storage}", soft_wrap=True, markup=False)
 
 
+def run_verb(chosen: argparse.Namespace, console: Console) -> int:
+    """Serve the page, or write the judgements so far."""
+    if chosen.export:
+        write_qrels(chosen.overrides, chosen.export, console)
+    else:
+        judge(chosen.overrides, console)
+    return 0
+
+
 def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
     """`pyrite judge --export PATH out=FOLDER`: what is judged so far, while the page is served or not.
 
@@ -129,11 +139,7 @@ def run(app: Starlette, listening: socket.socket) -> None:
 def _configuration(overrides: Sequence[str]) -> tuple[dict[str, Any], Storage, list[str]]:
     """The options, with those that the folder remembers; the folder; and what it is to remember."""
     storage = _folder(overrides)
-    # documents=… is another way to write collection=…
-    given = [
-        f"collection{text.removeprefix('documents')}" if key_of(text).split(".")[0] == "documents" else text
-        for text in overrides
-    ]
+    given = list(overrides)
     keys = set(map(key_of, given))
     together = [text for text in _remembered(storage) if key_of(text) not in keys] + given
     config = compose(together, "judge") | {"out": storage.path("")}

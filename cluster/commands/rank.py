@@ -7,6 +7,7 @@ leaves nothing, and the command is given again. Draws nothing: the same ranker a
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import io
 import re
@@ -44,6 +45,12 @@ QUERIES = 256
 """That are ranked between two words of progress."""
 CHECKED = 1 << 20
 """Ids of documents that are checked at once."""
+
+
+def run(chosen: argparse.Namespace, console: Console) -> int:
+    """Run `pyrite rank`."""
+    rank(chosen.overrides, console)
+    return 0
 
 
 def rank(arguments: Sequence[str], console: Console) -> str:

@@ -15,7 +15,8 @@ from cluster.commands.study_end import StudyEnd
 from cluster.config.agents import checkpoint_of, learner_of
 from cluster.config.build import as_node
 from cluster.config.compose import compose
-from cluster.config.groups import CHOICES, group_options
+from cluster.config.groups import CHOICES
+from cluster.config.renamed import refuse_renamed
 from cluster.config.schema import SHAPES
 from cluster.config.trust import check_classes
 from cluster.config.validate import check_shape
@@ -77,7 +78,7 @@ class StudyExperiment(Experiment):
 
     @classmethod
     def new(cls, arguments: list[str]) -> StudyExperiment:
-        arguments = _of_trials(arguments)
+        refuse_renamed(arguments, "study")
         mine = [text for text in arguments if root_of(text) in SHAPES["study"].model_fields]
         options, design = _options(mine)
         if options["seeds"] is not None and given_seeds(arguments):
@@ -302,18 +303,6 @@ def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         check_classes(options[key])
     name, design = options.pop(CHOICES)["experiment"], options.pop("experiment")
     return {"experiment": name, **options}, design
-
-
-def _of_trials(arguments: Sequence[str]) -> list[str]:
-    """The arguments, with `scheduler=asha` as `trial_scheduler=asha`, and so its options.
-
-    `scheduler` is the learning rate's here, and that of trials for who comes from Ray Tune; no name is of both.
-    """
-    of_tune = group_options()["trial_scheduler"]
-    if not any(text in (f"scheduler={name}", "scheduler=none") for name in of_tune for text in arguments):
-        return list(arguments)
-    said = [f"trial_{text}" if root_of(text) == "scheduler" else text for text in arguments]
-    return [text for text in said if text != "trial_scheduler=none"]
 
 
 def _lacks(options: dict[str, Any]) -> bool:

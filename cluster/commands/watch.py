@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Mapping
 from datetime import datetime
@@ -72,6 +73,11 @@ class Replay:
             table.end(run, event.get("best") or 0.0)
         elif what in ENDS:
             self.end = what
+
+
+def run_verb(chosen: argparse.Namespace, console: Console) -> int:
+    """Run `pyrite watch`."""
+    return watch(chosen.out, console)
 
 
 def watch(place: str, console: Console, every: float = EVERY) -> int:

@@ -1,127 +1,169 @@
-"""Writes out short forms: `run_file@hdct`, `selector.bm25=top`, `negatives.bm25=1`, `objective=[kl,contrastive]`."""
+"""Rewrites the short forms of options. Nothing else rewrites an override.
+
+| short form | becomes |
+|---|---|
+| `function=[run_file@hdct,bm25]` | the options of both functions, each under its name |
+| `selector.bm25=top`, `negatives.bm25=1` | options of one function, under `selectors` and `negatives` |
+| `objective=[kl,contrastive]` | a weighted sum of both, each under its name |
+| `ranker=decoder` of a verb that reads a checkpoint, `guard.ranker=FOLDER` | the options of that part |
+| `teacher=null` | `~teacher`, as Hydra writes it |
+
+`with_named` turns the words of a command line that are no overrides into overrides.
+"""
 
 from __future__ import annotations
 
+import argparse
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cluster.config.groups import groups_of
+from cluster.config.renamed import refuse_renamed
 from ranking.errors import BadInput
 
 NAMED = re.compile(r"^([A-Za-z_]\w*)@([A-Za-z_]\w*)$")
 GROUP = "function"
-QUOTES = "'\""
 RANKER = "cluster.runs.ranker_teacher.RankerTeacher"
-"""What a guard's ranker is made of."""
-OF_A_CHECKPOINT = ("rank", "mine")
-"""Primary files without a ranker of their own: `ranker` says what their checkpoint is."""
+"""The class of a guard's ranker."""
+READS_CHECKPOINT = ("rank", "mine")
+"""Primary files whose option `ranker` names the class of a checkpoint."""
 OF_ONE = re.compile(r"^(\+*)(negatives|selectors?)\.([A-Za-z]\w*)((?:\.\w+)*)$")
-"""What is said of one function: `selector.bm25.lam`."""
+"""An option of one function, as `selector.bm25.lam`."""
 
 
 def named_parts(overrides: Sequence[str], options: Any, config: str = "config") -> list[str]:
-    """The overrides, with functions that are given names of their own written out.
-
-    `function=[run_file@hdct,bm25]` becomes `function=[]` and all options of the two, in their order, so that
-    `function.hdct.path=FILE` sets one of them. `selector.bm25=dynamic` is what picks from one function, and stands
-    under `selectors`; `negatives.bm25=1` says how many that supplies. `objective=[contrastive,margin_mse]` is their
-    sum, each under its name. `teacher=null` takes a part away. Of a verb that reads a checkpoint
-    `ranker=decoder` is all options of that ranker.
+    """Return the overrides with all short forms written out.
 
     Args:
         overrides: Hydra overrides of a run.
-        options: what a part's file says, by its group and name (`cluster.config.compose.option`).
-        config: the primary file that they are of.
+        options: returns what a name of a group stands for (`cluster.config.groups.option`).
+        config: the primary file.
 
     Raises:
-        BadInput: where a name is given twice, or is no name.
+        BadInput: if an option was renamed or removed, or a name is given twice or is none.
     """
+    refuse_renamed(overrides, config)
     written: list[str] = []
-    for place, text in enumerate(overrides):
+    for index, text in enumerate(overrides):
         key, _, value = text.partition("=")
-        if value == "null" and (key in groups_of(config) or _of_checkpoint(key, config)):
-            if key in groups_of(config) and key not in [each.partition("=")[0] for each in overrides[place + 1 :]]:
-                written.append(f"~{key}")  # which is how Hydra writes it
-            continue
-        if single := OF_ONE.match(key):
-            written += _of_one((single[1], single[2], single[3], single[4]), value, options)
-            continue
-        if key == "objective" and value.startswith("["):
-            names = [item.strip() for item in value.strip("[] ").split(",")]
-            for name in names:
-                options("objective", name)  # which says what objectives there are
-            written += ["objective=weighted_sum", *(f"+objective@objective.{name}={name}" for name in names)]
-            continue
-        if _of_checkpoint(key, config) and re.fullmatch(r"\w+", value):
-            told = {name: each for name, each in options("ranker", value).items() if name != "defaults"}
-            written.append(f"ranker={as_override(told | ({'checkpoint': None} if 'checkpoint' in told else {}))}")
-            continue
-        if key in ("guard.ranker", "sampling.guard.ranker") and value not in ("null", ""):
-            written.append(f"{key}={as_override({'_target_': RANKER, 'checkpoint': value.strip(QUOTES)})}")
-            continue
-        if key.startswith("objective.weights."):
+        if value == "null" and (key in groups_of(config) or _is_class_of_checkpoint(key, config)):
+            later = [other.partition("=")[0] for other in overrides[index + 1 :]]
+            written += [f"~{key}"] if key in groups_of(config) and key not in later else []
+        elif single := OF_ONE.match(key):
+            written += _of_one_function(single, value, options)
+        elif key == "objective" and value.startswith("["):
+            written += _sum_of_objectives(value, options)
+        elif key.startswith("objective.weights."):
             written.append(f"++{text}")
-            continue
-        if key != GROUP or "@" not in value:
+        elif _is_class_of_checkpoint(key, config) and re.fullmatch(r"\w+", value):
+            node = {name: each for name, each in options("ranker", value).items() if name != "defaults"}
+            node |= {"checkpoint": None} if "checkpoint" in node else {}
+            written.append(f"ranker={as_override(node)}")
+        elif key in ("guard.ranker", "sampling.guard.ranker") and value not in ("null", ""):
+            written.append(f"{key}={as_override({'_target_': RANKER, 'checkpoint': value.strip(QUOTES)})}")
+        elif key == GROUP and "@" in value:
+            written += _named_functions(text, value, options)
+        else:
             written.append(text)
-            continue
-        items = [item.strip() for item in value.strip("[] ").split(",")]
-        pairs = [_pair(item, text) for item in items]
-        names = [name for _, name in pairs]
-        if len(set(names)) < len(names):
-            raise BadInput("gives two functions one name", text, "write another name behind one @")
-        written.append(f"{GROUP}=[]")
-        for part, name in pairs:
-            written.append(f"+{GROUP}.{name}={as_override(options(GROUP, part)[part])}")
     return written
 
 
-def _of_checkpoint(key: str, config: str) -> bool:
-    """Whether an option says what the checkpoint is that a verb reads."""
-    return config in OF_A_CHECKPOINT and key == "ranker"
+QUOTES = "'\""
 
 
-def _of_one(key: tuple[str, str, str, str], value: str, options: Any) -> list[str]:
-    """What is said of one function: how many negatives it supplies, or what picks them.
+def with_named(chosen: argparse.Namespace) -> list[str]:
+    """Return the overrides of a command line, with its other words as overrides.
 
-    `selector.NAME=VALUE` is an option of the selector itself where the value is no selector.
+    These are the run of `fork`, the ranker of `rank`, the folders of `audit`, and `--relabel`. A study's baseline is a
+    line of key=value pairs, which Hydra reads as one text only in quotes.
+
+    Args:
+        chosen: the parsed command line.
     """
-    signs, group, name, rest = key
-    as_it_is = [f"{signs}{group}.{name}{rest}={value}"]
+    overrides = list(chosen.overrides)
+    if chosen.verb == "audit" and (folders := [text for text in overrides if "=" not in text]):
+        overrides = [text for text in overrides if "=" in text] + [f"studies=[{','.join(folders)}]"]
+    if getattr(chosen, "relabel", None):
+        overrides.append(f"relabel={chosen.relabel}")
+    if getattr(chosen, "run", None):
+        overrides.insert(0, chosen.run if "=" in chosen.run else f"run={as_override(chosen.run)}")
+    if getattr(chosen, "trained", None):
+        overrides.append(named_checkpoint(chosen.trained))
+    return list(map(quoted_baseline, overrides))
+
+
+def quoted_baseline(override: str) -> str:
+    """Return an override, with a baseline of several key=value pairs in quotes."""
+    key, _, value = override.partition("=")
+    return f"{key}='{value}'" if key == "baseline" and "=" in value and value[0] not in QUOTES else override
+
+
+def named_checkpoint(trained: str) -> str:
+    """Return the override that names the ranker of `pyrite rank RANKER`.
+
+    Raises:
+        BadInput: if it is an override.
+    """
+    if re.match(r"[+~]*[\w.]+=", trained) and not os.path.exists(trained):
+        raise BadInput("there is no ranker to rank with", trained, "name it first: pyrite rank RANKER key=value …")
+    return f"checkpoint={as_override(trained)}"
+
+
+def _is_class_of_checkpoint(key: str, config: str) -> bool:
+    return config in READS_CHECKPOINT and key == "ranker"
+
+
+def _of_one_function(match: re.Match[str], value: str, options: Any) -> Iterator[str]:
+    """Write out an option of one function.
+
+    `selector.NAME=VALUE` is an option of the selector itself if NAME is no function and VALUE is no selector.
+    """
+    signs, group, name, rest = match.groups()
+    unchanged = f"{signs}{group}.{name}{rest}={value}"
     if group == "negatives":
-        return [f"++{group}.{name}={value}"] if not rest else as_it_is
-    if rest:
-        return [f"{signs}selectors.{name}{rest}={value}"]
-    try:
-        options("selector", value)
-    except BadInput:
-        if group == "selectors" or _is_function(name, options):
-            raise
-        return as_it_is
-    return [f"+selector@selectors.{name}={value}"]
+        yield unchanged if rest else f"++{group}.{name}={value}"
+    elif rest:
+        yield f"{signs}selectors.{name}{rest}={value}"
+    elif _is_option("selector", value, options):
+        yield f"+selector@selectors.{name}={value}"
+    elif group == "selectors" or _is_option(GROUP, name, options):
+        options("selector", value)  # raises BadInput with the selectors that exist
+    else:
+        yield unchanged
 
 
-def _is_function(name: str, options: Any) -> bool:
-    """Whether there is a function of this name."""
+def _is_option(group: str, name: str, options: Any) -> bool:
     try:
-        return bool(options(GROUP, name))
+        return bool(options(group, name))
     except BadInput:
         return False
 
 
-def _pair(item: str, text: str) -> tuple[str, str]:
-    """The function's option and its name."""
-    found = NAMED.match(item) or re.match(r"^((\w+))$", item)
-    if found is None:
-        raise BadInput(f"can't read {item!r}", text, "write run_file@NAME, of letters, digits and _")
-    return found[1], found[2]
+def _sum_of_objectives(value: str, options: Any) -> list[str]:
+    names = [item.strip() for item in value.strip("[] ").split(",")]
+    for name in names:
+        options("objective", name)  # raises BadInput with the objectives that exist
+    return ["objective=weighted_sum", *(f"+objective@objective.{name}={name}" for name in names)]
+
+
+def _named_functions(text: str, value: str, options: Any) -> list[str]:
+    pairs = []
+    for item in (item.strip() for item in value.strip("[] ").split(",")):
+        match = NAMED.match(item) or re.match(r"^((\w+))$", item)
+        if match is None:
+            raise BadInput(f"can't read {item!r}", text, "write run_file@NAME, of letters, digits and _")
+        pairs.append((match[1], match[2]))
+    if len({name for _, name in pairs}) < len(pairs):
+        raise BadInput("gives two functions one name", text, "write another name after one @")
+    return [f"{GROUP}=[]", *(f"+{GROUP}.{name}={as_override(options(GROUP, part)[part])}" for part, name in pairs)]
 
 
 def as_override(value: Any) -> str:
-    """A value as Hydra's override grammar reads it."""
+    """Return a value as Hydra's override grammar reads it."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{key}:{as_override(each)}" for key, each in value.items()) + "}"
+        return "{" + ",".join(f"{key}:{as_override(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(as_override, value)) + "]"
     if value is None or isinstance(value, bool):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+from ranking.errors import BadInput
 
 RENAMED: dict[str, str] = {
     "hold": "decision_every",
@@ -10,7 +13,7 @@ RENAMED: dict[str, str] = {
     "panel": "validation_sample",
     "worth": "ranking_quality",
 }
-"""New names by old ones: parts of an option's path, as many as tell it from others of that name."""
+"""New names by old ones. A key is the end of an option's path, or all of it."""
 
 
 REMOVED: dict[str, str] = {
@@ -40,21 +43,53 @@ REMOVED_PARTS: dict[str, str] = {
 """Parts that were removed, and what to use instead."""
 
 
-def new_name(option: str) -> str | None:
-    """What an option is called now; None where it was never renamed.
+RENAMED_IN: dict[str, dict[str, str]] = {
+    "fork": {"actions": "instead"},
+    "judge": {"documents": "collection"},
+    "pool": {"scale": "pool_scale"},
+}
+"""New names by old ones, of options that mean something else in other verbs, by primary file."""
+OF_TRIALS = ("asha", "hyperband", "median", "none")
+"""Names that belong to `trial_scheduler`; `scheduler` is the schedule of the learning rate."""
+
+
+def refuse_renamed(overrides: Sequence[str], config: str) -> None:
+    """Refuse options that have another name in one verb.
 
     Args:
-        option: its path, e.g. `panel.size`.
+        overrides: the overrides.
+        config: the primary file.
+
+    Raises:
+        BadInput: with the new name.
+    """
+    renamed = RENAMED_IN.get(config, {})
+    for text in overrides:
+        key, _, value = text.lstrip("+~").partition("=")
+        root, dot, rest = key.partition(".")
+        if root in renamed:
+            new = f"{renamed[root]}{dot}{rest}={value}"
+            raise BadInput(f"there is no option {root} in `pyrite {config}`", text, f"it is called {new} now")
+        if key == "scheduler" and value in OF_TRIALS:
+            what = f"{value} is no schedule of the learning rate"
+            raise BadInput(what, text, f"runs are stopped early by trial_scheduler={value.replace('none', 'null')}")
+
+
+def new_name(option: str) -> str | None:
+    """Return the present name of an option; None if it was never renamed.
+
+    Args:
+        option: the path of the option, e.g. `panel.size`.
     """
     for old, new in RENAMED.items():
-        named, found = re.subn(rf"(^|\.){re.escape(old)}(?=\.|$)", rf"\g<1>{new}", option)
-        if found:
+        named, count = re.subn(rf"(^|\.){re.escape(old)}(?=\.|$)", rf"\g<1>{new}", option)
+        if count:
             return named
     return None
 
 
 def no_option(option: str) -> str:
-    """The message for an option that is not there, with its new name, or what to do where it was removed."""
+    """Return the message for an option that does not exist, with its new name, or what to use instead."""
     for old, instead in REMOVED.items():
         if re.search(rf"(^|\.){re.escape(old)}$", option):
             return f"there is no option {option} any more: {instead}"

@@ -70,8 +70,6 @@ def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
         elif key.startswith("method."):
             options.append(text)
             own += [_method_of(text)] if key.endswith("._target_") and _method_of(text) not in there else []
-        elif key == "scale":  # the same word in every command
-            others.append(f"pool_{text}")
         else:
             others.append(text)
     every = [name for name in there if ALL in names and not _needs(name) - _at_hand(others)]

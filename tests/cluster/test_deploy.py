@@ -25,8 +25,8 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cluster.commands.arguments import parser
 from cluster.commands.study import StudyExperiment
+from cluster.commands.verbs import parser
 from cluster.config.compose import compose
 from cluster.jobs.submission import STOP_AS_CTRL_C
 from cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output

@@ -52,5 +52,5 @@ def test_a_verb_that_was_removed_says_what_takes_its_place(
 ) -> None:
     assert command(verb, "--address", "auto") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"pyrite: there is no verb {verb} any more: use ")
+    assert line.startswith(f"pyrite: there is no verb {verb} any more; use ")
     assert instead in line

@@ -99,9 +99,9 @@ def test_the_second_time_the_folder_is_enough(start: Start, files: Path) -> None
             start(other)
 
 
-def test_the_documents_may_be_called_so(start: Start, files: Path) -> None:
-    said = start(f"runs={files / 'runs'}", "documents=beir", f"documents.path={files / 'beir'}", "method=shared")
-    assert "link for assessors: " in said
+def test_the_former_name_of_the_collection_is_refused(start: Start, files: Path) -> None:
+    with pytest.raises(BadInput, match=r"documents=beir: there is no option documents .* called collection=beir now"):
+        start(f"runs={files / 'runs'}", "documents=beir", f"documents.path={files / 'beir'}", "method=shared")
 
 
 def test_other_machines_are_let_in_with_a_warning(start: Start, files: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from cluster.config.compose import compose
@@ -46,3 +48,18 @@ def test_options_that_change_within_a_run_are_refused() -> None:
 def test_no_new_name_is_an_old_one() -> None:
     assert new_name("on_loss") is None
     assert not set(RENAMED) & set(RENAMED.values())
+
+
+@pytest.mark.parametrize(
+    ("override", "primary", "new"),
+    [
+        ("actions=[random]", "fork", "instead=[random] now"),
+        ("documents.path=x", "judge", "collection.path=x now"),
+        ("scale=tiny", "pool", "pool_scale=tiny now"),
+        ("scheduler=asha", "config", "trial_scheduler=asha"),
+        ("scheduler=none", "config", "trial_scheduler=null"),
+    ],
+)
+def test_an_option_that_meant_something_else_in_one_verb_is_refused(override: str, primary: str, new: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(new)):
+        compose([override], primary)

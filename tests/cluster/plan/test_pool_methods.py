@@ -44,11 +44,11 @@ def test_a_scale_cuts_topics_depth_and_seeds_and_the_user_has_the_last_word() ->
         config = read_plan(["method=mm", *arguments]).config
         return config["seeds"], config["most_topics"], config["depth"]
 
-    assert sizes() == sizes("scale=full") == (10, None, 100)
-    assert sizes("scale=tiny") == (1, 5, 10)
-    assert sizes("scale=small", "depth=7") == sizes("depth=7", "scale=small") == (3, 20, 7)
+    assert sizes() == sizes("pool_scale=full") == (10, None, 100)
+    assert sizes("pool_scale=tiny") == (1, 5, 10)
+    assert sizes("pool_scale=small", "depth=7") == sizes("depth=7", "pool_scale=small") == (3, 20, 7)
     with pytest.raises(BadInput, match="there is no pool_scale 'huge'"):
-        read_plan(["scale=huge"])
+        read_plan(["pool_scale=huge"])
 
 
 def test_overrides_are_told_apart() -> None:

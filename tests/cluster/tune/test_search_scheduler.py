@@ -204,24 +204,12 @@ def test_workers_of_ray_stop_the_same_runs(base: list[str], tmp_path: Path, ray_
     assert "stopped" in set(here["status"])
 
 
-def test_tunes_own_name_for_it_is_understood(base: list[str], tmp_path: Path) -> None:
-    def asked(*more: str) -> dict[str, Any]:
-        plan = StudyExperiment.new([*base, *more, "optimizer.lr=interval(1e-4,1e-2)", f"out={tmp_path}"]).plan
-        return plan.options.get("trial_scheduler") or {}
-
-    assert asked("scheduler=asha", "scheduler.grace_period=2") == asked(
-        "trial_scheduler=asha", "trial_scheduler.grace_period=2"
-    )
-    assert asked("scheduler=asha", "scheduler.grace_period=2")["grace_period"] == 2
-    assert asked("scheduler=none") == asked("scheduler=linear") == {}
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         (["trial_scheduler=asha", "optimizer.lr=.001"], "compared by their seeds"),
         (["trial_scheduler=asha", "optimizer.lr=interval(1e-4,1e-2)", "seeds=3"], "seeds=1"),
-        (["scheduler=asha", "optimizer.lr=.001"], "compared by their seeds"),
+        (["scheduler=asha", "optimizer.lr=.001"], "trial_scheduler=asha"),
         (["trial_scheduler=nothing"], "asha, hyperband, median"),
         (["trial_scheduler=pb2"], "no independent sample"),
         (["trial_scheduler=asha", "stop=decided"], "stop=decided compares seeds"),

@@ -1,0 +1,282 @@
+"""Declares the verbs of `pyrite` in one table, and parses a command line by it.
+
+It imports nothing heavy, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.config.aliases import with_named
+from cluster.config.groups import group_options, groups_of
+from ranking.errors import BadInput
+
+RESUME = ("--resume", {"metavar": "OUT", "help": "continue what this folder or URI holds after an interrupt"})
+SUBMITTABLE = ("study", "train", "learn", "pool")
+"""Verbs that can be sent to a cluster as a job."""
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb of the command line.
+
+    Args:
+        summary: one sentence for `pyrite --help`.
+        details: what `pyrite VERB --help` adds; `{group}` is replaced by the names in a group.
+        target: the function that runs it, as `package.module:function`; it takes the parsed arguments and a console
+            and returns the exit code. None: an experiment, which `experiment` names.
+        experiment: the `Experiment` class, as `package.module:Class`.
+        positional: arguments before the overrides.
+        flags: other arguments, with what argparse needs to know of them.
+        overrides: whether it takes `key=value`.
+    """
+
+    summary: str
+    details: str
+    target: str | None = None
+    experiment: str | None = None
+    positional: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    flags: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    overrides: bool = True
+
+    def load(self) -> Any:
+        """Import and return the function or the experiment's class."""
+        module, _, name = (self.target or self.experiment or "").partition(":")
+        return getattr(importlib.import_module(module), name)
+
+
+RUN_OPTIONS = (
+    "options, as Hydra overrides:\n{run}\n"
+    "  any value by its path, e.g. training.patience=3 function.bm25.k1=1.2 (see `pyrite options`)"
+)
+
+VERBS: dict[str, Verb] = {
+    "study": Verb(
+        "Compare ways of choosing negatives over many seeds and options, in parallel.",
+        RUN_OPTIONS + "\n\nsweeps, in Hydra's grammar:\n"
+        "  policy=fixed,random   training.batch_size=choice(16,32)   training.patience=range(1,4)\n"
+        "  'optimizer.lr=tag(log,interval(1e-4,1e-2))' with samples=N and search=random|optuna\n\n"
+        "options of the study:\n  experiment={experiment}\n"
+        "  seeds=N samples=N search=… baseline='policy=fixed function=bm25 selector=uniform'\n"
+        "  stop=decided equal_within=0.01 max_seeds=40  add seeds until each comparison with the baseline is decided\n"
+        "  'factors=[KEY,…]'  swept keys by which methods differ; default: names, and numbers of at most eight values\n"
+        "  out=FOLDER_OR_URI retries=N concurrent=N address=RAY_CLUSTER dashboard=false local=auto|true|false\n"
+        "  track=[mlflow,wandb]  in addition to TensorBoard\n\n"
+        "examples:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small\n"
+        "  pyrite study study.yaml   (a file of overrides, as `pyrite init` writes it)",
+        experiment="cluster.commands.study:StudyExperiment",
+        flags=(
+            RESUME,
+            ("--relabel", {"metavar": "QRELS", "help": "correct the collection's judgements by these: relabel=QRELS"}),
+            ("--power", {"metavar": "OUT", "help": "run nothing; print how many seeds differences need, by the "
+                         "variation in this study"}),
+        ),
+    ),
+    "train": Verb(
+        "Train and evaluate one ranker, in this process.",
+        RUN_OPTIONS + "\n  out=FOLDER_OR_URI  saves the result, the state and the weights\n"
+        "  push=OWNER/NAME  uploads the ranker and its card to the Hugging Face hub, with your HF_TOKEN\n\n"
+        "example:\n  pyrite train policy=fixed function=bm25 selector=dynamic scale=small seed=1",
+        experiment="cluster.commands.train:TrainExperiment",
+    ),
+    "mine": Verb(
+        "Mine negatives for the queries of a collection into a data set that other trainers load.",
+        "options, as Hydra overrides:\n  collection={collection}\n  function={function}\n  selector={selector}\n"
+        "  count=N negatives per pair   guard.relative=0.05 guard.absolute=…   queries=train|dev|test|all\n"
+        "  checkpoint=FOLDER  a run with weights=true, or a checkpoint: for function=dense and selectors that need it\n"
+        "  rows=tuples|triplets|labelled_pairs format=parquet|json|dataset with_scores=true scores=ranker\n"
+        "  shard=QUERIES workers=N out=FOLDER_OR_URI   (all: `pyrite options --for mine`)\n\n"
+        "examples:\n  pyrite mine collection=beir collection.path=FOLDER function=bm25 guard.relative=0.05 "
+        "out=outputs/m\n"
+        "  pyrite train collection=pairs collection.path=outputs/m ranker=static function=given",
+        experiment="cluster.commands.mine:MineExperiment",
+        flags=(RESUME,),
+    ),
+    "rank": Verb(
+        "Rank a collection, or the candidates of a first stage, with a trained ranker, into a TREC run.",
+        "options, as Hydra overrides:\n  collection={collection}\n"
+        "  origin=bm25|full|run_file origin.run_file.path=RUN origin.bm25.depth=N   the candidates\n"
+        "  queries=train|dev|test|all topics=FILE depth=N tag=NAME out=FILE   (all: `pyrite options --for rank`)\n\n"
+        "examples:\n  pyrite rank outputs/static collection=beir collection.path=FOLDER out=outputs/static.run\n"
+        "  pyrite rank outputs/s/weights/NAME.safetensors origin=full depth=100 out=runs/static.run.gz",
+        target="cluster.commands.rank:run",
+        positional=(("trained", {"metavar": "RANKER", "help": "a folder of `pyrite train weights=true`, weights in "
+                                 "it, or a checkpoint"}),),
+    ),
+    "learn": Verb(
+        "Let an agent learn which function should supply a ranker's negatives, and when.",
+        "options, as Hydra overrides: those of one run (which is one episode), and\n"
+        "  agent={agent}\n  reward={reward}\n  actions={actions}\n  state={state}\n"
+        "  function=[bm25,random,tfidf]  the actions   decision_every=N|epoch  batches per action\n"
+        "  episodes=N copies=N workers=N hosts=N gamma=1 validation_sample.size=N validation_sample.every=N\n"
+        "  out=FOLDER_OR_URI save_every=SECONDS   (all: `pyrite options --for learn`)\n\n"
+        "examples:\n  pyrite learn agent=actor_critic function=[bm25,random] scale=small out=outputs/agent\n"
+        "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20\n"
+        "  pyrite learn agent=evolution actions=mixture function=[random,bm25] scale=small episodes=96",
+        experiment="cluster.commands.learn:LearnExperiment",
+        flags=(RESUME,),
+    ),
+    "fork": Verb(
+        "Continue a run from some batch under other actions, and measure what each was worth.",
+        "RUN is the folder of a `pyrite train out=RUN`; then Hydra overrides:\n"
+        "  at=94 or 'at=[0,94,188]'  batches before the fork   length=N  batches that an action lasts\n"
+        "  'instead=[random,bm25,bm25:1-10]'  functions, or ranks of their lists\n"
+        "  replicates=N bases=N workers=N out=FOLDER_OR_URI   (all: `pyrite options --for fork`)\n\n"
+        "example:\n  pyrite fork outputs/run at=94 'instead=[random,bm25]'",
+        experiment="cluster.commands.fork:ForkExperiment",
+        positional=(("run", {"nargs": "?", "metavar": "RUN", "help": "the folder of the run"}),),
+        flags=(RESUME,),
+    ),
+    "pool": Verb(
+        "Compare orders of judging a pool in simulation, over many seeds, in parallel.",
+        "options, as Hydra overrides:\n  method={method}|all\n  preset={preset}\n  stopping=[{stopping}]\n"
+        "  method.NAME.option=…  an option of a method; lists are swept: method.mm.rate=0,0.5,1\n"
+        "  runs=FOLDER qrels=FILE depth=N order=score|rank|file relevant_from=GRADE groups=FILE\n"
+        "  pools=FILE.yaml  instead: several pools\n"
+        "  seeds=N 'budgets=[100,300]' baseline=METHOD 'contrasts=[[METHOD,METHOD]]'\n"
+        "  ranking_quality=false reuse=true out=FOLDER_OR_URI concurrent=N pool_scale={pool_scale}\n\n"
+        "example:\n  pyrite pool runs=trec8/runs qrels=trec8/qrels.txt.gz method=mtf,mm,mm_ns,posterior_fusion",
+        experiment="cluster.commands.pool:PoolExperiment",
+        flags=(RESUME,),
+    ),
+    "judge": Verb(
+        "Serve a page on which people judge a pool, in the order of a method.",
+        "options, as Hydra overrides:\n"
+        "  runs=FOLDER collection=beir collection.path=FOLDER topics=FILE qrels=FILE depth=N method=NAME out=FOLDER\n"
+        "  'grades=[0,1,2]' budget=N double=N 'assessors=[ada,grace]' port=N   (all: `pyrite options --for judge`)\n\n"
+        "examples:\n  pyrite judge runs=runs collection=beir collection.path=FOLDER topics=topics.txt out=judging\n"
+        "  pyrite judge out=judging                        continue\n"
+        "  pyrite judge --export qrels.txt out=judging     the judgements so far",
+        target="cluster.commands.judge:run_verb",
+        flags=(("--export", {"metavar": "FILE", "help": "write the judgements so far as qrels (.csv: as a table), "
+                             "and end"}),),
+    ),
+    "audit": Verb(
+        "Estimate how many of the negatives that rankers were shown are relevant.",
+        "options, as Hydra overrides:\n"
+        "  'studies=[FOLDER,…]' or the folders themselves: studies with sampling.recorded above 0\n"
+        "  budget=N to judge   judgements=QRELS   relevant_from=GRADE seed=N out=FOLDER\n\n"
+        "examples:\n  pyrite audit outputs/m                             draw a sample to judge\n"
+        "  pyrite audit outputs/m judgements=judged.txt       evaluate its judgements\n"
+        "  pyrite study --relabel outputs/audit/qrels.txt …   run the study again with corrected judgements",
+        target="cluster.commands.audit:run_verb",
+    ),
+    "watch": Verb(
+        "Show the live table of a command that runs elsewhere, also of a submitted job.",
+        "examples:\n  pyrite watch outputs/m\n  pyrite watch s3://lab/m",
+        target="cluster.commands.watch:run_verb",
+        positional=(("out", {"metavar": "OUT", "help": "the output folder or URI"}),),
+        overrides=False,
+    ),
+    "report": Verb(
+        "Write the summary, the figures and the report of a study again.",
+        "options: baseline='policy=… function=… selector=…' 'factors=[KEY,…]', or of a pool baseline=METHOD\n\n"
+        "example:\n  pyrite report outputs/m",
+        target="cluster.commands.report:run_verb",
+        positional=(("out", {"metavar": "OUT", "help": "the study's folder or URI"}),),
+    ),
+    "options": Verb(
+        "Show the whole configuration that overrides give, with an explanation of each option.",
+        "examples:\n  pyrite options ranker=match_pyramid scale=tiny\n  pyrite options --for pool method=mm",
+        target="cluster.commands.report:show_options",
+        flags=(("--for", {"dest": "of", "choices": ("learn", "mine", "rank", "pool", "judge", "audit", "fork"),
+                          "help": "the verb, unless train or study"}),),
+    ),
+    "submit": Verb(
+        "Send a study, a training, a learning or a pooling study to a Ray cluster as a job.",
+        "The files of the working folder are sent, and the command runs in their copy on the cluster. Files that\n"
+        ".gitignore or .rayignore name stay. Other inputs must be URIs or paths that every node sees (--shared).\n"
+        "Results go to a URI or under a folder that every node sees, unless the cluster is this machine.\n"
+        "The job's log is printed, and its exit code is this command's; Ctrl-C leaves the job running.\n"
+        "If the cluster requires a token: RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token.\n\n"
+        "examples:\n  ray start --head && pyrite submit study scale=small seeds=2 out=outputs/s\n"
+        "  pyrite submit --address http://head:8265 --shared /mnt/lab --cpus 1 study seeds=20 out=/mnt/lab/s\n"
+        "  pyrite submit --detach learn agent=ppo_returns out=s3://lab/agent\n"
+        "  pyrite submit study --resume s3://lab/s",
+        target="cluster.commands.submit:run",
+        positional=(("sent", {"metavar": "VERB", "choices": SUBMITTABLE, "help": "|".join(SUBMITTABLE)}),),
+        flags=(
+            ("--name", {"help": "start of the job's id (default: the verb)"}),
+            ("--note", {"help": "a line that `ray job list` and Ray's dashboard show"}),
+            ("--detach", {"action": "store_true", "help": "return as soon as the job is submitted"}),
+            ("--shared", {"metavar": "FOLDER", "action": "append", "default": [], "help": "a folder that every node "
+                          "has (repeatable)"}),
+            ("--pip", {"metavar": "FILE", "help": "requirements that the nodes install (default: none)"}),
+            ("--uv", {"metavar": "FILE", "help": "the same, installed with uv"}),
+            ("--cpus", {"metavar": "N", "type": float, "default": 0, "help": "cores reserved for the driver; 0: it "
+                        "runs on the head node"}),
+            ("--resources", {"metavar": "JSON", "help": "other resources reserved for it, as '{\"big_memory\": 1}'"}),
+            ("--working-dir", {"metavar": "FOLDER", "help": "the working folder (default: the current one)"}),
+            ("--exclude", {"metavar": "PATTERN", "action": "append", "default": [], "help": "files to leave out, as in "
+                           ".gitignore"}),
+            ("--python", {"help": "the nodes' interpreter (default: python; this one if they are this machine)"}),
+            RESUME,
+            ("--address", {"help": "address of the job server, http://HOST:8265 (default: RAY_API_SERVER_ADDRESS, or "
+                           "a local Ray)"}),
+        ),
+    ),
+}  # fmt: skip
+
+REMOVED = {
+    "jobs": "`ray job list`",
+    "logs": "`ray job logs --follow ID`",
+    "stop": "`ray job stop ID`",
+    "dashboard": "Ray's `ray metrics launch-prometheus`, or Debian's prometheus as docs/guide/watching.md says",
+}
+"""Verbs that were removed, and what to use instead."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = argparse.ArgumentParser(
+        prog="pyrite",
+        description="Where should a neural ranker's negatives come from? Studies of sampling policies, on Ray.",
+        epilog="`pyrite VERB --help` says more. A study without arguments is the main job.",
+    )
+    verbs = made.add_subparsers(dest="verb", metavar="VERB", required=True)
+    names = {group: "|".join(options) for group, options in group_options().items()}
+    names["stopping"] = names["stopping"].replace("|", ",")
+    names["run"] = "\n".join(f"  {group}={names[group]}" for group in groups_of("config"))
+    for name, verb in VERBS.items():
+        added = verbs.add_parser(
+            name,
+            help=verb.summary,
+            description=verb.summary,
+            epilog=verb.details.format_map(names),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        for argument, details in (*verb.positional, *verb.flags):
+            added.add_argument(argument, **details)
+        if verb.overrides:
+            added.add_argument("overrides", nargs="*", metavar="key=value", help="changes to the defaults")
+    return made
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line.
+
+    Args:
+        arguments: the words after `pyrite`.
+
+    Returns:
+        The verb, its arguments, and `overrides`.
+
+    Raises:
+        BadInput: if the verb was removed, or an override is none.
+    """
+    if arguments and arguments[0] in REMOVED:
+        raise BadInput(f"there is no verb {arguments[0]} any more", remedy=f"use {REMOVED[arguments[0]]}")
+    known = parser()
+    chosen, more = known.parse_known_args(arguments)
+    if any(text.startswith("-") for text in more) or (more and not VERBS[chosen.verb].overrides):
+        known.error(f"unrecognized arguments: {' '.join(more)}")
+    chosen.overrides = [*getattr(chosen, "overrides", []), *more]  # overrides behind an option
+    chosen.overrides = with_named(chosen)
+    for override in chosen.overrides:
+        if "=" not in override and not override.startswith("~"):
+            raise BadInput(f"{override!r} is not an override", remedy="write key=value")
+    return chosen
