@@ -22,7 +22,6 @@ REACHED = {
     "cluster/mining/miner.py": "cluster/mining/test_mine.py",
     "cluster/mining/rows.py": "cluster/mining/test_mine.py",
     "cluster/mining/shards.py": "cluster/mining/test_mine.py",
-    "cluster/mining/spread.py": "cluster/mining/test_mine.py",
     "cluster/mining/writing.py": "cluster/mining/test_mine.py",
     "cluster/reports/pool_figures.py": "cluster/commands/test_pool.py",
     "cluster/reports/pool_report.py": "cluster/commands/test_pool.py",

@@ -87,9 +87,9 @@ class Experiment(ABC):
     def read(cls, arguments: Sequence[str], resume: str | None = None) -> Self:
         """A new experiment from its overrides, or one to continue from its folder: this is how resume works.
 
-        The experiment is planned again from `config.yaml`. `prepare` then leaves out the runs whose result stands in
-        the folder, made of the same parts and code (`runs.results.finished`); the others go on from their last state
-        (`runs.results.RunState`), or begin.
+        The experiment is planned again from `config.yaml`. `prepare` then leaves out finished results that were built
+        from the same data and code (`output.result_store.ResultStore`). The others continue from their last state
+        (`output.result_store.SavedState`), or begin.
 
         Raises:
             BadInput: where an override is wrong, or the folder holds another experiment, or none to continue.

@@ -99,6 +99,7 @@ class LearnExperiment(Experiment):
         self.request.check_unchanged(before, self.facts)
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
+        from cluster.executors.loss_lines import LossLines
         from cluster.rollouts.backends import learn
         from cluster.rollouts.candidates import in_ray_tasks, in_this_process
         from cluster.rollouts.learning_log import LiveLine, TrackedEpisodes
@@ -122,8 +123,10 @@ class LearnExperiment(Experiment):
 
             if config["actions"]["mixture"] is not None:
                 alone = config["workers"] == 0 and config["resources"]["workers"] == 1
-                train = in_this_process if alone else in_ray_tasks
-                evaluate = train(config, parts, self.store)
+                if alone:
+                    evaluate = in_this_process(config, parts, self.store)
+                else:
+                    evaluate = in_ray_tasks(config, parts, self.store, LossLines(console, "training"))
                 self.episodes = search_agent(config, evaluate, self.store, on_progress, self.facts)
             else:
                 self.episodes = learn(config, parts, self.store, self.facts, on_progress, on_loss)

@@ -14,10 +14,14 @@ from cluster.commands.experiment import Experiment, Work
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.texts import texts_config
+from cluster.executors.local import LocalExecutor
+from cluster.executors.loss_lines import LossLines
+from cluster.executors.resources import Resources, bundle, check_bundle
+from cluster.executors.task import Executor, Once, Task, TaskLost
 from cluster.mining.data_card import finish, summary_table
 from cluster.mining.miner import Miner
 from cluster.mining.shards import shards_of
-from cluster.mining.writing import mine_shard, shard_store
+from cluster.mining.writing import shard_store
 from cluster.output.manifest import CONFIG
 from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
@@ -101,27 +105,31 @@ class MineExperiment(Experiment):
             raise BadInput(what, str(self.storage), "start another")
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
+        body = "cluster.mining.writing:mine_shard"
+        tasks = [Task(shard.name, body, {"shard": shard}) for shard in self.waiting]
         columns = (TextColumn("shards"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True) as progress:
             bar = progress.add_task("", total=len(self.shards), completed=len(self.shards) - len(self.waiting))
-            if self.config["workers"] > 1:
-                from cluster.mining.spread import mine_on_ray
+            for done in self._executor().run(tasks, watch=LossLines(progress.console, "shard")):
+                if isinstance(done.error, TaskLost):
+                    remedy = "remove the cause (a smaller shard= in a new mining needs less memory), then continue: "
+                    command = shlex.join(["pyrite", "mine", "--resume", self.store.storage.place])
+                    raise BadInput(done.error.what, remedy=remedy + command)
+                done.result()
+                progress.advance(bar)
 
-                def note(line: str) -> None:
-                    progress.console.print(line, soft_wrap=True, markup=False)
+    def _executor(self) -> Executor:
+        """Return this process, or `workers` actors of a cluster, each of which opens the collection."""
+        config = self.config
+        if config["workers"] == 1:
+            return LocalExecutor(shared={"miner": self.miner, "store": self.store})
+        import ray
 
-                mine_on_ray(self.waiting, self.config, self.store, lambda counts: progress.advance(bar), note)
-                return
-            import torch
+        from cluster.executors.ray_tasks import RayExecutor
 
-            threads = torch.get_num_threads()
-            torch.set_num_threads(max(1, int(self.config["cpu"])))
-            try:
-                for shard in self.waiting:
-                    mine_shard(self.miner, shard, self.store)
-                    progress.advance(bar)
-            finally:
-                torch.set_num_threads(threads)
+        check_bundle(bundle(config), ray.cluster_resources(), "a miner")
+        shared = {"miner": Once("cluster.mining.miner:Miner", {"config": config}), "store": self.store}
+        return RayExecutor(shared, min(config["workers"], len(self.waiting)), Resources.of(config), name="ShardMiner")
 
     def finalize(self, console: Console) -> int:
         assert self.storage is not None

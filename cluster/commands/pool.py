@@ -14,6 +14,7 @@ from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.validate import check_pooling
 from cluster.output.manifest import CONFIG
+from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.plan.pool import PoolPlan
 from cluster.plan.pool_methods import Variant, split, variants
@@ -21,7 +22,7 @@ from cluster.plan.size import TURNS, pool_seconds, saved
 from cluster.plan.sweep import key_of
 from cluster.pools.changed import difference, digests
 from cluster.pools.sources import NamedPool, open_pools
-from cluster.pools.trial import finished, plan_trial
+from cluster.pools.trial import plan_trial, trial_store
 from cluster.telemetry.tracking.tracking import Tracking
 from pooling.simulation import needs_of
 from ranking.errors import BadInput
@@ -102,7 +103,9 @@ class PoolExperiment(Experiment):
                 if count:
                     console.print(f"[dim]  {count:,} {escape(said)}[/]", soft_wrap=True)
         self.trials = trials = [plan_trial(pool, variant, plan.config) for pool in pools for variant in plan.variants]
-        done = finished(plan.storage, trials)
+        done, outdated = trial_store(plan.storage, trials).finished(trial.name for trial in trials)
+        for line in outdated_lines(outdated):
+            console.print(line, soft_wrap=True, markup=False)
         console.print(
             f"{len(plan.variants)} methods over {len(pools)} pool{'s'[: len(pools) - 1]}, {plan.config['seeds']} seeds "
             f"each ({len(done)} of {len(trials)} done), results in {plan.storage}",
@@ -160,7 +163,7 @@ class PoolExperiment(Experiment):
     def renew(self) -> None:
         from cluster.reports.pool_finalize import renew
 
-        names = finished(self.plan.storage, self.trials)
+        names, _ = trial_store(self.plan.storage, self.trials).finished(trial.name for trial in self.trials)
         if names and len(names) != self._shown:
             self._shown = len(names)
             done = [trial for trial in self.trials if trial.name in names]

@@ -24,13 +24,14 @@ from cluster.index.attach import live_functions, served_functions
 from cluster.output.event_log import EventLog
 from cluster.output.manifest import CONFIG
 from cluster.output.provenance import content_digest
+from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.plan.point import root_of
 from cluster.plan.size import run_seconds, saved
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, Point, given_seeds, identity, key_of
 from cluster.runs.rerank import rerank
-from cluster.runs.results import finished
+from cluster.runs.results import run_store
 from cluster.telemetry.tracking.tracking import Tracking, as_override_of, as_overrides
 from cluster.tune.time_budget import TimeBudget, seconds_of
 from ranking.collections.collection import Collection
@@ -145,13 +146,14 @@ class StudyExperiment(Experiment):
             from cluster.reports.study_tables import check_comparison
 
             check_comparison(plan.options["baseline"], plan.options.get("factors"), known, self.collections)
-        done, different = finished(plan.storage, self.runs, artifacts.provenance)
+        store = run_store(plan.storage, self.runs, artifacts.provenance)
+        done, outdated = store.finished(planned.name for planned in self.runs)
         if self.scheduler:
             for name in done:
                 self.scheduler.ended(name)
             done |= {each.name for each in self.runs} & set(self.scheduler.stopped)
-        for what, count in different.items():
-            console.print(f"{count} results were made from another {what}, and are made again", markup=False)
+        for line in outdated_lines(outdated):
+            console.print(line, soft_wrap=True, markup=False)
         total, self.ready = len(self.runs) + proposals.total, len(done) + proposals.finished
         names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in self.collections.values())
         line = f"{total} runs ({self.ready} done) over {', '.join(names)}, results in {plan.storage}"
@@ -270,7 +272,8 @@ class StudyExperiment(Experiment):
 
     def renew(self) -> None:
         runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
-        names, _ = finished(self.plan.storage, runs, self.artifacts.provenance)
+        store = run_store(self.plan.storage, runs, self.artifacts.provenance)
+        names, _ = store.finished(planned.name for planned in runs)
         done = [planned for planned in runs if planned.name in names]
         if len(done) == self._shown:
             return

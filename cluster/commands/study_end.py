@@ -18,7 +18,7 @@ from cluster.output.manifest import read_config
 from cluster.output.storage import Storage
 from cluster.own_process import in_own_process
 from cluster.plan.sweep import Planned
-from cluster.runs.results import forget_state
+from cluster.runs.results import run_store
 from cluster.runs.stop import Stop
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class StudyEnd:
         )  # fmt: skip
         for planned in self.runs:
             if planned.name in self.stopped:
-                forget_state(self.storage, planned.name, artifacts.provenance(planned.config))
+                run_store(self.storage, [planned], artifacts.provenance).state(planned.name).delete()
         write_guarded(self.storage, self.runs, artifacts)
         write_cards(self.storage, self.runs, collections)
         write_shown(self.storage, self.runs, artifacts)

@@ -92,6 +92,10 @@ class LocalExecutor:
             finally:
                 self._over.set()
 
+    def share(self, value: Any) -> Any:
+        """Return the value itself: tasks run in this process."""
+        return value
+
     def _attempt(self, task: Task, watch: Watch, retry: Retry) -> Done:
         """Run a task in this process, again after errors of its own."""
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cluster.executors.limits import POLL_S
@@ -115,6 +116,12 @@ class RayExecutor:
         finally:
             places.close(running)
 
+    def share(self, value: Any) -> Any:
+        """Return a reference to the value in the object store; a body receives the value."""
+        import ray
+
+        return ray.put(value)
+
 
 class _Places:
     """Runs each task as a Ray task."""
@@ -202,9 +209,17 @@ def _answer(task: Task, shared: Mapping[str, Any]) -> Answer:
     from cluster.executors.drain import leave
 
     try:
+        task = replace(task, arguments={name: _dereferenced(value) for name, value in task.arguments.items()})
         return bound(task, shared, Context(leave=leave))(), None
     except Exception as error:
         return None, portable(error)
+
+
+def _dereferenced(value: Any) -> Any:
+    """Return what `RayExecutor.share` has stored."""
+    import ray
+
+    return ray.get(value) if isinstance(value, ray.ObjectRef) else value
 
 
 def _stored(shared: Mapping[str, Any]) -> dict[str, Any]:

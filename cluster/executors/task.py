@@ -210,6 +210,9 @@ class Executor(Protocol):
             stop: returns whether no further task may start.
         """
 
+    def share(self, value: Any) -> Any:
+        """Return what to give several tasks as an argument in place of a large value."""
+
 
 class Context:
     """The connection of a running body to its executor. A body receives it as its parameter `context`.

@@ -48,13 +48,19 @@ def _contents(node: dict[str, Any]) -> list[str]:
 
 
 def mine_shard(miner: Miner, shard: Shard, store: ResultStore) -> dict[str, Any]:
-    """Mine a shard and write its files.
+    """Mine a shard and write its files. The body of a task: `miner` is opened once per process.
 
     Returns:
         The shard's counts.
     """
-    config = miner.config
-    mined = miner.mine(shard)
+    import torch
+
+    config, threads = miner.config, torch.get_num_threads()
+    torch.set_num_threads(max(1, int(config["cpu"])))
+    try:
+        mined = miner.mine(shard)
+    finally:
+        torch.set_num_threads(threads)
     texts, beside, left_out = rows_of(mined, miner.collection, miner.names, config["rows"], config["with_scores"])
     dropped = [guarded_rows(record, miner.collection, name) for name, record in mined.guarded.items()]
     files = {

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -14,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from cluster.config.build import build
-from cluster.output.provenance import code, differences
+from cluster.output.provenance import code
+from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
 from cluster.plan.pool_methods import Variant
@@ -100,14 +99,13 @@ def execute_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[
         on_seed(seed + 1, _figures(pool, orders[-1], trial.options["budgets"]))
     judged.flush()
     simulated = time.perf_counter() - started
-    digests = {}
-    for name, table in measure(trial.options, method, pool, orders).items():
-        said = (pl.lit(trial.pool).alias("pool"), pl.lit(trial.label).alias("method"))
-        content = as_parquet(table.select(*said, pl.all()))
-        storage.write(_file(trial, f"{name}.parquet"), content)
-        digests[name] = zlib.crc32(content)
-    told = {"simulated": simulated, "all": time.perf_counter() - started, "tables": digests, "made_of": trial.made_of}
-    storage.write(_file(trial, "json"), json.dumps(told).encode())
+    labels = (pl.lit(trial.pool).alias("pool"), pl.lit(trial.label).alias("method"))
+    tables = {
+        _table_file(trial, name): as_parquet(table.select(*labels, pl.all()))
+        for name, table in measure(trial.options, method, pool, orders).items()
+    }
+    seconds = {"simulated": simulated, "all": time.perf_counter() - started}
+    trial_store(storage, [trial]).write(trial.name, seconds, tables)
 
 
 def measure(
@@ -161,32 +159,24 @@ def _figures(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> dict[st
     return effort(pool, order) | shares
 
 
-def finished(storage: Storage, trials: Sequence[Trial]) -> set[str]:
-    """Names of the trials whose results are there, and whole."""
-    there = set(storage.names("runs"))
-    known = [trial for trial in trials if f"{trial.name}.json" in there]
-    return {trial.name for trial in known if read_seconds(storage, trial) is not None}
+def trial_store(storage: Storage, trials: Iterable[Trial]) -> ResultStore:
+    """Return the store of the results of trials: the seconds that each took, `simulated` and `all`, and its tables.
+
+    Args:
+        storage: the study's folder.
+        trials: the trials.
+    """
+    built_from = {trial.name: trial.made_of for trial in trials}
+    return ResultStore(storage, "runs", lambda name: built_from[name], ".json")
 
 
-def read_seconds(storage: Storage, trial: Trial) -> dict[str, Any] | None:
-    """Seconds that a trial took, `simulated` and `all`; None where its results are not whole, or of other code."""
-    try:
-        told = json.loads(storage.read(_file(trial, "json")) or b"")
-        digests = told.get("tables", {})  # of an older Pyrite there are none
-        whole = all(zlib.crc32(read_trial(storage, trial, name) or b"") == digests[name] for name in digests)
-    except (ValueError, AttributeError, TypeError):
-        return None
-    same = whole and not differences(told.get("made_of", {}), trial.made_of)
-    return told if same else None
+def read_trial_table(storage: Storage, trial: Trial, name: str) -> bytes | None:
+    """Return the content of one of a trial's tables; None if it has none."""
+    return storage.read(_table_file(trial, name))
 
 
-def read_trial(storage: Storage, trial: Trial, table: str) -> bytes | None:
-    """The bytes of a trial's table, None where it has none."""
-    return storage.read(_file(trial, f"{table}.parquet"))
-
-
-def _file(trial: Trial, ending: str) -> str:
-    return f"runs/{trial.name}.{ending}"
+def _table_file(trial: Trial, name: str) -> str:
+    return f"runs/{trial.name}.{name}.parquet"
 
 
 def _curve_rows(pool: Pool, order: JudgingOrder, seed: int) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from cluster.output.manifest import CONFIG, read_config
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
 from cluster.pools.sources import NamedPool
-from cluster.pools.trial import TABLES, Trial, read_seconds, read_trial
+from cluster.pools.trial import TABLES, Trial, read_trial_table, trial_store
 from cluster.reports.pool_summary import contrasts, summarise
 from ranking.errors import BadInput
 
@@ -39,12 +39,12 @@ def write_tables(study: PoolPlan, trials: Sequence[Trial], pools: Sequence[Named
 
 def tables_of(study: PoolPlan, trials: Sequence[Trial], errors: Mapping[str, str]) -> dict[str, pl.DataFrame]:
     """The table of trials, and all that they left, gathered into one table of each kind."""
-    storage = study.storage
+    storage, store = study.storage, trial_store(study.storage, trials)
     overrides = {variant.label: shlex.join(variant.overrides) for variant in study.variants}
     rows: list[dict[str, Any]] = []
     done: list[Trial] = []
     for trial in trials:
-        told = read_seconds(storage, trial)
+        told = store.read(trial.name) if store.has(trial.name) else None
         done += [trial] if told else []
         seconds = told or {}
         rows.append(
@@ -61,7 +61,7 @@ def tables_of(study: PoolPlan, trials: Sequence[Trial], errors: Mapping[str, str
         )
     tables = {"trials": pl.DataFrame(rows, schema_overrides={"error": pl.String})}
     for name in TABLES:
-        parts = [content for trial in done if (content := read_trial(storage, trial, name)) is not None]
+        parts = [content for trial in done if (content := read_trial_table(storage, trial, name)) is not None]
         if parts:
             tables[name] = pl.concat(pl.read_parquet(io.BytesIO(content)) for content in parts)
     return tables

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from cluster.executors.resources import WAITING, at_once, check_demand, demand, may_grow, process_options
+from cluster.executors.local import LocalExecutor
+from cluster.executors.resources import WAITING, Resources, at_once, check_demand, demand, may_grow
+from cluster.executors.task import Task, Watch
 from cluster.output.result_store import ResultStore
 from cluster.runs.assemble import assemble
 from ranking.checkpoint import from_bytes, to_bytes
@@ -20,6 +22,8 @@ from sampling.sampler import Sampler
 
 FOLDER = "trainings"
 """Folder of the results of trainings."""
+BODY, ON_WORKERS = "cluster.rollouts.candidates:train_candidate", "cluster.rollouts.candidates:train_on_workers"
+"""Bodies of the tasks."""
 
 
 @dataclass(frozen=True)
@@ -110,44 +114,59 @@ def train_candidate(
 
 
 def in_this_process(config: dict[str, Any], parts: Mapping[str, Any], store: ResultStore) -> Evaluate:
-    """Train one candidate after another in this process."""
+    """Return what trains one candidate after another in this process."""
+    executor = LocalExecutor(shared={"config": config, "parts": parts, "store": store})
 
     def evaluate(trainings: Sequence[CandidateTraining]) -> Iterator[dict[str, Any]]:
-        for training in trainings:
-            yield train_candidate(config, parts, training, store)
+        for done in executor.run([Task(training.key, BODY, {"training": training}) for training in trainings]):
+            yield done.result()
 
     return evaluate
 
 
-def in_ray_tasks(config: dict[str, Any], parts: Mapping[str, Any], store: ResultStore) -> Evaluate:
-    """Train each candidate in a Ray task, `workers` at once or as many as the cluster has room for.
+def in_ray_tasks(
+    config: dict[str, Any], parts: Mapping[str, Any], store: ResultStore, watch: Watch | None = None
+) -> Evaluate:
+    """Return what trains each candidate in a Ray task, `workers` at once or as many as the cluster has room for.
 
-    Ray repeats a task whose process or node is lost. With `resources.workers` above 1, a task waits for the workers of
-    its training. Ray Train places these, so they are counted here.
+    With `resources.workers` above 1, a task waits for the workers of its training. Ray Train places these, so they are
+    counted here.
 
     Raises:
         BadInput: if a training asks for more workers than a local Ray has room for.
     """
     import ray
 
-    shared = {name: ray.put(part) for name, part in parts.items()}
-    resources = config["resources"]
-    alone = resources["workers"] == 1
+    from cluster.executors.ray_tasks import RayExecutor
+
+    options, workers = config["resources"], config["workers"]
+    alone = options["workers"] == 1
     if not alone and not may_grow(config["address"]):
-        check_demand(resources, ray.cluster_resources())
-    options = process_options(resources) if alone else {"num_cpus": 0, "memory": WAITING}
-    task: Any = ray.remote(**options, max_retries=5)(_train_task if alone else train_on_workers)
+        check_demand(options, ray.cluster_resources())
+    references = {name: ray.put(part) for name, part in parts.items()}
+    shared = {"config": config, "store": store} | ({"parts": references} if alone else {})
+    # A mapping of references reaches the workers as it is, so that each worker opens the parts.
+    arguments = {} if alone else {"shared": references}
+    body, resources = (BODY, Resources.of(options)) if alone else (ON_WORKERS, Resources(cpu=0, memory=WAITING))
+
+    def room() -> int | None:
+        return workers or (None if alone else at_once([demand(options)], ray.cluster_resources()))
+
+    executor = RayExecutor(shared, at_once=room)
 
     def evaluate(trainings: Sequence[CandidateTraining]) -> Iterator[dict[str, Any]]:
-        waiting, running = list(trainings), list[Any]()
-        while waiting or running:
-            room = len(trainings) if alone else at_once([demand(resources)], ray.cluster_resources())
-            while waiting and len(running) < (config["workers"] or room or 1):
-                training = waiting.pop(0)
-                named = task.options(name=f"generation {training.generation} candidate {training.candidate}")
-                running.append(named.remote(config, shared, training, store))
-            ready, running = ray.wait(running)
-            yield from ray.get(ready)
+        tasks = [
+            Task(
+                training.key,
+                body,
+                {"training": training, **arguments},
+                resources,
+                label=f"generation {training.generation} candidate {training.candidate}",
+            )
+            for training in trainings
+        ]
+        for done in executor.run(tasks, watch=watch):
+            yield done.result()
 
     return evaluate
 
@@ -190,12 +209,3 @@ def _train_share(
     result = train_candidate(config, parts, training, store, attach_workers, writes=first)
     if first:
         ray.get(coordinator.finish.remote(to_bytes(result)))
-
-
-def _train_task(
-    config: dict[str, Any], shared: Mapping[str, Any], training: CandidateTraining, store: ResultStore
-) -> dict[str, Any]:
-    import ray
-
-    parts = dict(zip(shared, ray.get(list(shared.values())), strict=True))
-    return train_candidate(config, parts, training, store)

@@ -73,7 +73,7 @@ def run(
     """
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
     share = Share.of(config)
-    state = share.read(store) if store else None
+    state = share.load(store) if store else None
     outcome = Outcome(**state["outcome"]) if state else Outcome()
     splits: list[Split] = parts["base"].splits
     for fold in range(len(outcome.losses), len(splits)):
@@ -162,7 +162,7 @@ class _FoldRun:
     def _keep_when_due(self) -> None:
         batches = self.config["save_every_batches"]
         due = self.clock.due(self.save_every) or (batches is not None and self._step - self.kept >= batches)
-        if self.store and self.share.agreed(due):
+        if self.store and self.share.broadcast_from_first(due):
             self._keep()
 
     def _keep_for_forks(self, training: RankerTraining) -> None:
@@ -186,4 +186,4 @@ def _attached(
 
 
 def _keep(store: StateStore, share: Share, outcome: Outcome, staged: Any, seconds: float) -> None:
-    share.keep(store, {"outcome": vars(outcome), "staged": staged, "seconds": seconds})
+    share.save(store, {"outcome": vars(outcome), "staged": staged, "seconds": seconds})

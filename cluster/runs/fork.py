@@ -1,8 +1,9 @@
-"""Forks a run at a batch: continues it under another action for a while, then under its own policy again."""
+"""Forks a run at a batch: continues it under another action for some batches, then under its policy again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 
 from cluster.config.build import build
 from cluster.config.groups import option
+from cluster.output.result_store import ResultStore
 from cluster.runs.assemble import assemble, equip
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.training import RankerTraining
@@ -18,14 +20,41 @@ from sampling.policies.forked import ForkAction, ForkedPolicy
 from sampling.sampler import Sampler
 
 BASE = "base"
-"""The action of a fork that changes nothing."""
+"""Name of the action of a fork that changes nothing."""
+
+
+@dataclass(frozen=True)
+class Fork:
+    """One continuation of a run.
+
+    Args:
+        seed: seed of the run.
+        at: number of batches before the fork.
+        replicate: number of the random draws.
+        action: the action; None changes nothing.
+    """
+
+    seed: int
+    at: int
+    replicate: int
+    action: ForkAction | None
+
+    @property
+    def name(self) -> str:
+        """The name of its action."""
+        return BASE if self.action is None else str(self.action)
+
+    @property
+    def key(self) -> str:
+        """The name of its result."""
+        return f"s{self.seed}-{self.at}-{self.replicate}-{self.name.replace(':', '_')}"
 
 
 def with_functions(config: Mapping[str, Any], actions: Sequence[ForkAction]) -> dict[str, Any]:
-    """The configuration of a run with all functions that actions name.
+    """Return the configuration of a run with all functions that actions name.
 
     Raises:
-        BadInput: where there is no such function.
+        BadInput: if there is no such function.
     """
     functions = dict(config["function"])
     for action in actions:
@@ -37,78 +66,83 @@ def with_functions(config: Mapping[str, Any], actions: Sequence[ForkAction]) -> 
 def _forked(
     config: dict[str, Any],
     parts: Mapping[str, Any],
-    own: Sequence[str],
+    functions: Sequence[str],
     action: ForkAction | None = None,
     begin: int = 0,
     batches: int = 0,
     back: Any = None,
-) -> tuple[RankerTraining, Sampler, ForkedPolicy]:
-    """A run with a forked policy."""
+) -> tuple[RankerTraining, Sampler]:
+    """Return the training and sampler of a run with a forked policy."""
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
     policy = build(config["policy"])
     if "agent" in parts:
         policy = equip(policy, None, dict(parts))
-    forked = ForkedPolicy(policy, list(own), action, begin, batches, back)
-    without = {name: part for name, part in parts.items() if name != "agent"}
-    training, sampler = assemble(config, without, 0, policy=forked)
-    return training, sampler, forked
+    forked = ForkedPolicy(policy, list(functions), action, begin, batches, back)
+    return assemble(config, {name: part for name, part in parts.items() if name != "agent"}, 0, policy=forked)
 
 
 def base_states(
     config: dict[str, Any],
     parts: Mapping[str, Any],
-    own: Sequence[str],
+    functions: Sequence[str],
     at: Sequence[int],
     batches: int,
     kept: Mapping[int, bytes] = MappingProxyType({}),
 ) -> tuple[dict[int, bytes], dict[int, Any]]:
-    """Train a run as it is, as far as forks need it.
+    """Train a run unchanged, as far as forks need it.
 
     Args:
-        config: with all functions (`with_functions`).
-        parts: of the configuration.
-        own: functions of the run itself.
-        at: batches before each fork.
-        batches: that an action lasts.
-        kept: states of training and sampler that the run has kept, by batch (`keep_at`): it goes on from them.
+        config: its configuration with all functions (`with_functions`).
+        parts: parts of the configuration.
+        functions: names of the run's functions.
+        at: number of batches before each fork.
+        batches: number of batches under the action.
+        kept: states of training and sampler that the run has kept (`keep_at`), by batch; training continues from them.
 
     Returns:
         By batch: the states of training and sampler, and the state of the sampler's generator `batches` later. A batch
         that the training never reaches is in neither.
     """
-    training, sampler, _ = _forked(config, parts, own)
+    training, sampler = _forked(config, parts, functions)
     states: dict[int, bytes] = {}
     later: dict[int, Any] = {}
-    ends = {each + batches for each in at}
-    while not training.done and training.step <= max(ends):
-        begin = _nearest(kept, training.step, [each for each in (*at, *ends) if each >= training.step])
-        if begin is not None:
-            of_training, of_sampler = from_bytes(kept[begin])
-            training.load_state_dict(of_training)
-            sampler.load_state_dict(of_sampler)
-            continue
-        if training.validation_due:
-            training.validate()
-            continue
+    ends = {step + batches for step in at}
+
+    def record() -> bool:
+        """Keep the states of this batch, after skipping to a kept one; return whether later batches are needed."""
+        wanted = sorted({*at, *ends})
+        while (begin := _nearest(kept, training.step, [step for step in wanted if step >= training.step])) is not None:
+            _load(training, sampler, kept[begin])
+        if training.done:
+            return False
         if training.step in at:
             states[training.step] = to_bytes([training.state_dict(), sampler.state_dict()])
         if training.step in ends:
-            later[training.step - batches] = sampler.rng.bit_generator.state
-        batch = training.next_batch()
-        negatives = sampler.negatives(batch, training)
-        sampler.observe(negatives, training.update(batch, negatives, sampler.source_scores))
+            later[training.step - batches] = sampler.state_dict()["rng"]
+        return training.step < wanted[-1]
+
+    if record():
+        for _ in training.steps(sampler):
+            if not record():
+                break
     return states, later
 
 
 def _nearest(kept: Mapping[int, bytes], step: int, wanted: Sequence[int]) -> int | None:
-    """The latest kept batch behind this one and not behind the next that is wanted; None where there is none."""
-    return max((each for each in kept if wanted and step < each <= min(wanted)), default=None)
+    """Return the last kept batch after this one and not after the next that is wanted; None if there is none."""
+    return max((batch for batch in kept if wanted and step < batch <= min(wanted)), default=None)
+
+
+def _load(training: RankerTraining, sampler: Sampler, state: bytes) -> None:
+    training_state, sampler_state = from_bytes(state)
+    training.load_state_dict(training_state)
+    sampler.load_state_dict(sampler_state)
 
 
 def continue_fork(
     config: dict[str, Any],
     parts: Mapping[str, Any],
-    own: Sequence[str],
+    functions: Sequence[str],
     state: bytes,
     back: Any,
     action: ForkAction | None,
@@ -119,34 +153,33 @@ def continue_fork(
     """Continue a saved state under an action, then under the run's policy, to the end of the training.
 
     Args:
-        config, parts, own: as of `base_states`.
-        state: saved at `begin`.
-        back: the generator's state behind the action, of the unchanged run.
-        action: None changes nothing.
-        begin, batches: when it is done.
-        replicate: 0 draws as the run did; any other number stands for other draws and another order of examples from
-            here on, the same for every action.
+        config, parts, functions: see `base_states`.
+        state: the state that was saved at `begin`.
+        back: state of the unchanged run's generator after the action.
+        action: the action; None changes nothing.
+        begin: number of batches before the action.
+        batches: number of batches under it.
+        replicate: 0 draws as the run did. Any other number gives other draws and another order of examples from here
+            on, equal for all actions.
 
     Returns:
-        `soon`, the validation measure right behind the action; `final`, the best checkpoint's; `curve`; and the
-        training.
+        The training, and `soon`, the validation measure right after the action; `final`, that of the best checkpoint;
+        and `curve`.
     """
     if replicate:
         back = np.random.default_rng([replicate, 2]).bit_generator.state
-    training, sampler, _ = _forked(config, parts, own, action, begin, batches, back)
-    of_training, of_sampler = from_bytes(state)
-    training.load_state_dict(of_training)
-    sampler.load_state_dict(of_sampler)
+    training, sampler = _forked(config, parts, functions, action, begin, batches, back)
+    _load(training, sampler, state)
     if replicate:
         sampler.rng.bit_generator.state = np.random.default_rng([replicate, 1]).bit_generator.state
         training.rng.bit_generator.state = np.random.default_rng([replicate, 3]).bit_generator.state
     soon: list[float] = []
 
-    def look(training: RankerTraining) -> None:
+    def measure(training: RankerTraining) -> None:
         if not soon and training.step >= begin + batches:
             soon.append(float(next(iter(training.validation(training.ranker).values())).mean()))
 
-    training.fit(sampler, look, look)
+    training.fit(sampler, measure, measure)
     known = [value for value in training.validations if value == value]
     result = {
         "soon": soon[0] if soon else float("nan"),
@@ -155,3 +188,23 @@ def continue_fork(
         "diverged": training.diverged,
     }
     return result, training
+
+
+def train_fork(
+    config: dict[str, Any],
+    parts: Mapping[str, Any],
+    functions: Sequence[str],
+    state: bytes,
+    back: Any,
+    fork: Fork,
+    batches: int,
+    store: ResultStore,
+) -> str:
+    """Continue one fork and write its result. The body of a task; arguments as in `continue_fork`.
+
+    Returns:
+        A line for the screen.
+    """
+    result, _ = continue_fork(config, parts, functions, state, back, fork.action, fork.at, batches, fork.replicate)
+    store.write(fork.key, result)
+    return f"at {fork.at}: {fork.name} {result['final']:.4f}"

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
+
+FOLDER = "runs"
+"""Folder of the outcomes in the output folder."""
 
 
 @dataclass
@@ -87,24 +89,11 @@ def mean_best(outcome: Outcome) -> float:
 
 
 def read_outcome(storage: Storage, name: str) -> Outcome | None:
-    """The outcome of a finished run; None where there is none, or half of one."""
-    content = unpacked(storage.read(result_file(name)))
+    """Return the outcome of a finished run; None if there is none, or it is damaged."""
+    content = ResultStore(storage, FOLDER).read(name)
     return None if content is None else Outcome(**content)
 
 
 def write_outcome(storage: Storage, name: str, outcome: Outcome) -> None:
     """Write the outcome of a finished run, whole or not at all."""
-    storage.write(result_file(name), to_bytes(vars(outcome)))
-
-
-def result_file(name: str) -> str:
-    """The file of a run's outcome, in the study's folder."""
-    return f"runs/{name}.safetensors"
-
-
-def unpacked(content: bytes | None) -> Any:
-    """A state or an outcome from its bytes; None where they are not whole, and so as good as none."""
-    try:
-        return None if content is None else from_bytes(content)
-    except BadInput:
-        return None
+    ResultStore(storage, FOLDER, outcome.made_of).write(name, vars(outcome))

@@ -1,4 +1,4 @@
-"""Sums gradients over the workers that train one ranker, by torch.distributed, while they are computed."""
+"""Sums the gradients of the workers that train one ranker, by torch.distributed, while they are computed."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from torch import Tensor, nn
 from ranking.row_gradients import wants_rows
 
 BUCKET = 1 << 22
-"""Numbers that are added up in one call: 16 MiB of float32, enough for the wire and soon complete."""
+"""Numbers per call: 16 MiB of float32, which uses the network well and is complete early."""
 
 
 def share_of(rank: int, workers: int, size: int) -> slice:
-    """The rows of `size` that a worker takes: as even as they come, in the workers' order."""
+    """Return the rows of `size` that a worker takes: as even as possible, in the workers' order."""
     return slice(size * rank // workers, size * (rank + 1) // workers)
 
 
 class AllReduce:
     """`ranking.training.GradientSync` over a process group: gradients are added up, so the step is that of one process.
 
-    Every worker holds the same weights and draws the same batch and negatives. What an update costs is its own rows
-    and one exchange of the gradients, which begins while the last backward pass goes on (Li et al. 2020, "PyTorch
-    Distributed", section 3.2): parameters are put into buckets from the output down, as their gradients come, and a
-    bucket is exchanged as soon as it and all before it are complete.
+    Every worker holds the same weights and draws the same batch and negatives. An update costs a worker its rows and
+    one exchange of the gradients, which begins during the last backward pass (Li et al. 2020, "PyTorch Distributed",
+    section 3.2): parameters are put into buckets from the output down, in the order of their gradients, and a bucket is
+    exchanged as soon as it and all before it are complete.
 
-    It is no `DistributedDataParallel`: that wraps a model's `forward`, and a ranker is called by `represent_queries`
-    and `interact` as well, in several passes to one backward pass.
+    `DistributedDataParallel` does not fit: it wraps a model's `forward`, and a ranker is also called by
+    `represent_queries` and `interact`, in several passes per backward pass.
 
-    Dropout masks depend on the rows that are scored together, so with dropout the numbers depend on how many workers
-    there are. Without it only their rounding does: sums are taken in another order. Adam with its usual epsilon makes
-    whole steps of gradients that are zero but for rounding (of a last bias under a softmax, which no loss sees), so
-    that such weights drift apart, and scores with them, though the loss does not.
+    Dropout masks depend on the rows that are scored together, so with dropout the numbers depend on the number of
+    workers. Without dropout only the rounding does, because sums are taken in another order. Adam with its usual
+    epsilon turns gradients that are zero but for rounding into whole steps (for a last bias under a softmax, on which
+    no loss depends), so such weights drift apart, and scores with them, though the loss does not.
     """
 
     def __init__(self) -> None:
@@ -43,13 +43,13 @@ class AllReduce:
         self._exchange: _Exchange | None = None
 
     def rows(self, size: int) -> slice:
-        """This worker's rows; none where the batch has fewer than there are workers."""
+        """Return this worker's rows; none if the batch has fewer rows than there are workers."""
         self._size = size
         return share_of(self.rank, self.workers, size)
 
     @contextmanager
     def last_backward(self, parameters: Sequence[nn.Parameter]) -> Iterator[None]:
-        """Exchange gradients as they are completed (see `GradientSync`)."""
+        """Exchange gradients as they are completed (see `ranking.training.GradientSync`)."""
         self._exchange = exchange = _Exchange(parameters)
         hooks = [each.register_post_accumulate_grad_hook(exchange.complete) for each in parameters]
         try:
@@ -59,7 +59,7 @@ class AllReduce:
                 hook.remove()
 
     def join(self, parameters: Sequence[nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Add up gradients and loss over all workers and gather the scores (see `GradientSync`)."""
+        """Add up gradients and loss over all workers and gather the scores (see `ranking.training.GradientSync`)."""
         mine = [each.grad is not None for each in parameters]
         exchange, self._exchange = self._exchange or _Exchange(parameters), None
         exchange.finish()  # a worker without rows has begun none, and one with rows none that lacks a gradient
@@ -69,15 +69,15 @@ class AllReduce:
                 each.grad = None
             elif wants_rows(each):
                 assert each.grad is not None
-                each.grad = each.grad.to_sparse(1)  # those that any worker has read
+                each.grad = each.grad.to_sparse(1)  # the rows that any worker has read
         return loss, whole
 
 
 class ReduceScatter:
     """`GradientSync` of workers that each hold a part of the ranker (`ranking.sharding`).
 
-    Each backward pass leaves a worker its rows of the summed gradients, so that loss and scores are all that is left
-    to exchange. With `training.accumulate` each part's gradients are exchanged, for none is whole on any worker.
+    Each backward pass leaves a worker its rows of the summed gradients, so only loss and scores remain to be exchanged.
+    With `training.accumulate` the gradients of each part are exchanged, because no worker holds whole gradients.
     """
 
     def __init__(self) -> None:
@@ -85,29 +85,29 @@ class ReduceScatter:
         self._size = 0
 
     def rows(self, size: int) -> slice:
-        """This worker's rows; none where the batch has fewer than there are workers."""
+        """Return this worker's rows; none if the batch has fewer rows than there are workers."""
         self._size = size
         return share_of(self.rank, self.workers, size)
 
     def last_backward(self, parameters: Sequence[nn.Parameter]) -> AbstractContextManager[object]:
-        """Nothing: FSDP exchanges gradients in each backward pass."""
+        """Do nothing: FSDP exchanges gradients in each backward pass."""
         return nullcontext()
 
     def join(self, parameters: Sequence[nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Add up the loss and gather the scores (see `GradientSync`)."""
+        """Add up the loss and gather the scores (see `ranking.training.GradientSync`)."""
         return share_scores(self._size, loss, scores)[:2]
 
 
 def share_scores(
     size: int, loss: Tensor, scores: Tensor, marks: Sequence[bool] = ()
 ) -> tuple[Tensor, Tensor, list[bool]]:
-    """All that workers exchange of an update besides gradients, at once.
+    """Exchange the loss, the scores and some marks of an update in one call.
 
     Args:
-        size: of the batch.
-        loss: a worker's share.
-        scores: of its rows.
-        marks: of its own, as many on each worker.
+        size: rows of the batch.
+        loss: this worker's share of the loss.
+        scores: scores of its rows.
+        marks: its marks, equally many on each worker.
 
     Returns:
         The sum of the losses, the scores of all rows, and which marks any worker has.
@@ -124,10 +124,10 @@ def share_scores(
 
 
 class _Exchange:
-    """The gradients of one update on their way: buckets go out in the same order on every worker.
+    """The exchange of the gradients of one update; all workers send buckets in the same order.
 
     Args:
-        parameters: those that are trained, from the input up.
+        parameters: the trained parameters, from the input up.
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
@@ -138,9 +138,9 @@ class _Exchange:
         self._started: list[dist.Work] = []
 
     def complete(self, parameter: Tensor) -> None:
-        """Note that a parameter has its whole gradient, and exchange what that completes."""
+        """Mark the gradient of a parameter as complete, and exchange the buckets that it completes."""
         if id(parameter) in self._complete:
-            # Its gradient may be on the wire: what was added to it now would be lost on the others.
+            # Its gradient may be in transit: the other workers would miss what is added now.
             raise RuntimeError("a gradient came in two parts; checkpoint with use_reentrant=False")
         self._complete.add(id(parameter))
         self._missing[self._place[id(parameter)]] -= 1
@@ -148,14 +148,14 @@ class _Exchange:
             self._start()
 
     def finish(self) -> None:
-        """Exchange what is left, zeros for gradients that this worker lacks, and wait for all of it."""
+        """Exchange the remaining buckets, with zeros for missing gradients, and wait for all of them."""
         while len(self._started) < len(self._buckets):
             self._start()
         for work in self._started:
             work.wait()
 
     def _start(self) -> None:
-        """Begin to add up the next bucket. Its gradients become views of what is exchanged: nothing is held twice."""
+        """Start adding up the next bucket. Its gradients become views of the exchanged tensor, which saves memory."""
         bucket = self._buckets[len(self._started)]
         flat = torch.cat([_dense(each).reshape(-1) for each in bucket])
         for each, gradient in zip(bucket, flat.split([each.numel() for each in bucket]), strict=True):
@@ -172,7 +172,7 @@ def _dense(parameter: nn.Parameter) -> Tensor:
 
 
 def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Neighbours of one type, as many as fit together."""
+    """Yield neighbouring parameters of one type, as many as fit into a bucket."""
     bucket: list[nn.Parameter] = []
     held = 0
     for each in parameters:

@@ -1,28 +1,37 @@
-"""Joins one worker's training to those of the other workers."""
+"""Joins one worker's training to those of the other workers: gradients, validation and the negative index."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch import Tensor
+
 from cluster.index.attach import attach_indexes
 from cluster.runs.execute import Attach
-from cluster.training.all_reduce import AllReduce, ReduceScatter
-from cluster.training.index import SharedIndex
-from cluster.training.validation import SharedEvaluation
+from cluster.training.all_reduce import AllReduce, ReduceScatter, share_of
+from ranking.evaluation.evaluation import Evaluation
+from ranking.rankers.ranker import Ranker
+from ranking.sharded_state import gathered
 from ranking.training import RankerTraining
 from sampling.retrieval.dense import Dense
+from sampling.retrieval.live_index import Answer, NegativeIndex
 from sampling.sampler import Sampler
 
 
 def attached(config: dict[str, Any], name: str, note: Callable[[str], None] = lambda line: None) -> Attach:
-    """Make the function that attaches a run's training to its index actors and to the other workers.
+    """Return a function that attaches a run's training to its index actors and to the other workers.
 
     Args:
-        config: of the run.
-        name: of the run.
-        note: told what an index takes, and when one is lost and back.
+        config: configuration of the run.
+        name: name of the run.
+        note: called with lines about the size of an index, its loss and its return.
     """
 
     @contextmanager
@@ -37,7 +46,89 @@ def attached(config: dict[str, Any], name: str, note: Callable[[str], None] = la
 def attach_workers(training: RankerTraining, sampler: Sampler) -> None:
     """Join this process's training to those of the other workers of its process group."""
     training.gradient_sync = AllReduce() if training.ranker.sharding is None else ReduceScatter()
-    training.evaluations = {origin: SharedEvaluation(each) for origin, each in training.evaluations.items()}
+    training.evaluations = {origin: SharedEvaluation(whole) for origin, whole in training.evaluations.items()}
     for function in sampler.functions.values():
         if isinstance(function, Dense) and function._served is not None:
             function.attach_index(SharedIndex(function._served))
+
+
+class SharedIndex:
+    """An index that only the first worker queries; the others receive its answers.
+
+    Weights are published once, and all workers get answers from the same version even if it depends on timing.
+
+    Args:
+        index: the first worker's index. Those of the other workers are never queried.
+    """
+
+    def __init__(self, index: NegativeIndex) -> None:
+        self.index, self._first = index, dist.get_rank() == 0
+
+    def publish(self, weights: Mapping[str, Tensor], step: int) -> None:
+        """See `NegativeIndex`. Weights that are split over the workers are gathered, one by one, on the first."""
+        whole = gathered(weights)
+        if self._first:
+            self.index.publish(whole, step)
+
+    def search(
+        self, queries: NDArray[np.integer], depth: int, step: int, vectors: NDArray[np.float32] | None = None
+    ) -> Answer:
+        """See `NegativeIndex`."""
+        answer: Answer = self._broadcast(lambda: self.index.search(queries, depth, step, vectors))
+        return answer
+
+    def scores(
+        self, queries: NDArray[np.integer], documents: NDArray[np.integer], vectors: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float32]:
+        """See `NegativeIndex`."""
+        scores: NDArray[np.float32] = self._broadcast(lambda: self.index.scores(queries, documents, vectors))
+        return scores
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the first worker's index, whose state is the one that is saved."""
+        return self.index.state_dict() if self._first else {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state_dict`."""
+        if self._first:
+            self.index.load_state_dict(state)
+
+    def _broadcast(self, query: Callable[[], Any]) -> Any:
+        answer = [query() if self._first else None]
+        dist.broadcast_object_list(answer, src=0)
+        return answer[0]
+
+
+class SharedEvaluation(Evaluation):
+    """An `Evaluation` whose queries are divided among the workers; each worker receives all values.
+
+    Args:
+        whole: the evaluation of all queries.
+    """
+
+    def __init__(self, whole: Evaluation) -> None:
+        vars(self).update(vars(whole))  # each worker computes what needs no ranker
+        self._rows = share_of(dist.get_rank(), dist.get_world_size(), len(whole.candidates.queries))
+        self._mine = Evaluation(
+            whole.encoded, whole.candidates.take(whole.candidates.queries[self._rows]), whole.measures
+        )
+
+    def __call__(self, ranker: Ranker) -> dict[str, NDArray[np.float64]]:
+        """Return the values of each measure by query, equal on every worker.
+
+        Raises:
+            FloatingPointError: on every worker, if the ranker scores a candidate of any of them nan.
+        """
+        values = torch.zeros(len(self.measures), len(self.candidates.queries), dtype=torch.float64)
+        if self._rows.start < self._rows.stop:
+            try:
+                values[:, self._rows] = torch.from_numpy(np.stack(list(self._mine(ranker).values())))
+            except FloatingPointError:
+                values[:, self._rows] = math.nan  # a worker that left now would leave the others waiting
+        if ranker.sharding is not None:
+            ranker.sharding.finish()
+        total = values.to(ranker.device)
+        dist.all_reduce(total)
+        if total.isnan().any():
+            raise FloatingPointError("the ranker scores a document nan")
+        return dict(zip(self.measures, total.cpu().numpy(), strict=True))

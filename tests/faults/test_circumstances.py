@@ -26,7 +26,7 @@ from cluster.output.lock import output_lock
 from cluster.output.manifest import CONFIG, read_config, write_config
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage, Unwritable, new_place
-from cluster.pools.trial import finished
+from cluster.pools.trial import trial_store
 from cluster.rollouts import checkpoints
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.collections import cache
@@ -313,13 +313,14 @@ def test_damaged_results_of_a_pool_are_made_again(
         SimpleNamespace(name=file.stem, made_of=json.loads(file.read_bytes())["made_of"])
         for file in (out / "runs").glob("*.json")
     ]
-    assert len(finished(Storage(str(out)), trials)) == 2
+    store = trial_store(Storage(str(out)), trials)
+    assert len(store.finished(store.keys())[0]) == 2
     for file in (out / "runs").iterdir():
         whole = file.read_bytes()
         for way, content in damages(whole).items():
             if file.suffix != ".json" or way != "another byte":  # of a duration: no result depends on it
                 file.write_bytes(content)
-                assert len(finished(Storage(str(out)), trials)) == 1, (file, way)
+                assert len(store.finished(store.keys())[0]) == 1, (file, way)
         file.write_bytes(whole)
     damage([file for file in (out / "runs").iterdir() if file.suffix == ".parquet"])
     capsys.readouterr()

@@ -17,12 +17,11 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 
+from cluster.output.result_store import SavedState
 from cluster.output.storage import Storage
-from cluster.runs.results import RunState
 from cluster.runs.states import Share
 from cluster.training.all_reduce import AllReduce, ReduceScatter
-from cluster.training.index import SharedIndex
-from cluster.training.validation import SharedEvaluation
+from cluster.training.attach import SharedEvaluation, SharedIndex
 from cluster.training.workers import _ReadOnly
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
@@ -136,17 +135,21 @@ def compared(case: Case, sources: Sources) -> dict[str, Any]:
 
 def kept(case: Case, sources: Sources, folder: str) -> dict[str, Any]:
     """A state of two workers, and what they went on to."""
-    encoded, share, store = case.encode(sources), Share(dist.get_rank(), 2, True), RunState(Storage(folder), "run", {})
+    encoded, share, store = (
+        case.encode(sources),
+        Share(dist.get_rank(), 2, True),
+        SavedState(Storage(folder), "run", {}),
+    )
     first = case.training(sources, encoded, "split")
     advance(first, 4)
-    share.keep(store, {"training": first.state_dict()})
+    share.save(store, {"training": first.state_dict()})
     before = sorted(store.storage.names("states"))
-    share.keep(store, {"training": first.state_dict()})
+    share.save(store, {"training": first.state_dict()})
     dist.barrier()
     after = sorted(store.storage.names("states"))
     whole = advance(first, 3)
     second = case.training(sources, encoded, "split")
-    state = share.read(store)
+    state = share.load(store)
     assert state is not None
     second.load_state_dict(state["training"])
     again = advance(second, 3)
@@ -163,7 +166,7 @@ def taken_over(case: Case, sources: Sources, folder: str) -> list[Any]:
     """What two workers go on to from the state of one."""
     encoded = case.encode(sources)
     training = case.training(sources, encoded, "split")
-    state = Share(dist.get_rank(), 2, True).read(RunState(Storage(folder), "alone", {}))
+    state = Share(dist.get_rank(), 2, True).load(SavedState(Storage(folder), "alone", {}))
     assert state is not None
     training.load_state_dict(state["training"])
     return advance(training, 3)
@@ -255,7 +258,7 @@ def alone(cases: dict[str, Case], sources: Sources, tmp_path_factory: pytest.Tem
     folder, case = str(tmp_path_factory.mktemp("states")), cases["bi_encoder"]
     training = case.training(sources, case.encode(sources), "alone")
     advance(training, 4)
-    Share().keep(RunState(Storage(folder), "alone", {}), {"training": training.state_dict()})
+    Share().save(SavedState(Storage(folder), "alone", {}), {"training": training.state_dict()})
     return folder, advance(training, 3)
 
 
@@ -337,7 +340,9 @@ def test_one_process_goes_on_from_the_state_of_two(
     both: Any, cases: dict[str, Case], sources: Sources, alone: tuple[str, list[Any]]
 ) -> None:
     training = cases["bi_encoder"].training(sources, cases["bi_encoder"].encode(sources), "alone")
-    state = Share().read(_ReadOnly(RunState(Storage(alone[0]), "run", {})))  # as workers see it that are not the first
+    state = Share().load(
+        _ReadOnly(SavedState(Storage(alone[0]), "run", {}))
+    )  # as workers see it that are not the first
     assert state is not None
     training.load_state_dict(state["training"])
     assert_alike(both[0]["state"]["whole"], advance(training, 3))
@@ -346,19 +351,19 @@ def test_one_process_goes_on_from_the_state_of_two(
 def test_what_a_worker_kept_is_there_and_whole_or_nothing_is_read(
     both: Any, alone: tuple[str, list[Any]], tmp_path: Path
 ) -> None:
-    store = RunState(Storage(alone[0]), "run", {})
+    store = SavedState(Storage(alone[0]), "run", {})
     (shard,) = (Path(alone[0]) / "states").glob("run-*-shard-*")
     content = shard.read_bytes()
     shard.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(BadInput, match=r"are damaged: those of worker 2 of 2.*; delete states/"):
-        Share().read(store)
+        Share().load(store)
     shard.unlink()
     with pytest.raises(BadInput, match=r"are missing: those of worker 2 of 2.*; delete states/"):
-        Share().read(store)
+        Share().load(store)
     shard.write_bytes(content)
-    assert Share().read(store) is not None
+    assert Share().load(store) is not None
     store.delete()
-    assert store.storage.names("states") == [f"{RunState(store.storage, 'alone', {}).file.removeprefix('states/')}"]
+    assert store.storage.names("states") == [f"{SavedState(store.storage, 'alone', {}).file.removeprefix('states/')}"]
 
 
 def test_an_overflow_in_one_workers_rows_skips_the_step_of_all(both: Any) -> None:

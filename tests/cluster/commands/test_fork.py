@@ -23,17 +23,15 @@ def run(*arguments: str) -> int:
 def test_forks_on_ray_are_those_of_this_process_and_a_kept_state_saves_training(
     ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cluster.commands import fork
-
     kept = str(tmp_path / "run")
     assert run("train", "collection=beir", f"collection.path={beir_folder}", *SMALL, "keep_at=[5]", f"out={kept}") == 0
     begun: list[set[int]] = []
 
-    def noted(*arguments: Any) -> Any:
-        begun.append(set(arguments[-1]))
-        return base_states(*arguments)
+    def noted(**arguments: Any) -> Any:
+        begun.append(set(arguments["kept"]))
+        return base_states(**arguments)
 
-    monkeypatch.setattr(fork, "base_states", noted)
+    monkeypatch.setattr("cluster.runs.fork.base_states", noted)
     asked = ["at=5", "instead=[random]", "length=2", "replicates=2", "bases=2"]
     assert run("fork", kept, *asked, "workers=0", f"out={tmp_path / 'here'}") == 0
     assert begun == [{5}, set()]  # the run's own training is kept, that of the next seed is not

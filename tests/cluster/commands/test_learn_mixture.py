@@ -19,7 +19,6 @@ from cluster.rollouts.search import search_agent
 from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
-from cluster.runs.outcome import unpacked
 from ranking.errors import BadInput
 from rl.mixture import RULES, WINDOWS, MixtureAgent, MixturePolicy
 
@@ -190,7 +189,9 @@ def test_a_candidate_on_two_workers_has_the_numbers_of_one(
     one, two = store(tmp_path / "one"), store(tmp_path / "two")
     (here,) = in_this_process(config, parts, one)([candidate])
     (there,) = in_ray_tasks(config, parts, two)([candidate])
-    assert unpacked(two.read(candidate.file))["return"] == there["return"]
+    written = two.read(candidate.key)
+    assert written is not None
+    assert written["return"] == there["return"]
     assert (there["epochs"], there["steps"]) == (here["epochs"], here["steps"])
     np.testing.assert_allclose(there["return"], here["return"], atol=1e-6)
     np.testing.assert_allclose(np.array(there["decisions"]), np.array(here["decisions"]), atol=1e-4)

@@ -128,9 +128,9 @@ def test_a_shard_that_always_loses_its_process_ends_the_mining(
     killing = ["function=[]", "+function.k._target_=tests.cluster.mining.killing.Killing", "+function.k.size=3"]
     assert command("mine", *of_mine, *killing, "selector=uniform", "workers=2", f"out={out}") == 2
     captured = capsys.readouterr()
-    assert captured.out.count("the process that mined shard train-00003 was lost; the shard is mined again") == 4
+    assert captured.out.count("the process of shard train-00003 was lost; the shard runs again") == 4
     (line,) = captured.err.strip().splitlines()
-    assert "the process that mined shard train-00003 was lost 5 times" in line
+    assert "train-00003 ended its process 5 times without progress" in line
     assert f"pyrite mine --resume {out}" in line
     assert {file.stem for file in (out / "shards").iterdir()} == {"train-00000", "train-00001", "train-00002"}
 

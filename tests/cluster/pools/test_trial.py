@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from cluster.output.storage import Storage
-from cluster.pools.trial import LOSADA, Trial, execute_trial, finished, usual_budgets
+from cluster.pools.trial import LOSADA, Trial, execute_trial, trial_store, usual_budgets
 from pooling.effort import effort, total_curve
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, Topic, topic_pool
@@ -67,5 +67,6 @@ def test_a_result_keeps_the_code_that_its_study_was_planned_with(tmp_path: Path)
     options = {"seeds": 1, "cpu": 1, "budgets": [1], "ranking_quality": False, "reuse": False, "stopping": {}}
     trial = Trial("a", "pool", "of the pool", "docid", node, options, {"version": "0", "commit": "of the study"})
     execute_trial(trial, pool_of([0, 1, 1, 0]), storage, lambda done, numbers: None)
-    assert finished(storage, [trial]) == {"a"}
-    assert finished(storage, [replace(trial, made_of={"version": "0", "commit": "another"})]) == set()
+    assert trial_store(storage, [trial]).has("a")
+    other = replace(trial, made_of={"version": "0", "commit": "another"})
+    assert trial_store(storage, [other]).finished(["a"]) == (set(), {"commit": 1})

@@ -13,13 +13,13 @@ import pytest
 import torch
 
 from cluster.config.compose import compose
+from cluster.output.result_store import SavedState
 from cluster.output.storage import Storage
 from cluster.reports.fork_values import gates, values
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
 from cluster.runs.execute import run
 from cluster.runs.fork import BASE, base_states, continue_fork, with_functions
-from cluster.runs.results import RunState
 from ranking.errors import BadInput
 from sampling.policies.forked import ForkAction
 from tests.made_up import write_beir
@@ -64,7 +64,7 @@ def test_a_fork_that_changes_nothing_differs_by_zero_bits(beir_folder: Path, own
 
 def test_a_fork_goes_on_from_what_its_run_has_kept(beir_folder: Path, own_cache: Path, tmp_path: Path) -> None:
     config, parts, own = run_of(beir_folder, "policy=schedule", "keep_at=[2,3,5,8]")
-    kept = RunState(Storage(str(tmp_path)), "run", {})
+    kept = SavedState(Storage(str(tmp_path)), "run", {})
     alone = {**config, "function": {name: config["function"][name] for name in own}}
     run(alone, parts, store=kept)
     states = {step: kept.kept_at(step) for step in (2, 3, 5, 8)}

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cluster.output.provenance import code, content_digest, differences
+from cluster.output.result_store import SavedState
 from cluster.output.storage import Storage
 from cluster.plan.sweep import plan, points
 from cluster.reports.study_tables import check_comparison
@@ -13,7 +14,7 @@ from cluster.runs.artifacts import Artifacts
 from cluster.runs.file_contents import checkpoints_of
 from cluster.runs.outcome import Outcome, mean_best, read_outcome
 from cluster.runs.progress import Progress
-from cluster.runs.results import RunState, execute_run, finished
+from cluster.runs.results import execute_run, run_store
 from ranking.errors import BadInput
 
 
@@ -21,20 +22,24 @@ def test_a_damaged_state_or_result_is_as_good_as_none(base: list[str], tmp_path:
     (planned,) = plan(points([], [], base)[0], [], [0])
     artifacts, storage = Artifacts(), Storage(str(tmp_path))
     keys, parts = artifacts.keys(planned.config), artifacts.parts(planned.config)
-    RunState(storage, planned.name, keys).save(b"half of")
+    SavedState(storage, planned.name, keys).save(b"half of")
 
     def conduct() -> Outcome:
         return execute_run(planned.name, planned.config, keys, parts, storage, lambda progress: None)
 
     whole = conduct()
     assert not storage.names("states")
-    assert finished(storage, [planned], lambda config: keys) == ({planned.name}, {})
+
+    def finished(other: dict[str, str]) -> tuple[set[str], dict[str, int]]:
+        done, outdated = run_store(storage, [planned], lambda config: keys | other).finished([planned.name])
+        return done, dict(outdated)
+
+    assert finished({}) == ({planned.name}, {})
     others = {"base": "another", "commit": "later"}, {"base": "another"}, {}
-    told = [finished(storage, [planned], lambda config, other=other: keys | other) for other in others]
-    assert told == [(set(), {"base": 1}), (set(), {"base": 1}), ({planned.name}, {})]
+    assert [finished(other) for other in others] == [(set(), {"base": 1}), (set(), {"base": 1}), ({planned.name}, {})]
     file = tmp_path / "runs" / f"{planned.name}.safetensors"
     file.write_bytes(file.read_bytes()[:-7])
-    assert finished(storage, [planned], lambda config: keys) == (set(), {})
+    assert finished({}) == (set(), {})
     assert conduct().losses == whole.losses
     assert read_outcome(storage, planned.name) is not None
 
@@ -50,8 +55,8 @@ def test_a_state_is_good_for_the_parts_it_was_made_from(base: list[str], tmp_pat
 
     with pytest.raises(KeyboardInterrupt):
         execute_run(planned.name, planned.config, keys, parts, storage, stop, save_every=0)
-    assert RunState(storage, planned.name, keys).load() is not None
-    assert RunState(storage, planned.name, keys | {"base": "another"}).load() is None
+    assert SavedState(storage, planned.name, keys).load() is not None
+    assert SavedState(storage, planned.name, keys | {"base": "another"}).load() is None
 
 
 def test_what_was_never_measured_counts_as_nothing() -> None:

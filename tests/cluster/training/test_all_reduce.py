@@ -14,8 +14,7 @@ from torch import nn
 
 from cluster.training import all_reduce
 from cluster.training.all_reduce import AllReduce, share_of
-from cluster.training.index import SharedIndex
-from cluster.training.validation import SharedEvaluation
+from cluster.training.attach import SharedEvaluation, SharedIndex
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Bm25Candidates, Candidates
 from ranking.objectives.softmax import SoftmaxLikelihood

@@ -14,12 +14,13 @@ from safetensors.torch import load
 
 from cluster.config.compose import compose
 from cluster.executors.resources import at_once, check_demand, demand, own_bundle
+from cluster.output.result_store import SavedState
 from cluster.output.storage import Storage
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome, read_outcome
 from cluster.runs.progress import Progress
-from cluster.runs.results import RunState, execute_run
+from cluster.runs.results import execute_run
 from cluster.training.launch import launch
 from ranking.errors import BadInput
 from tests.made_up import TOPICS, WORDS
@@ -29,7 +30,7 @@ SGD = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 0.5}
 """Adam makes whole steps of gradients that are zero but for rounding, and rounding is what workers differ by."""
 
 
-class Fatal(RunState):
+class Fatal(SavedState):
     """A state whose second keeping kills the process, once."""
 
     def save(self, state: bytes) -> None:
@@ -97,7 +98,7 @@ def test_workers_that_split_the_weights_go_on_from_one_process(
     options = ["ranker=bi_encoder", f"ranker.checkpoint={checkpoint}", "ranker.layers=2", "weights=true"]
     config, parts, keys = prepared([*base, *options], 3)
     whole = run(config, parts)
-    store = RunState(Storage(str(tmp_path)), "shared", keys)
+    store = SavedState(Storage(str(tmp_path)), "shared", keys)
 
     def stop(progress: Progress) -> None:
         if progress.epoch == 2:
