@@ -17,7 +17,7 @@ from cluster.config.groups import CHOICES
 from cluster.output.methods import with_methods
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
-from cluster.runs.shown import SHOWN
+from cluster.runs.negative_tables import SHOWN
 from pooling.false_negatives import draw, sizes_of
 from ranking.errors import BadInput
 from ranking.trec_files import check_ids, read_qrels, write_run

@@ -20,8 +20,7 @@ from cluster.plan.pool import PoolPlan
 from cluster.plan.pool_methods import Variant, split, variants
 from cluster.plan.size import TURNS, pool_seconds, saved
 from cluster.plan.sweep import key_of
-from cluster.pools.changed import difference, digests
-from cluster.pools.sources import NamedPool, open_pools
+from cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools
 from cluster.pools.trial import plan_trial, trial_store
 from cluster.telemetry.tracking.tracking import Tracking
 from pooling.simulation import needs_of
@@ -134,7 +133,7 @@ class PoolExperiment(Experiment):
             "command": plan.command,
             "overrides": plan.arguments,
             "pools": {pool.name: pool.fingerprint for pool in pools},
-            "files": {pool.name: digests(pool.files) for pool in pools if pool.files},
+            "files": {pool.name: file_digests(pool.files) for pool in pools if pool.files},
             "facts": {pool.name: described(pool) for pool in pools},
             "notes": {pool.name: {said: count for said, count in pool.pool.notes.items() if count} for pool in pools},
             "methods": {
@@ -147,7 +146,7 @@ class PoolExperiment(Experiment):
         for pool in self.pools:
             if before["pools"].get(pool.name) != pool.fingerprint:
                 known = before.get("files", {}).get(pool.name)
-                others = difference(known, digests(pool.files)) if known else ""
+                others = changed_files(known, file_digests(pool.files)) if known else ""
                 how = "the same files are read in another way" if others is None else others
                 what = f"the pool {pool.name} has changed since this study began" + (f": {how}" if how else "")
                 raise BadInput(what, self.plan.storage.place, "put it back, or start another")

@@ -65,9 +65,8 @@ class StudyEnd:
         """
         from cluster.reports.finalize import report
         from cluster.reports.study_tables import write_tables
-        from cluster.runs.guarded import write_guarded
         from cluster.runs.model_card import write_cards
-        from cluster.runs.shown import write_shown
+        from cluster.runs.negative_tables import write_guarded, write_shown
 
         collections = {each.name: artifacts.collection(each.config) for each in self.runs}
         failed = write_tables(

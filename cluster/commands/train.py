@@ -31,8 +31,8 @@ from cluster.plan.point import root_of
 from cluster.plan.sweep import Planned, plan, points
 from cluster.reports.study_tables import write_tables
 from cluster.runs.agent_file import agent_of
-from cluster.runs.guarded import write_guarded
 from cluster.runs.model_card import check_push, push, write_cards
+from cluster.runs.negative_tables import write_guarded
 from cluster.runs.outcome import Outcome, mean_best
 from cluster.runs.progress import Progress
 from cluster.runs.rerank import rerank

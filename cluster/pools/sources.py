@@ -1,9 +1,9 @@
-"""Opens the pools of a command: of the user's runs, of several collections, or of systems built on the spot."""
+"""Opens the pools of a command: from the user's runs, from several collections, or from systems that it builds."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from cluster.config.groups import option
 from cluster.config.refusals import refusal
 from cluster.config.schema import PoolSource
 from cluster.output.cache import cache_of
+from cluster.output.provenance import contents
 from cluster.pools.texts import PoolTexts
 from pooling.pool import UNJUDGED_NOTE, Pool, make_pool, with_machine
 from pooling.runs import files_of, read_runs
@@ -23,18 +24,20 @@ from ranking.errors import BadInput
 from ranking.trec_files import read_qrels
 
 HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
-"""Of the topics, by place."""
+"""Slices of the topics, by option."""
+LISTED = 3
+"""Number of changed files that a message names."""
 
 
 @dataclass(frozen=True)
 class NamedPool:
-    """A pool, and what a study writes down of it.
+    """A pool, and the facts about it that a study records.
 
     Args:
-        name: short, unique in a study.
-        pool: with judgements.
-        fingerprint: 16 hex digits of all that is in it.
-        files: that it was read from; none of systems that were built on the spot.
+        name: a short name, unique in a study.
+        pool: the pool, with judgements.
+        fingerprint: 16 hex digits that identify its content.
+        files: the files that it was read from; none for systems that were built by the command.
     """
 
     name: str
@@ -46,27 +49,27 @@ class NamedPool:
 def open_pools(
     config: dict[str, Any], on_system: Callable[[str, int, int], None], reads_texts: bool = False
 ) -> list[NamedPool]:
-    """The pools of a configuration.
+    """Return the pools of a configuration.
 
     Args:
-        config: of conf/pool.yaml, composed.
-        on_system: told of each system that is built, where no runs are given: its name, how many are done, and of how
-            many.
+        config: conf/pool.yaml, composed.
+        on_system: called with each system that is built if no runs are given: its name, the number of finished systems,
+            and the total.
         reads_texts: whether a method learns from texts.
 
     Raises:
-        BadInput: where files are missing or broken, or options exclude each other.
+        BadInput: if files are missing or broken, or options exclude each other.
     """
-    own = {key: config[key] for key in PoolSource.model_fields}
+    source = {key: config[key] for key in PoolSource.model_fields}
     cache = cache_of(config).expanduser()
     node = config.get("collection")
     if config["pools"] is not None:
-        sources = _read_sources(config["pools"], own)
-    elif own["runs"] is None:
+        sources = _read_sources(config["pools"], source)
+    elif source["runs"] is None:
         texts = PoolTexts(node or option("collection", "pydocs") | {"queries": "topics"}, cache)
-        return [_systems(own, texts, cache, on_system, reads_texts, own=node is not None)]
+        return [_systems(source, texts, cache, on_system, reads_texts, own=node is not None)]
     else:
-        sources = {_name(own["runs"]): own}
+        sources = {_name(source["runs"]): source}
     texts = PoolTexts(node, cache)
     return [_named(name, source, texts, reads_texts) for name, source in sources.items()]
 
@@ -88,9 +91,9 @@ def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, An
 
 
 def _name(runs: str | list[str]) -> str:
-    """Of a pool, by where its runs lie."""
-    place = Path(runs if isinstance(runs, str) else next(iter(runs), "")).resolve()
-    folder = place if place.is_dir() else place.parent
+    """Return a pool's name, from the path of its runs."""
+    path = Path(runs if isinstance(runs, str) else next(iter(runs), "")).resolve()
+    folder = path if path.is_dir() else path.parent
     return folder.parent.name if folder.name in ("runs", "inputs") else folder.name
 
 
@@ -118,7 +121,7 @@ def _named(name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: boo
 
 
 def _files(source: dict[str, Any]) -> list[str]:
-    """What a pool is read from."""
+    """Return the files that a pool is read from."""
     paths = [source["runs"]] if isinstance(source["runs"], str) else source["runs"]
     tables = [source[key] for key in ("qrels", "machine") if source[key]]
     groups = [source["groups"]] if source["groups"] not in (None, "prefix") else []
@@ -133,31 +136,60 @@ def _systems(
     reads_texts: bool,
     own: bool,
 ) -> NamedPool:
-    """The pool of systems that are built over a collection, the user's own or pydocs."""
+    """Return the pool of systems that are built over a collection, the user's or pydocs."""
     from cluster.runs.rerank import rerank
     from pooling.systems.systems import make_systems, pydocs_systems
 
     if own:
-        made = make_systems(texts.collection, cache / "systems", rerank=rerank, on_system=on_system)
+        systems = make_systems(texts.collection, cache / "systems", rerank=rerank, on_system=on_system)
         name = texts.collection.name
     else:
-        made, name = pydocs_systems(cache, rerank, on_system), "pydocs"
-    named = _named(name, {**source, "runs": str(made.runs), "qrels": str(made.qrels)}, texts, reads_texts)
+        systems, name = pydocs_systems(cache, rerank, on_system), "pydocs"
+    named = _named(name, {**source, "runs": str(systems.runs), "qrels": str(systems.qrels)}, texts, reads_texts)
     named = replace(named, files=())
     if not own:
-        # A topic is a class or module and its members are the relevant documents: there is nothing left to judge.
+        # A topic is a class or module, and its members are the relevant documents: all are known.
         del named.pool.notes[UNJUDGED_NOTE]
     return named
 
 
 def fingerprint(pool: Pool) -> str:
-    """16 hex digits that change with anything that a simulation depends on."""
+    """Return 16 hex digits that change with everything that a simulation depends on."""
     digest = hashlib.sha256(repr((pool.runs, pool.teams, pool.depth, pool.relevant_from, pool.highest)).encode())
     for topic in pool.topics:
         digest.update(topic.name.encode())
-        # Of the vectors which terms there are: their weights may differ in the last bits between machines.
+        # Only the terms of the vectors: their weights may differ in the last bits between machines.
         terms = topic.pool.terms.starts, topic.pool.terms.columns
         for array in (topic.pool.ranking, topic.pool.teams, topic.grades, topic.judged, topic.pool.machine, *terms):
             digest.update(array.tobytes())
         digest.update("\n".join(topic.documents).encode())
     return digest.hexdigest()[:16]
+
+
+def file_digests(files: Sequence[str]) -> dict[str, str]:
+    """Return a digest of each file's content, in twelve hex digits.
+
+    Raises:
+        BadInput: if one can't be read.
+    """
+    return {file: content[:12] for file, content in zip(files, contents(files), strict=True)}
+
+
+def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
+    """Return how two lists of files differ, in a few words; None if they are equal.
+
+    Args:
+        before: `file_digests` when a study began.
+        now: `file_digests` now.
+    """
+    changes = {
+        ("differs", "differ"): [file for file in before if file in now and now[file] != before[file]],
+        ("is gone", "are gone"): [file for file in before if file not in now],
+        ("is new", "are new"): [file for file in now if file not in before],
+    }
+    return ", ".join(f"{_listed(files)} {words[len(files) > 1]}" for words, files in changes.items() if files) or None
+
+
+def _listed(files: Sequence[str]) -> str:
+    more = len(files) - LISTED
+    return ", ".join(files[:LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -19,11 +19,11 @@ from ranking.errors import BadInput
 
 
 class PoolTexts:
-    """The texts behind a pool, read when they are first asked for.
+    """The texts of a pool's documents and topics, read at first use.
 
     Args:
-        node: of conf/collection, composed; None: there are none.
-        cache: folder of the collections.
+        node: node of conf/collection, composed; None if there are no texts.
+        cache: the cache folder.
     """
 
     def __init__(self, node: dict[str, Any] | None, cache: Path) -> None:
@@ -31,18 +31,18 @@ class PoolTexts:
 
     @cached_property
     def collection(self) -> Collection:
-        """All of it.
+        """The whole collection.
 
         Raises:
-            BadInput: where none is given.
+            BadInput: if none is given.
         """
         if self._node is None:
-            what = "nothing says where the texts of documents and topics are"
+            what = "the texts of documents and topics are not given"
             raise BadInput(what, remedy="give collection=…, e.g. collection=beir collection.path=FOLDER")
         return open_collection(build(self._node, "collection"), self._cache / "collections")
 
     def beyond(self, topics: list[str], count: int) -> pl.DataFrame:
-        """The best documents of the collection for each topic by BM25: topic, document, place."""
+        """Return the best documents of the collection for each topic by BM25: topic, document, place."""
         queries = self.collection.queries["id"]
         numbers = {name: number for number, name in enumerate(queries)}
         known = [topic for topic in topics if topic in numbers]
@@ -55,7 +55,7 @@ class PoolTexts:
         return pl.DataFrame({"topic": pl.Series(known).gather(row), "document": documents, "place": place})
 
     def add_terms(self, pool: Pool) -> Pool:
-        """The pool with its documents' vectors, for orders that learn from texts."""
+        """Return the pool with its documents' vectors, for methods that learn from texts."""
         queries = self.collection.queries
         topics = dict(zip(queries["id"], queries["text"], strict=True))
         return with_terms(pool, Texts(self.collection.documents, topics))

@@ -28,13 +28,13 @@ from pooling.simulation import Method, found_at, found_curves, simulate
 from ranking.digest import digest
 
 WHOLE = 0
-"""The budget that stands for the whole pool."""
+"""The budget that means the whole pool."""
 
 TABLES = ("curves", "totals", "budgets", "effort", "ranking_quality", "stopping", "fairness", "estimates", "reuse")
 LOSADA = [100, 300, 500, 700, 900, 1100, 2000]
 """Budgets of Losada et al. 2016, tables 2 and 3."""
 POINTS = 250
-"""Budgets at which the curve over all topics is kept."""
+"""Number of budgets in the curve over all topics."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,14 @@ class Trial:
     """One method over one pool.
 
     Args:
-        name: short, unique and stable.
-        pool, fingerprint: name and digest of the pool.
-        label, node: of the method.
+        name: a short, unique and stable name.
+        pool: name of the pool.
+        fingerprint: digest of the pool.
+        label: label of the method.
+        node: configuration of the method.
         options: seeds, budgets, ranking_quality, reuse and stopping of conf/pool.yaml, and cpu.
-        made_of: version and commit of the process that planned it, which its result keeps: another process may start
-            when the code has changed.
+        made_of: the code of the process that planned the trial. It is written into the result, because another process
+            may start after the code has changed.
     """
 
     name: str
@@ -60,9 +62,9 @@ class Trial:
 
 
 def plan_trial(pool: NamedPool, variant: Variant, config: dict[str, Any]) -> Trial:
-    """The trial of a method over a pool."""
+    """Return the trial of a method over a pool."""
     options = {key: config[key] for key in ("seeds", "ranking_quality", "reuse")}
-    options["stopping"] = config.get("stopping", {})  # stopping=[] leaves nothing of the group
+    options["stopping"] = config.get("stopping", {})  # stopping=[] removes the group
     options["budgets"] = sorted(set(config["budgets"] or usual_budgets(pool.pool)))
     identity = digest([pool.fingerprint, variant.identity, options])
     name = "".join(sign if sign.isalnum() or sign in "_-." else "_" for sign in f"{pool.name}-{variant.label}")
@@ -79,14 +81,14 @@ def usual_budgets(pool: Pool) -> list[int]:
 
 
 def execute_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[[int, dict[str, float]], None]) -> None:
-    """Simulate a method and write what came out to the study's folder.
+    """Simulate a method and write the results to the study's folder.
 
     Args:
-        trial: what to do.
-        pool: to judge.
+        trial: the trial.
+        pool: the pool.
         storage: the study's folder.
-        on_seed: told how many seeds are done, and of the last the share of the relevant documents that each budget
-            finds (`found/BUDGET`) and the figures of `pooling.effort`.
+        on_seed: called with the number of finished seeds, and figures of the last one: the share of the relevant
+            documents that each budget finds (`found/BUDGET`) and those of `pooling.effort`.
     """
     started = time.perf_counter()
     method: Method = build(trial.node)
@@ -111,13 +113,13 @@ def execute_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[
 def measure(
     options: dict[str, Any], method: Method, pool: Pool, orders: Sequence[JudgingOrder]
 ) -> dict[str, pl.DataFrame]:
-    """Everything that is told of a method, a table each (docs/guide/pooling.md has their columns).
+    """Return the tables of a method's results, by name (docs/guide/pooling.md lists their columns).
 
     Args:
-        options: of the trial.
-        method: that judged.
-        pool: that was judged.
-        orders: a seed each.
+        options: options of the trial.
+        method: the method.
+        pool: the pool.
+        orders: the judging order of each seed.
     """
     names = [topic.name for topic in pool.topics]
     budgets = options["budgets"]
@@ -152,7 +154,7 @@ def measure(
 
 
 def _figures(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> dict[str, float]:
-    """What a seed came to, over all topics."""
+    """Return the figures of a seed over all topics."""
     relevant = max(sum(int(pool.is_relevant(topic).sum()) for topic in pool.topics), 1)
     found = found_at(pool, order, budgets).sum(1) / relevant
     shares = {f"found/{budget}": float(share) for budget, share in zip(budgets, found, strict=True)}
@@ -180,7 +182,7 @@ def _table_file(trial: Trial, name: str) -> str:
 
 
 def _curve_rows(pool: Pool, order: JudgingOrder, seed: int) -> pl.DataFrame:
-    """A row wherever a topic's count of relevant documents rises, and one for its last judgement: all of the curve."""
+    """Return one row per judgement that finds a relevant document, and one for the last judgement of each topic."""
     curves, judgements = found_curves(pool, order), []
     for curve in curves:
         kept = np.diff(curve, prepend=0) > 0
@@ -218,7 +220,7 @@ def _budget_rows(
 
 
 def _total_rows(pool: Pool, order: JudgingOrder, seed: int) -> pl.DataFrame:
-    """Relevant documents found a topic at some budgets, close together at first."""
+    """Return the relevant documents found per topic at some budgets, which are dense at first."""
     _, curve = total_curve(pool, order)
     budgets = np.unique(np.geomspace(1, len(curve), POINTS).astype(np.int64))
     found = np.concatenate([[0], curve[budgets - 1]]) / len(pool.topics)

@@ -25,7 +25,7 @@ from cluster.reports.query_differences import differences, histogram
 from cluster.reports.run_figures import curves, density, runs
 from cluster.reports.terminal_table import figure as printed
 from cluster.reports.terminal_table import measures_of
-from cluster.runs.traces import SCHEMA
+from cluster.runs.negative_tables import SCHEMA
 
 
 def render(

@@ -61,10 +61,10 @@ def execute_run(
     outcome = start(config, parts, on_epoch, state, interval, watch=watch)
     weights, outcome.weights, outcome.made_of = outcome.weights, None, dict(made_of)
     if weights is not None:
-        from cluster.runs.trained import described
+        from cluster.runs.trained import weights_description
 
         _write_weights(storage, name, weights)
-        storage.write(f"weights/{name}.json", described(config, parts))
+        storage.write(f"weights/{name}.json", weights_description(config, parts))
     write_outcome(storage, name, outcome)
     state.delete()
     return outcome

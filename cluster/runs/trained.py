@@ -1,4 +1,4 @@
-"""Writes down what a trained ranker's weights need beside them, and makes the ranker again."""
+"""Writes down what the weights of a trained ranker need, and opens trained rankers and checkpoints."""
 
 from __future__ import annotations
 
@@ -16,25 +16,28 @@ from cluster.config.build import build, locate
 from cluster.config.compose import compose
 from cluster.output.manifest import CONFIG, read_config, verb_of
 from cluster.output.storage import Storage
-from cluster.runs.checkpoint_kind import ranker_overrides
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection, encode_texts
 from ranking.errors import BadInput
 from ranking.rankers.ranker import Ranker
 
+YES_AND_NO = ([" yes", " no"], ["yes", "no"])
+"""Words by which a language model without a head judges a document as relevant or not; the first pair in which both
+words are single tokens is used."""
 
-def described(config: dict[str, Any], parts: dict[str, Any]) -> bytes:
-    """What stands beside a run's weights, as JSON: the ranker's options and, where it reads our words, its vocabulary.
+
+def weights_description(config: dict[str, Any], parts: dict[str, Any]) -> bytes:
+    """Return the description of a run's weights, as JSON: the ranker's options and, if it reads words, its vocabulary.
 
     Args:
-        config: of the run.
+        config: configuration of the run.
         parts: its parts.
     """
-    base, own = parts["base"], "tokens" in parts
+    base, has_tokens = parts["base"], "tokens" in parts
     content = {
         "ranker": config["ranker"],
         "encoding": config["encoding"],
-        "words": None if own else base.words,
+        "words": None if has_tokens else base.words,
         "dimension": int(base.vectors.table.shape[1]),
     }
     return json.dumps(content, ensure_ascii=False).encode()
@@ -42,14 +45,14 @@ def described(config: dict[str, Any], parts: dict[str, Any]) -> bytes:
 
 @dataclass
 class TrainedRanker:
-    """A ranker whose weights are fixed, and how it reads texts.
+    """A ranker with fixed weights, and the way in which it reads texts.
 
     Args:
-        name: what runs call it.
-        ranker: in evaluation mode.
-        options: of its class, with which texts are cut into tokens.
-        encoding: of the words that it was trained with; None where it has tokens of its own.
-        words: their vocabulary, likewise.
+        name: its name in run files.
+        ranker: the ranker, in evaluation mode.
+        options: options of its class, by which texts are tokenized.
+        encoding: encoding of the words that it was trained with; None if it has its own tokens.
+        words: the vocabulary of these words, or None.
     """
 
     name: str
@@ -59,11 +62,11 @@ class TrainedRanker:
     words: list[str] | None = None
 
     def read(self, collection: Collection, encoded: EncodedCollection) -> EncodedCollection:
-        """A collection as this ranker reads it.
+        """Encode a collection for this ranker.
 
         Args:
             collection: the texts.
-            encoded: of the same collection, by whatever vocabulary: judgements and splits are taken from it.
+            encoded: the same collection with any vocabulary. Judgements and splits are taken from it.
         """
         return read_as(self.options, self.encoding, self.words, collection, encoded)
 
@@ -75,7 +78,7 @@ def read_as(
     collection: Collection,
     encoded: EncodedCollection,
 ) -> EncodedCollection:
-    """A collection as a ranker reads it that has seen another; arguments as of `TrainedRanker` and its `read`."""
+    """Encode a collection for a ranker that was trained on another; arguments as in `TrainedRanker` and its `read`."""
     factory = build(options, "ranker")
     tokenization = factory.func.tokenization(**factory.keywords)
     if tokenization is not None:
@@ -87,69 +90,68 @@ def read_as(
     return replace(encoded, documents=documents, queries=encode_texts(collection.queries, words, encoding["max_query"]))
 
 
-def read_ranker(place: str, asked: dict[str, Any] | None = None, gpu: bool = True) -> TrainedRanker:
-    """A ranker from what a user names.
+def read_ranker(place: str, options: dict[str, Any] | None = None, gpu: bool = True) -> TrainedRanker:
+    """Open a ranker.
 
     Args:
         place: the folder of `pyrite train`; weights in such a folder or a study's (`weights/NAME.safetensors`, or the
-            folder `weights/NAME`); or a checkpoint of transformers or sentence-transformers: its folder or name.
-        asked: options of a ranker, for a checkpoint that does not say what it is.
-        gpu: whether to use one where there is one.
+            folder `weights/NAME`); or the folder or name of a checkpoint of transformers or sentence-transformers.
+        options: options of the ranker, for a checkpoint whose files do not identify it.
+        gpu: whether to use a GPU if there is one.
 
     Raises:
-        BadInput: where there are no weights, or they are of something else.
+        BadInput: if there are no weights, or they do not fit the ranker.
     """
     device = torch.device("cuda" if gpu and torch.cuda.is_available() else "cpu")
     folder = Path(place).expanduser()
     name = folder.name.removesuffix(".safetensors") or "ranker"
-    weights = _of_run(folder) if (folder / CONFIG).is_file() else folder
-    about = weights.with_name(f"{weights.name.removesuffix('.safetensors')}.json")
-    if weights.exists() and about.is_file():
-        found = _of_weights(name, weights, about)
+    weights = _run_weights(folder) if (folder / CONFIG).is_file() else folder
+    description = weights.with_name(f"{weights.name.removesuffix('.safetensors')}.json")
+    if weights.exists() and description.is_file():
+        trained = _open_weights(name, weights, description)
     else:
-        found = _of_checkpoint(name, place, asked)
-    found.ranker.to(device).eval()
-    return found
+        trained = _open_checkpoint(name, place, options)
+    trained.ranker.to(device).eval()
+    return trained
 
 
-def _of_run(folder: Path) -> Path:
-    """The weights of a run's folder."""
+def _run_weights(folder: Path) -> Path:
+    """Return the path of the weights in a run's folder."""
     config = read_config(Storage(str(folder)))
     if verb_of(config) != "train":
         remedy = f"name the weights of one run: {folder}/weights/NAME.safetensors"
         raise BadInput(f"is of `pyrite {verb_of(config)}`, not of one run", folder, remedy)
-    weights = folder / "weights" / f"{config['run']}.safetensors"
-    found = weights if weights.is_file() else weights.with_suffix("")
-    if not found.exists():
+    file = folder / "weights" / f"{config['run']}.safetensors"
+    weights = file if file.is_file() else file.with_suffix("")
+    if not weights.exists():
         raise BadInput("holds no weights", folder, "train it with weights=true")
-    return found
+    return weights
 
 
-def _of_weights(name: str, weights: Path, about: Path) -> TrainedRanker:
+def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
     from safetensors.torch import load_file
 
-    said = json.loads(about.read_text("utf-8"))
-    options = dict(said["ranker"])
+    content = json.loads(description.read_text("utf-8"))
+    options = dict(content["ranker"])
     if options.get("categories"):
         raise BadInput("reads categories, which another collection names otherwise", weights, "take a ranker without")
     if weights.is_dir():
         options["checkpoint"] = str(weights)
-        if (
-            said["words"] is not None
-        ):  # it reads them by the folder's tokenizer now, and has all of its dimensions there
-            options |= {"further": 0, "max_query": said["encoding"]["max_query"]}
+        if content["words"] is not None:
+            # The folder's tokenizer splits texts into these words, and the folder holds all dimensions.
+            options |= {"further": 0, "max_query": content["encoding"]["max_query"]}
         return TrainedRanker(name, make(options), options)
-    words = said["words"] or [""]
-    ranker = make(options, np.zeros((len(words), said["dimension"]), np.float32))
+    words = content["words"] or [""]
+    ranker = make(options, np.zeros((len(words), content["dimension"]), np.float32))
     try:
         ranker.load_state_dict(load_file(weights))
     except (RuntimeError, OSError) as error:
         raise BadInput(f"are no weights of it ({str(error).splitlines()[0]})", weights, "train it again") from None
-    return TrainedRanker(name, ranker, options, said["encoding"], said["words"])
+    return TrainedRanker(name, ranker, options, content["encoding"], content["words"])
 
 
-def _of_checkpoint(name: str, place: str, asked: dict[str, Any] | None) -> TrainedRanker:
-    options = asked and {**asked, "_partial_": True}
+def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> TrainedRanker:
+    options = options and {**options, "_partial_": True}
     if options is None:
         options = compose([*ranker_overrides(place), f"ranker.checkpoint={json.dumps(place)}"])["ranker"]
     if "checkpoint" in inspect.signature(locate(options["_target_"])).parameters:
@@ -158,8 +160,65 @@ def _of_checkpoint(name: str, place: str, asked: dict[str, Any] | None) -> Train
 
 
 def make(options: dict[str, Any], vectors: NDArray[np.float32] | None = None) -> Ranker:
-    """A ranker of these options whose weights are about to be loaded, or come with its checkpoint."""
+    """Return a ranker of these options whose weights come with its checkpoint or will be loaded."""
     generator = torch.Generator().manual_seed(0)
     given = np.zeros((1, 1), np.float32) if vectors is None else vectors
     ranker: Ranker = build(options, "ranker")(vectors=given, generator=generator)
     return ranker
+
+
+def ranker_overrides(place: str) -> list[str]:
+    """Return the overrides that make a ranker of a checkpoint, except `ranker.checkpoint`, from its files.
+
+    Args:
+        place: a folder, or a name at the hub, which is assumed to be a bi-encoder.
+
+    Raises:
+        BadInput: if there is none, or its files do not tell how it scores.
+    """
+    folder = Path(place).expanduser()
+    if not folder.is_dir():
+        if folder.exists() or "/" not in place or place.count("/") > 1 or place.startswith((".", "/", "~")):
+            raise BadInput("no such run or checkpoint", place, "name a folder of `pyrite train weights=true`")
+        return ["ranker=bi_encoder"]
+    if (folder / "modules.json").is_file():
+        modules = json.loads((folder / "modules.json").read_text("utf-8"))
+        kinds = [module["type"].rpartition(".")[2] for module in modules]
+        if kinds[:1] == ["StaticEmbedding"]:
+            return ["ranker=static"]
+        return ["ranker=late_interaction" if kinds == ["Transformer", "Dense"] else "ranker=bi_encoder"]
+    if not (folder / "config.json").is_file():
+        raise BadInput("holds neither a run nor a checkpoint", place, "name a folder of `pyrite train weights=true`")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    if config.get("model_type") == "model2vec":
+        return ["ranker=static"]
+    architecture = (config.get("architectures") or [""])[0]
+    if not _is_decoder(config.get("model_type")):
+        headed = architecture.endswith("ForSequenceClassification")
+        return ["ranker=cross_encoder" if headed else "ranker=bi_encoder"]
+    if architecture.endswith("ForCausalLM"):
+        return ["ranker=decoder", f"ranker.words={json.dumps(_answer_words(place))}"]
+    if architecture.endswith("ForSequenceClassification"):
+        return ["ranker=decoder"]
+    return ["ranker=bi_encoder", "ranker.pooling=last"]  # only the last token has seen the whole text
+
+
+def _is_decoder(model_type: str | None) -> bool:
+    """Return whether models of this type continue texts, instead of filling gaps in them."""
+    from transformers.models.auto import modeling_auto
+
+    causal, masked = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    return model_type in causal and model_type not in masked
+
+
+def _answer_words(place: str) -> list[str]:
+    from ranking.tokenization import read_tokenizer
+
+    tokenizer = read_tokenizer(place)
+    for words in YES_AND_NO:
+        tokens = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in words]
+        if all(len(ids) == 1 and ids[0] != tokenizer.unk_token_id for ids in tokens):
+            return words
+    what = "is a language model in which neither yes nor no is one token"
+    remedy = "name the words of its answers: ranker={_target_: ranking.rankers.decoder.Decoder, words: [A, B], …}"
+    raise BadInput(what, place, remedy)

@@ -18,7 +18,7 @@ from cluster.reports.page import Markup
 from cluster.reports.study_report import render
 from cluster.reports.summary import summarise
 from cluster.rollouts.request import compose_learning
-from cluster.runs.traces import ROWS, SCHEMA, trace_table
+from cluster.runs.negative_tables import ROWS, SCHEMA, trace_table
 from ranking.errors import BadInput
 from sampling.shown import Trace
 from tests.cluster.command_line import command

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.pools.changed import difference, digests
+from cluster.pools.sources import changed_files, file_digests
 
 
 @pytest.mark.parametrize(
@@ -21,13 +21,13 @@ from cluster.pools.changed import difference, digests
     ],
 )
 def test_what_differs_is_named(now: dict[str, str], said: str | None) -> None:
-    assert difference({"a": "1", "b": "2"}, now) == said
+    assert changed_files({"a": "1", "b": "2"}, now) == said
 
 
 def test_a_digest_goes_by_the_content(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     one.write_text("text")
     other.write_text("text")
-    first, second = digests([str(one), str(other)]).values()
+    first, second = file_digests([str(one), str(other)]).values()
     assert first == second
     assert len(first) == 12

@@ -10,7 +10,7 @@ import polars as pl
 from cluster.output.storage import Storage
 from cluster.plan.sweep import plan, points
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.guarded import write_guarded
+from cluster.runs.negative_tables import write_guarded
 from cluster.runs.outcome import Outcome, read_outcome, write_outcome
 from sampling.guarded_documents import REASONS
 from tests.cluster.command_line import command

@@ -12,8 +12,7 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import pyrite
-from cluster.runs.checkpoint_kind import ranker_overrides
-from cluster.runs.trained import read_ranker
+from cluster.runs.trained import ranker_overrides, read_ranker
 from ranking.errors import BadInput
 from ranking.rankers.decoder import Decoder
 from ranking.trec_files import read_run

@@ -1,0 +1,155 @@
+"""Writes tables of negatives: documents that guards dropped, negatives that were shown, and scores by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from cluster.output.storage import Storage
+from cluster.output.tables import write_table
+from cluster.plan.sweep import Planned
+from cluster.runs.outcome import read_outcome
+from ranking.collections.collection import Collection
+from sampling.guarded_documents import REASONS, GuardedDocuments
+
+if TYPE_CHECKING:
+    from cluster.runs.artifacts import Artifacts
+
+GUARDED, SHOWN = "guarded", "shown"
+"""Names of tables."""
+MARGINS = ("absolute", "relative", "ceiling")
+"""Options of a guard."""
+ROWS = 500
+"""Maximum number of rows in the trace of a run."""
+SCHEMA = pl.Schema({
+    "run": pl.String(), "fold": pl.Int64(), "step": pl.Int64(), "steps": pl.Int64(),
+    "positive": pl.Float64(), "negative": pl.Float64(), "misranked": pl.Float64(),
+    "function": pl.String(), "version": pl.Int64(), "age": pl.Float64(),
+})  # fmt: skip
+"""Columns of steps.parquet."""
+
+
+def write_guarded(storage: Storage, runs: Iterable[Planned], artifacts: Artifacts) -> None:
+    """Write guarded.parquet if a run has a guard: one row per query and dropped document.
+
+    Lists that several runs share are written once, with the name of the first run. For a function that ranks while
+    rankers train (`dense`), the table has the documents that were dropped when each query was last searched, for each
+    run and fold.
+
+    Args:
+        storage: the output folder.
+        runs: the runs; those without a result are left out.
+        artifacts: the source of the lists.
+    """
+    from cluster.runs.parts import Lists  # imports torch, which readers of the tables need not
+
+    written, tables = set(), []
+    for planned in runs:
+        margins = {name: planned.config["sampling"]["guard"][name] for name in MARGINS}
+        if all(margin is None for margin in margins.values()):
+            continue
+        outcome, collection = read_outcome(storage, planned.name), artifacts.collection(planned.config)
+        if outcome is None:
+            continue
+        for name, key in artifacts.keys(planned.config).items():
+            kind, _, function = name.partition(":")
+            if kind == "function" and key not in written:
+                written.add(key)
+                lists = artifacts.part(planned.config, name)
+                assert isinstance(lists, Lists)
+                tables.append(_guarded_table(planned.name, function, margins, collection, lists.guarded))
+        for row in outcome.guarded:
+            record = GuardedDocuments(**{key: row[key] for key in row if key not in ("fold", "function")})
+            tables.append(_guarded_table(planned.name, row["function"], margins, collection, record))
+    if tables:
+        write_table(storage, GUARDED, pl.concat(tables))
+
+
+def _guarded_table(
+    run: str, function: str, margins: dict[str, float | None], collection: Collection, record: GuardedDocuments
+) -> pl.DataFrame:
+    return pl.DataFrame({
+        "query": collection.queries["id"].gather(record.queries.astype(np.uint32)),
+        "document": collection.gather("id", record.documents),
+        "reason": pl.Series(list(REASONS), dtype=pl.String).gather(record.reasons.astype(np.uint32)),
+        "score": record.scores,
+        "positive": record.positives,
+    }).select(
+        pl.lit(run).alias("run"), pl.lit(function).alias("function"),
+        *(pl.lit(margins[name], pl.Float64).alias(name) for name in MARGINS),
+        "query", "document", "reason", "score", "positive",
+    )  # fmt: skip
+
+
+def write_shown(storage: Storage, runs: Iterable[Planned], artifacts: Artifacts) -> None:
+    """Write shown.parquet, which `pyrite audit` reads, if runs have recorded their negatives (`sampling.recorded`).
+
+    It has one row per run, fold, query, document and function: times; margin, the mean of the ranker's score minus the
+    positive's; and score, the function's, or null.
+
+    Args:
+        storage: the output folder.
+        runs: the runs; those without a result are left out.
+        artifacts: the source of the collections.
+    """
+    tables = []
+    for planned in runs:
+        outcome = read_outcome(storage, planned.name) if planned.config["sampling"]["recorded"] else None
+        if outcome is None:
+            continue
+        collection, functions = artifacts.collection(planned.config), list(planned.config["function"])
+        for fold, shown in enumerate(outcome.shown):
+            tables.append(
+                pl.DataFrame({
+                    "run": [planned.name] * len(shown["query"]),
+                    "fold": np.full(len(shown["query"]), fold, np.int32),
+                    "query": collection.queries["id"].gather(shown["query"].astype(np.uint32)),
+                    "document": collection.gather("id", shown["document"]),
+                    "function": pl.Series(functions, dtype=pl.String).gather(shown["function"].astype(np.uint32)),
+                    "times": shown["times"],
+                    "margin": shown["margin"] / np.maximum(shown["times"], 1),
+                    "score": pl.Series(shown["score"], dtype=pl.Float32).fill_nan(None),
+                }, schema_overrides={"run": pl.String})
+            )  # fmt: skip
+    if tables:
+        write_table(storage, SHOWN, pl.concat(tables))
+
+
+def trace_table(run: str, functions: Sequence[str], traces: Sequence[Mapping[str, NDArray[Any]]]) -> pl.DataFrame:
+    """Return the rows of steps.parquet of one run: one per step, or per window of steps if there are more than ROWS.
+
+    Args:
+        run: name of the run.
+        functions: names of the functions, in the sampler's order.
+        traces: `sampling.shown.Trace.arrays` of each fold.
+
+    Returns:
+        The columns of SCHEMA. A window has its first step (from 0), its number of `steps`, the means of its figures,
+        the function if all steps chose the same one, and the last version. Missing values are null.
+    """
+    longest = ROWS // max(len(traces), 1)
+    frames = []
+    for fold, trace in enumerate(traces):
+        width = max(1, -(-len(trace["positive"]) // longest))
+        steps = pl.DataFrame({name: np.asarray(values) for name, values in trace.items()}).with_row_index("step")
+        names = dict(enumerate(functions))
+        steps = steps.with_columns(
+            pl.col("step").cast(pl.Int64),
+            pl.col("positive", "negative", "misranked").cast(pl.Float64).fill_nan(None),
+            pl.col("function").replace_strict(names, default=None, return_dtype=pl.String),
+            *(pl.when(pl.col(name) >= 0).then(pl.col(name)).alias(name) for name in ("version", "age")),
+        )
+        one_function = pl.col("function").null_count().eq(0) & pl.col("function").n_unique().eq(1)
+        windows = steps.group_by(pl.col("step") // width * width, maintain_order=True).agg(
+            pl.len().alias("steps"),
+            pl.col("positive", "negative", "misranked", "age").mean(),
+            pl.when(one_function).then(pl.col("function").first()).alias("function"),
+            pl.col("version").drop_nulls().last(),
+        )
+        windows = windows.with_columns(run=pl.lit(run), fold=pl.lit(fold))
+        frames.append(windows.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items()))
+    return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
