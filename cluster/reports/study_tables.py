@@ -15,7 +15,7 @@ from cluster.output.tables import RunRows, write_table
 from cluster.plan.sweep import Planned
 from cluster.reports import result_tables
 from cluster.reports.comparison import named_baseline
-from cluster.runs import traces
+from cluster.runs import negative_tables
 from cluster.runs.outcome import Outcome, read_outcome
 from cluster.runs.stop import Stop
 from ranking.collections.collection import Collection
@@ -123,13 +123,13 @@ def tables_of(
 
     def steps() -> Iterator[pl.DataFrame]:
         for planned, outcome in outcomes():
-            yield traces.trace_table(planned.name, list(planned.config["function"]), outcome.traces)
+            yield negative_tables.trace_table(planned.name, list(planned.config["function"]), outcome.traces)
 
     tables: dict[str, pl.DataFrame | RunRows] = {
         "trials": trials,
         "queries": RunRows(pl.Schema(result_tables.QUERY_SCHEMA | measures if done else {}), queries),
         "samplers": pl.DataFrame(samplers, infer_schema_length=None),
-        "steps": RunRows(traces.SCHEMA, steps),
+        "steps": RunRows(negative_tables.SCHEMA, steps),
     }
     if others:
         tables["zero_shot"] = pl.concat(others)

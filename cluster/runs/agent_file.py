@@ -17,7 +17,7 @@ FILE = "agent.safetensors"
 
 
 def documents_of(config: dict[str, Any]) -> int | None:
-    """s_d, where a configuration's agent picks documents; None where it chooses functions, or there is no agent."""
+    """Return s_d if the agent of a configuration picks documents; None if it chooses functions or there is no agent."""
     if checkpoint := checkpoint_of(config):
         return read_agent(checkpoint).documents
     documents: int | None = config.get("actions", {}).get("documents")
@@ -25,15 +25,15 @@ def documents_of(config: dict[str, Any]) -> int | None:
 
 
 def has_agent(checkpoint: str) -> bool:
-    """Whether there is a learned agent in a folder."""
+    """Return whether a folder holds a learned agent."""
     return FILE in Storage(checkpoint).names()
 
 
 def agent_content(checkpoint: str) -> bytes:
-    """The bytes of a learned agent.
+    """Return the bytes of a learned agent.
 
     Raises:
-        BadInput: where there is none.
+        BadInput: if there is none.
     """
     content = Storage(checkpoint).read(FILE)
     if content is None:
@@ -42,18 +42,18 @@ def agent_content(checkpoint: str) -> bytes:
 
 
 def read_agent(checkpoint: str) -> TrainedAgent | MixtureAgent:
-    """The agent of a folder: one that chooses functions or documents, or one that mixes functions."""
+    """Return the agent in a folder, which chooses functions or documents, or mixes functions."""
     from rl.mixture import FORMAT as MIXTURE
     from rl.mixture import MixtureAgent
     from rl.trained import TrainedAgent
 
-    content, where = agent_content(checkpoint), f"{checkpoint}/{FILE}"
-    state = from_bytes(content, where)
+    content, file = agent_content(checkpoint), f"{checkpoint}/{FILE}"
+    state = from_bytes(content, file)
     mixes = isinstance(state, dict) and state.get("agent") == MIXTURE
-    return MixtureAgent.from_bytes(content, where) if mixes else TrainedAgent.from_bytes(content, where)
+    return MixtureAgent.from_bytes(content, file) if mixes else TrainedAgent.from_bytes(content, file)
 
 
 def agent_of(config: dict[str, Any]) -> TrainedAgent | MixtureAgent | None:
-    """The agent that a run acts by; None where it has none, or it is still to be learned."""
+    """Return the agent of a run; None if it has none, or the agent is not learned yet."""
     checkpoint = checkpoint_of(config)
     return None if checkpoint is None else read_agent(checkpoint)

@@ -1,4 +1,4 @@
-"""Opens the collections of runs, each once."""
+"""Opens the collections of runs, each of them once."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class Collections:
-    """Opens the collections that configurations name, and remembers them.
+    """The collections that configurations name. Each is opened once.
 
     Args:
-        note: told what is being read, for people who wait.
-        rerank: trains the rankers that feed a pool which is judged in part (`judging.feeders`).
-        lock: held while one is read, so that processes that want the same read it once.
+        note: called with lines about the collections that are read.
+        rerank: trains the rankers that contribute to a partially judged pool (`judging.feeders`).
+        lock: held while a collection is read, so that several processes read it once.
     """
 
     note: Callable[[str], None] = lambda line: None
@@ -42,8 +42,8 @@ class Collections:
     _opened: dict[str, Collection] = field(default_factory=dict)
 
     def of(self, config: dict[str, Any]) -> Collection:
-        """The collection of a configuration."""
-        mended, partial = config.get("relabel"), _partial(config)
+        """Return the collection of a configuration."""
+        relabel, partial = config.get("relabel"), _partial(config)
         key = self.key(config)
         if key not in self._opened:
             name = config["choices"]["collection"]
@@ -61,11 +61,11 @@ class Collections:
 
                 with self.lock(cache_of(config) / "judging" / key):
                     collection = partially_judged(collection, partial, cache_of(config), self.note, self.rerank)
-            self._opened[key] = relabelled(collection, mended) if mended else collection
+            self._opened[key] = relabelled(collection, relabel) if relabel else collection
         return self._opened[key]
 
     def other(self, config: dict[str, Any], name: str) -> Collection:
-        """One of the collections that are measured on besides the run's own."""
+        """Return one of the other collections that rankers are evaluated on."""
         reader = collections_of(config["evaluate"])[name]
         key = digest([str(reader.path), config["strict"]])
         if key not in self._opened:
@@ -74,21 +74,21 @@ class Collections:
         return self._opened[key]
 
     def open_all(self, config: dict[str, Any]) -> None:
-        """Open the collection of a configuration, and those that it is measured on besides."""
+        """Open the collection of a configuration, and the others that its ranker is evaluated on."""
         self.of(config)
         for name in collections_of(config.get("evaluate", [])):
             self.other(config, name)
 
     def key(self, config: dict[str, Any]) -> str:
-        """Names a configuration's collection, as far as its options do."""
+        """Return a digest of the options of a configuration's collection."""
         return digest([config["collection"], config["strict"], content_of(config.get("relabel")), _partial(config)])
 
     def are_cached(self, config: dict[str, Any], anew: bool = False) -> bool:
-        """Whether `open_all` would read none.
+        """Return whether `open_all` would find all collections in the cache.
 
         Args:
-            config: of a run.
-            anew: where another machine may just have written them: a network's disk is made to look again.
+            config: configuration of a run.
+            anew: whether another node may just have written them. A network disk is then listed again.
         """
         place = cache_of(config) / "collections"
         if anew:
@@ -100,7 +100,7 @@ class Collections:
         return all(is_cached(reader, place, config["strict"]) for reader in readers)
 
     def _open(self, reader: Reader, config: dict[str, Any]) -> Collection:
-        """A collection from the cache, or read now: where that is a URI by this machine, which publishes it."""
+        """Return a collection from the cache, or read it now. If the cache is a URI, this node reads and uploads it."""
         place, strict = cache_of(config) / "collections", config["strict"]
         run = run_pieces_here if isinstance(place, BackedPath) else run_pieces
         alone = nullcontext() if is_cached(reader, place, strict) else self.lock(place / digest(repr(reader)))
@@ -109,6 +109,6 @@ class Collections:
 
 
 def _partial(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How the collection is judged in part, if it is; not every verb has such options."""
+    """Return the options of partial judging, if there are any; some verbs have none."""
     judging: dict[str, Any] = config.get("judging") or {}
     return judging if judging.get("order") else None

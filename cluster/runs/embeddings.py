@@ -1,4 +1,4 @@
-"""Embeds a run's test queries by its ranker, for the map of them."""
+"""Embeds the test queries of a run by its ranker, for the map of queries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ranking.rankers.ranker import Ranker
 from ranking.scoring import represent
 
 MOST = 2000
-"""Queries whose vectors are kept."""
+"""Maximum number of queries whose vectors are kept."""
 SCHEMA: dict[str, Any] = {
     "run": pl.String, "collection": pl.String, "query": pl.String, "category": pl.String, "subcategory": pl.String,
     "vector": pl.List(pl.Float32),
@@ -29,10 +29,10 @@ SCHEMA: dict[str, Any] = {
 
 @torch.no_grad()
 def vectors_of(ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.integer]) -> NDArray[np.float32]:
-    """One vector a query [q, dimension].
+    """Return one vector per query [q, dimension].
 
     Raises:
-        BadInput: where the ranker has more than one for a text, or none.
+        BadInput: if the ranker has several vectors for a text, or none.
     """
     vectors = represent(ranker, encoded.queries, queries, queries=True)
     if vectors.ndim != 2 or not vectors.is_floating_point():
@@ -49,43 +49,43 @@ def embeddings_table(
     embedded: Sequence[str],
     vectors: Callable[[str], dict[str, NDArray[Any]]],
 ) -> pl.DataFrame:
-    """embeddings.parquet: of each method the run with the lowest seed.
+    """Return the rows of embeddings.parquet, from the run of each method with the lowest seed.
 
     Args:
         trials: the frame of `trials.parquet`.
-        collections: by the runs' names.
-        embedded: names of the runs that have some.
-        vectors: reads `Outcome.embeddings` of a run.
+        collections: collections by the names of runs.
+        embedded: names of the runs with embeddings.
+        vectors: returns `Outcome.embeddings` of a run.
     """
     runs = with_methods(trials).join(trials.select("run", "seed"), on="run").filter(pl.col("run").is_in(list(embedded)))
     first = runs.sort("seed", "run").unique(["collection", "ranker", "method"], keep="first", maintain_order=True)
     parts = [pl.DataFrame(schema=SCHEMA)]
     for run, collection in first.select("run", "collection").sort("run").rows():
-        found = vectors(run)
-        of_queries = collections[run].queries[found["queries"]]
+        embeddings = vectors(run)
+        queries = collections[run].queries[embeddings["queries"]]
         parts.append(
-            of_queries.select(
+            queries.select(
                 pl.lit(run).alias("run"),
                 pl.lit(collection).alias("collection"),
                 pl.col("id").alias("query"),
                 "category",
                 "subcategory",
-                pl.Series("vector", found["vectors"].tolist(), pl.List(pl.Float32)),
+                pl.Series("vector", embeddings["vectors"].tolist(), pl.List(pl.Float32)),
             )
         )
     return pl.concat(parts)
 
 
 def spread_out(queries: NDArray[np.integer]) -> NDArray[np.integer]:
-    """At most `MOST` of the queries, evenly."""
+    """Return at most `MOST` queries, evenly spaced."""
     return queries[:: -(-len(queries) // MOST) or 1]
 
 
 def check_vectors(config: dict[str, Any], ranker: Ranker, encoded: EncodedCollection) -> None:
-    """See before a run trains that there are vectors to keep, and categories to hold them against.
+    """Check, before a run trains, that its ranker has vectors and its queries have categories.
 
     Raises:
-        BadInput: where there are not.
+        BadInput: if they have not.
     """
     if config["embeddings"]:
         labels_of(encoded.queries, "embeddings=true")

@@ -1,4 +1,4 @@
-"""Executes one run: trains a ranker with one way of choosing negatives, and measures it."""
+"""Executes one run: trains a ranker with one way of choosing negatives, and evaluates it."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from sampling.staged_training import StagedTraining
 
 @runtime_checkable
 class ForkStore(Protocol):
-    """Where a run that is alone in its process keeps states for forks besides."""
+    """A place for the states from which `pyrite fork` continues, for a run of one process."""
 
     def keep_at(self, step: int, state: bytes) -> None:
-        """Keep what training and sampler were before a batch."""
+        """Save the state of training and sampler before a batch."""
 
 
 Attach = Callable[[RankerTraining, Sampler], AbstractContextManager[object]]
-"""Connects a fresh training and its sampler to what runs outside this process, until the context ends."""
+"""Connects a new training and its sampler to other processes, until the context ends."""
 
 
 Leave = Callable[[Callable[[], None]], None]
-"""Asked every few seconds between two batches: where a run is to end here and go on elsewhere, keeps its state by the
-function that it is given, and raises (`cluster.executors.drain.leave`)."""
+"""Called every few seconds between two batches, with a function that saves the state. If the run must continue
+elsewhere, it saves the state and raises (`cluster.executors.drain.leave`)."""
 
 
 def stay(keep: Callable[[], None]) -> None:
-    """`Leave` of a run that nobody would start elsewhere."""
+    """Never leave: the `Leave` of a run that nothing would start elsewhere."""
 
 
 def run(
@@ -57,19 +57,19 @@ def run(
 ) -> Outcome:
     """Train and evaluate one ranker, in this process.
 
-    The result depends on the configuration alone: to the last bit on a CPU, also after interrupts.
+    The result depends on the configuration alone, to the last bit on a CPU and whatever the interrupts.
 
     Args:
-        config: a composed configuration.
+        config: configuration of the run, composed.
         parts: its parts (`cluster.runs.artifacts`).
-        on_epoch: told the progress after each validation.
+        on_epoch: called with the progress after each validation.
         store: keeps the state between interrupts.
-        save_every: seconds between two states that are kept.
-        attach: connects a fresh training to what runs outside this process, index actors and other workers, until the
-            context that it returns ends (`cluster.training.launch`).
-        on_batch: told the progress within an epoch, every few seconds.
-        watch: tags of its metrics (`cluster.telemetry.training_metrics.run_tags`); None: it tells none.
-        leave: ends it, its state kept, where it is to go on elsewhere; what that raises is raised.
+        save_every: seconds between two saved states.
+        attach: connects a new training to index actors and other workers, until the returned context ends
+            (`cluster.training.launch`).
+        on_batch: called with the progress within an epoch, every few seconds.
+        watch: tags of its metrics (`cluster.telemetry.training_metrics.run_tags`); None records no metrics.
+        leave: see `Leave`. What it raises ends the run.
     """
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
     share = Share.of(config)
@@ -89,21 +89,22 @@ def run(
         outcome.seconds += clock.seconds
         measure(config, parts, fold, staged, outcome)
         if store and fold + 1 < len(splits):
-            _keep(store, share, outcome, None, 0.0)
+            _save(store, share, outcome, None, 0.0)
     return outcome
 
 
 @dataclass
 class _FoldRun:
-    """One fold of a run: keeps its state, and tells how far it is.
+    """One fold of a run, which saves its state and reports its progress.
 
     Args:
-        config, store, save_every, leave: of `run`.
-        share: of the state that is kept.
-        fold, folds: which one of how many.
+        config, store, save_every, leave: see `run`.
+        share: this process's share of the state.
+        fold: number of the fold.
+        folds: number of folds.
         staged: the training.
-        clock: of the fold.
-        outcome: of the folds before.
+        clock: the fold's clock.
+        outcome: the outcome of the folds before.
     """
 
     config: dict[str, Any]
@@ -118,7 +119,7 @@ class _FoldRun:
     leave: Leave
 
     def __post_init__(self) -> None:
-        self.kept = self._step
+        self.saved_step = self._step
 
     def fit(
         self,
@@ -131,19 +132,19 @@ class _FoldRun:
         def after_epoch(training: RankerTraining) -> None:
             last = (training.losses[-1], training.validations[-1])
             epochs, limit = self.staged.epochs + training.epoch, training.max_epochs * len(self.staged.stages)
-            epochs += bool(training.position)  # it was validated within the epoch
+            epochs += bool(training.position)  # a validation within the epoch counts it too
             on_epoch(Progress(self.fold, self.folds, epochs, limit, *last))
-            self._keep_for_forks(training)
-            self._keep_when_due()
+            self._save_for_forks(training)
+            self._save_when_due()
 
         def after_step(training: RankerTraining) -> None:
-            if self.clock.time_to_tell():
+            if self.clock.report_due():
                 on_batch(between(self.fold, self.folds, self.staged, self.clock))
-                self.leave(self._keep)
-            self._keep_for_forks(training)
-            # Several workers keep states between epochs alone, where none of them is a step ahead.
+                self.leave(self._save)
+            self._save_for_forks(training)
+            # Several workers save states only between epochs, when none of them is a step ahead.
             if self.config["resources"]["workers"] == 1:
-                self._keep_when_due()
+                self._save_when_due()
 
         with watched(self.staged, watch, self.config["validation"]["measure"]):
             self.clock.left(self._step, 0)
@@ -154,19 +155,19 @@ class _FoldRun:
     def _step(self) -> int:
         return self.staged.steps + self.staged.training.step
 
-    def _keep(self) -> None:
+    def _save(self) -> None:
         if self.store:
-            self.kept = self._step
-            _keep(self.store, self.share, self.outcome, self.staged.state_dict(), self.clock.seconds)
+            self.saved_step = self._step
+            _save(self.store, self.share, self.outcome, self.staged.state_dict(), self.clock.seconds)
 
-    def _keep_when_due(self) -> None:
+    def _save_when_due(self) -> None:
         batches = self.config["save_every_batches"]
-        due = self.clock.due(self.save_every) or (batches is not None and self._step - self.kept >= batches)
+        due = self.clock.due(self.save_every) or (batches is not None and self._step - self.saved_step >= batches)
         if self.store and self.share.broadcast_from_first(due):
-            self._keep()
+            self._save()
 
-    def _keep_for_forks(self, training: RankerTraining) -> None:
-        first = self.fold == self.staged.stage == 0  # as a fork has it
+    def _save_for_forks(self, training: RankerTraining) -> None:
+        first = self.fold == self.staged.stage == 0  # the only ones that forks continue
         if first and training.step in self.config["keep_at"] and isinstance(self.store, ForkStore):
             state = [training.state_dict(), self.staged.sampler.state_dict()]
             self.store.keep_at(training.step, to_bytes(state))
@@ -179,11 +180,11 @@ def _attached(
     started: ExitStack,
     attach: Attach,
 ) -> tuple[RankerTraining, Sampler]:
-    """`assemble`, attached to what runs outside this process until `started` ends."""
+    """Call `assemble`, and attach the result to other processes until `started` ends."""
     training, sampler = assemble(config, parts, fold)
     started.enter_context(attach(training, sampler))
     return training, sampler
 
 
-def _keep(store: StateStore, share: Share, outcome: Outcome, staged: Any, seconds: float) -> None:
+def _save(store: StateStore, share: Share, outcome: Outcome, staged: Any, seconds: float) -> None:
     share.save(store, {"outcome": vars(outcome), "staged": staged, "seconds": seconds})

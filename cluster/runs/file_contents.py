@@ -1,4 +1,4 @@
-"""Digests the files that options name, so that a changed one is read again."""
+"""Computes digests of the files that options name, so that changed files are noticed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ranking.errors import BadInput
 
 
 def content_of(path: str | None) -> str | None:
-    """Of a file of judgements, for a digest."""
+    """Return the SHA-256 of a file; None if there is no file."""
     if path is None:
         return None
     try:
@@ -21,7 +21,7 @@ def content_of(path: str | None) -> str | None:
 
 
 def checkpoint_files(checkpoint: str | None) -> list[str]:
-    """The files of a checkpoint's folder; none where it is a name at the hub, or where there is no checkpoint."""
+    """Return the files of a checkpoint's folder; none for a name at the hub, or without a checkpoint."""
     folder = Path(checkpoint or "").expanduser()
     if checkpoint and folder.is_file():
         return [str(folder)]
@@ -30,14 +30,14 @@ def checkpoint_files(checkpoint: str | None) -> list[str]:
 
 
 def files_of(node: dict[str, Any]) -> list[str]:
-    """The content of the files that an option names, so that a changed one is read again."""
+    """Return digests of the files that an option names."""
     paths = node.get("path") or checkpoint_files(node.get("checkpoint"))
     return contents([paths] if isinstance(paths, str) else paths)
 
 
 def checkpoints_of(node: Any) -> list[str]:
-    """The content of all checkpoints in a piece of configuration."""
+    """Return digests of the files of all checkpoints in a piece of configuration."""
     if not isinstance(node, dict):
         return []
-    own = files_of({"checkpoint": node.get("checkpoint")})
-    return [*own, *(each for value in node.values() for each in checkpoints_of(value))]
+    digests = files_of({"checkpoint": node.get("checkpoint")})
+    return [*digests, *(digest for value in node.values() for digest in checkpoints_of(value))]

@@ -1,4 +1,4 @@
-"""Measures a trained ranker over the test queries of a fold, and keeps what the run asked for of it."""
+"""Measures a trained ranker over the test queries of a fold, and collects the requested outputs of the run."""
 
 from __future__ import annotations
 
@@ -67,21 +67,21 @@ def measure(
         nothing = np.zeros(0)
         scores = evaluation.scores(training.ranker)
         values = evaluation(training.ranker) if scores is None else evaluation.of_scores(scores)
-        found = [(outcome.values, values), (outcome.bm25, evaluation.of_bm25())]
+        measured = [(outcome.values, values), (outcome.bm25, evaluation.of_bm25())]
         if scores is not None and weight is not None:
             mixed = evaluation.of_scores(interpolate(evaluation, scores, weight))
-            found.append((outcome.interpolated, mixed))
+            measured.append((outcome.interpolated, mixed))
         outcome.queries[origin] = np.concatenate([outcome.queries.get(origin, nothing), queries]).astype(np.int64)
-        for kept, measured in found:
-            before = kept.setdefault(origin, {})
-            for name, value in measured.items():
+        for table, by_measure in measured:
+            before = table.setdefault(origin, {})
+            for name, value in by_measure.items():
                 before[name] = np.concatenate([before.get(name, nothing), value])
     training.restore_best()
     measure_zero_shot(config, parts, training.ranker, outcome)
 
 
 def _gathered(config: dict[str, Any], parts: dict[str, Any], training: RankerTraining) -> dict[str, Any] | None:
-    """What `kept_weights` gives of weights that are split over workers, on the first of them."""
+    """Return `kept_weights` of a ranker whose weights are split over workers, on the first of them."""
     weights = gathered(training.ranker.state_dict())
     if not weights:
         return None
@@ -99,9 +99,9 @@ def _keep_embeddings(ranker: Ranker, encoded: EncodedCollection, queries: NDArra
 
 
 def kept_weights(ranker: Ranker) -> dict[str, Any]:
-    """Weights by name; of a pretrained ranker the files of a checkpoint, as bytes."""
+    """Return weights by name; for a pretrained ranker, the files of a checkpoint as bytes."""
     save: Callable[[str], None] | None = getattr(ranker, "save_pretrained", None)
-    if save is None or getattr(ranker, "categories", None):  # which a checkpoint's folder has no place for
+    if save is None or getattr(ranker, "categories", None):  # a checkpoint's folder can't hold them
         return dict(ranker.state_dict())
     with tempfile.TemporaryDirectory() as folder:
         save(folder)

@@ -1,4 +1,4 @@
-"""Finds the other collections that rankers are measured on, in the folders that `evaluate` names."""
+"""Finds the other collections that rankers are evaluated on, in the folders of `evaluate`."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from ranking.collections.beir import Beir
 from ranking.errors import BadInput
 
 MEAN = "mean"
-"""What the row of all collections together is called."""
+"""Name of the row with the means over collections."""
 
 
 def collections_of(places: list[str]) -> dict[str, Beir]:
-    """The collections that `evaluate` names, by their names.
+    """Return the collections of `evaluate`, by their names.
 
     Args:
-        places: BEIR folders, or folders of several.
+        places: BEIR folders, or folders of BEIR folders.
 
     Raises:
-        BadInput: where a folder is none, or two have one name.
+        BadInput: if a folder holds no collection, or two have the same name.
     """
-    found: dict[str, Beir] = {}
+    collections: dict[str, Beir] = {}
     for place in places:
         root = Path(place).expanduser()
-        folders = [root, *sorted(each for each in root.glob("*") if each.is_dir())]
-        here = [each for each in folders if any((each / f"corpus.jsonl{end}").is_file() for end in ("", ".gz"))]
-        if not here:
+        folders = [root, *sorted(path for path in root.glob("*") if path.is_dir())]
+        beir = [path for path in folders if any((path / f"corpus.jsonl{end}").is_file() for end in ("", ".gz"))]
+        if not beir:
             raise BadInput("is no BEIR folder, and holds none", place, "name folders with a corpus.jsonl: evaluate=[…]")
-        for each in here[:1] if here[0] == root else here:
-            name = each.resolve().name
-            if name in found or name == MEAN:
+        for folder in beir[:1] if beir[0] == root else beir:
+            name = folder.resolve().name
+            if name in collections or name == MEAN:
                 raise BadInput(f"two collections are called {name}", "evaluate", "rename a folder")
-            found[name] = Beir(each)
-    return found
+            collections[name] = Beir(folder)
+    return collections

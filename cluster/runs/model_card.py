@@ -1,4 +1,4 @@
-"""Writes the card of a trained ranker's weights, and pushes both to a hub with the user's own token."""
+"""Writes the model card of a trained ranker, and pushes weights and card to a hub with the user's token."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
 TOKEN = "HF_TOKEN"
-"""The environment variable with the user's token of the hub."""
+"""Environment variable with the user's token."""
 
 
 def card(planned: Planned, outcome: Outcome, collection: Collection, transformer: bool) -> str:
-    """A model card: data, policy, seed, measures, and the command that repeats the run.
+    """Return a model card with data, policy, seed, measures, and the command that repeats the run.
 
     Args:
         planned: the run.
-        outcome: what it showed.
-        collection: that it was trained on.
-        transformer: whether the weights are a checkpoint's folder, which other libraries load.
+        outcome: its outcome.
+        collection: the collection that it was trained on.
+        transformer: whether the weights are the folder of a checkpoint that other libraries load.
     """
     config = planned.config
     chosen = config[CHOICES]
@@ -42,7 +42,7 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
     head: dict[str, Any] = {"tags": tags}
     if transformer:
         head = {"library_name": "sentence-transformers", "tags": ["sentence-transformers", *tags]}
-    said = {
+    facts = {
         "ranker": chosen["ranker"],
         "data": f"{collection.name} (fingerprint {collection.fingerprint}; {collection.size:,} documents)",
         "policy": chosen["policy"],
@@ -54,7 +54,7 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
         "seed": config["seed"],
         "training": f"{outcome.steps:,} steps, best after epoch {outcome.best_epoch} of {outcome.epochs}",
     }
-    lines = [f"| {key} | {value} |" for key, value in said.items()]
+    lines = [f"| {key} | {value} |" for key, value in facts.items()]
     measured = [
         f"| {origin} | {measure} | {values.mean():.4f} | {outcome.bm25[origin][measure].mean():.4f} |"
         for origin, measures in outcome.values.items()
@@ -76,7 +76,7 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
 
 
 def _negatives(config: dict[str, Any]) -> str:
-    """How many a pair is shown, of each function where that is fixed."""
+    """Return the number of negatives per pair, for each function if it is fixed."""
     functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
     counts = counts_of(config, functions, build(config["policy"], "policy"))
     if counts is None:
@@ -85,55 +85,55 @@ def _negatives(config: dict[str, Any]) -> str:
 
 
 def _selectors(config: dict[str, Any]) -> list[str]:
-    """What picks from single functions."""
+    """Return the selectors of single functions."""
     return [f"of {name} {node['_target_'].rpartition('.')[2]}" for name, node in config["selectors"].items()]
 
 
 def write_cards(storage: Storage, runs: Iterable[Planned], collections: Mapping[str, Collection]) -> None:
-    """Write a card beside the weights of each run that has some.
+    """Write a card next to the weights of each run that has weights.
 
     Args:
         storage: the output folder.
-        runs: those that have ended, and others.
-        collections: by the runs' names.
+        runs: the runs; those without a result are left out.
+        collections: collections by the names of runs.
     """
-    there = set(storage.names("weights"))
+    files = set(storage.names("weights"))
     for planned in runs:
         outcome = read_outcome(storage, planned.name)
-        if outcome is None or f"{planned.name}.json" not in there:
+        if outcome is None or f"{planned.name}.json" not in files:
             continue
-        transformer = f"{planned.name}.safetensors" not in there
+        transformer = f"{planned.name}.safetensors" not in files
         text = card(planned, outcome, collections[planned.name], transformer).encode()
         storage.write(f"weights/{planned.name}/README.md" if transformer else f"weights/{planned.name}.md", text)
 
 
 def check_push(repository: str, storage: Storage | None) -> None:
-    """See before a run begins that its ranker can be pushed.
+    """Check, before a run begins, that its ranker can be pushed.
 
     Raises:
-        BadInput: where there is no token, no such repository's name, or nothing is kept on this machine.
+        BadInput: if there is no token, the repository's name is malformed, or the run has no folder on this machine.
     """
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository, re.ASCII):
         raise BadInput(f"{repository!r} is no repository", "push", "write push=OWNER/NAME")
     if storage is None or not storage.local:
-        raise BadInput("a ranker that is pushed is kept on this machine", "push", "give out=FOLDER besides")
+        raise BadInput("a ranker that is pushed is also written on this machine", "push", "give out=FOLDER too")
     if not os.environ.get(TOKEN):
         raise BadInput("there is no token of the hub", "push", f"set {TOKEN} to your own, with the right to write")
 
 
 def push(storage: Storage, run: str, repository: str) -> str:
-    """Push a ranker's weights and their card to a repository of the user's, which is made where there is none.
+    """Push a ranker's weights and card to a repository of the user, and create the repository if it does not exist.
 
     Args:
         storage: the run's folder, on this machine.
-        run: its name.
+        run: name of the run.
         repository: OWNER/NAME.
 
     Returns:
-        Where it lies.
+        The URL of the repository.
 
     Raises:
-        BadInput: where the hub refuses. What was trained is kept.
+        BadInput: if the hub refuses. The trained ranker is kept.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError
@@ -148,10 +148,10 @@ def push(storage: Storage, run: str, repository: str) -> str:
         shutil.copy(weights / f"{run}.json", Path(folder) / "model.json")
         hub = HfApi(token=os.environ[TOKEN])
         try:
-            made = hub.create_repo(repository, exist_ok=True)
+            url = hub.create_repo(repository, exist_ok=True)
             hub.upload_folder(repo_id=repository, folder_path=folder, commit_message=f"Pyrite: {run}")
         except (HfHubHTTPError, OSError) as error:
-            said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             remedy = f"the ranker is kept in {storage.shown('weights')}"
-            raise BadInput(f"could not be pushed ({said[:200]})", f"push={repository}", remedy) from None
-    return str(made)
+            raise BadInput(f"could not be pushed ({reason[:200]})", f"push={repository}", remedy) from None
+    return str(url)

@@ -1,4 +1,4 @@
-"""Holds what a finished run showed, and reads and writes it as one file; needs neither Ray nor torch."""
+"""Holds the outcome of a finished run, and reads and writes it as one file; imports neither Ray nor torch."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ FOLDER = "runs"
 
 @dataclass
 class Outcome:
-    """What a run showed. With folds the queries of all folds stand together.
+    """The outcome of a run. Queries of several folds are concatenated.
 
     Args:
-        epochs, best_epoch, steps, seconds: of the training; with folds the largest, the largest, sums. Where rankers
-            are trained in turn, epochs are of the last, steps and seconds of all.
-        losses, validations, dev_losses: a list a fold, a value an epoch of the last ranker.
-        queries: by origin, int64 [q], indices of the evaluated queries.
-        values: by origin and measure, float64 [q], of the ranker.
-        bm25: the same of BM25's own order of the same candidates.
-        interpolated: the same of the ranker's scores interpolated with the first stage's, where candidates are lists.
-        interpolation: the ranker's weight in them, chosen on dev queries, a fold each.
-        sampler: a row a fold, stage and function (`StagedTraining.report`).
-        traces: a fold's `Sampler.traced`, of its last ranker.
-        guarded: what functions that rank while rankers train dropped as probable false negatives, one a fold and
-            function (`sampling.guarded_documents.GuardedDocuments`).
-        shown: a fold's `sampling.shown.ShownNegatives.arrays`, of its last ranker.
-        clusters: how embeddings agree with categories (`ranking.evaluation.clusters`), a list of each figure by fold.
-        zero_shot: a row a fold, other collection, origin and measure: the ranker's mean and BM25's.
+        epochs, best_epoch: maximum over folds, of the last ranker if rankers are trained in turn.
+        steps, seconds: sums over folds and rankers.
+        losses, validations, dev_losses: one list per fold, one value per epoch of the last ranker.
+        queries: indices of the evaluated queries by origin, int64 [q].
+        values: values of the ranker by origin and measure, float64 [q].
+        bm25: values of BM25's order of the same candidates.
+        interpolated: values of the ranker's scores interpolated with the first stage's, if candidates are lists.
+        interpolation: weight of the ranker in these scores, chosen on dev queries, one per fold.
+        sampler: one row per fold, stage and function (`StagedTraining.report`).
+        traces: `Sampler.traced` of each fold's last ranker.
+        guarded: documents that functions which rank while rankers train dropped as probable false negatives, one entry
+            per fold and function (`sampling.guarded_documents.GuardedDocuments`).
+        shown: `sampling.shown.ShownNegatives.arrays` of each fold's last ranker.
+        clusters: agreement of embeddings with categories (`ranking.evaluation.clusters`), one list per figure.
+        zero_shot: one row per fold, other collection, origin and measure, with the means of the ranker and of BM25.
         embeddings: some test queries of the last fold (`queries`, int64) and their vectors (`vectors`, float32).
-        weights: the ranker's best weights, of the last fold, where asked for: by name or, of a pretrained ranker, the
-            files of a checkpoint.
+        weights: best weights of the last fold's ranker, if requested: by name or, for a pretrained ranker, the files of
+            a checkpoint.
         made_of: keys of its parts, version and commit (`Artifacts.provenance`).
     """
 
@@ -67,12 +67,12 @@ class Outcome:
     def diverged(self) -> bool:
         """Whether the training of any fold's last ranker ended in a loss or a score that is not a number.
 
-        Its best weights from before are what was measured, or where it never had any, the first ones.
+        Such a ranker is evaluated with its best weights before, or else with its first weights.
         """
         return any(value != value for curve in self.validations for value in curve)
 
     def means(self) -> dict[str, float]:
-        """Each measure's mean over the queries, by origin and measure: `bm25/AP@10`."""
+        """Return the mean of each measure over queries, by origin and measure, as `bm25/AP@10`."""
         return {
             f"{origin}/{measure}": float(values.mean())
             for origin, measures in self.values.items()
@@ -81,9 +81,9 @@ class Outcome:
 
 
 def mean_best(outcome: Outcome) -> float:
-    """The best validation of each fold, averaged: what a search over hyperparameters maximises.
+    """Return the mean over folds of the best validation, which a search over hyperparameters maximises.
 
-    A fold that diverged before it was ever measured counts as 0.
+    A fold that diverged before its first validation counts as 0.
     """
     return float(np.mean([max((v for v in curve if v == v), default=0.0) for curve in outcome.validations]))
 

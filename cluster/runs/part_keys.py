@@ -1,4 +1,4 @@
-"""Keys each part of a run by all that it depends on."""
+"""Computes a key for each part of a run from everything that the part depends on."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from rl.state import StateOptions
 
 FORMAT = 8
-"""Raised whenever a part's content changes for the same configuration."""
+"""Number to increase whenever a part's content changes for the same configuration."""
 
 
 def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
-    """The name and key of each part of a configuration, cheaply: nothing but the collection is read."""
+    """Return the name and key of each part of a configuration. Only the collection is read."""
     fingerprint = collections.of(config).fingerprint
     limits = {split: config["limits"][split] for split in SPLITS}
     options = [config["encoding"], config["vectors"], limits, config["folds"]]
     content = [FORMAT, fingerprint, *options, *files_of(config["vectors"])]
     if absent := build(config["vectors"], "vectors").stand_in():
-        content.append(absent[1])  # a study is not resumed with other vectors once these are installed
+        content.append(absent[1])  # so that a study is not resumed with other vectors once these are installed
     base = digest(content)
     keys = {"base": base}
     if tokenization := tokenization_of(config):
@@ -49,7 +49,7 @@ def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
     guard, listed = config["sampling"]["guard"], listed_from_shards(config)
     for name, node in config["function"].items():
         content = [base, node, guard, files_of(node), *files_of(guard.get("ranker") or {})]
-        # With shards there are lists for some runs and none for others.
+        # With shards, some runs have lists and others do not.
         keys[f"function:{name}"] = digest([*content, "listed"] if name in listed else content)
     if teacher := config.get("teacher"):
         lists = [keys[f"function:{name}"] for name in config["function"]]
@@ -58,9 +58,9 @@ def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
 
 
 def provenance(config: dict[str, Any], collections: Collections) -> dict[str, str]:
-    """All that a run's result is made of besides its configuration: its parts, the ranker's checkpoint, our code.
+    """Return what a run's result is built from besides its configuration: parts, the ranker's checkpoint, and code.
 
-    Nothing where an agent is still to be learned.
+    It is empty if an agent has not been learned yet.
     """
     if learner_of(config) or ((agent := checkpoint_of(config)) and not has_agent(agent)):
         return {}
@@ -68,42 +68,42 @@ def provenance(config: dict[str, Any], collections: Collections) -> dict[str, st
     folders = ["ranking", "sampling", "cluster/runs", "cluster/training"]
     folders += ["cluster/index"] if any("refresh" in node for node in config["function"].values()) else []
     folders += ["rl"] if checkpoint_of(config) or "state" in config else []
-    own = {"ranker": digest(checkpoints)} if checkpoints else {}
-    return keys_of(config, collections) | own | code(*folders)
+    ranker = {"ranker": digest(checkpoints)} if checkpoints else {}
+    return keys_of(config, collections) | ranker | code(*folders)
 
 
 def _zero_shot(config: dict[str, Any], collections: Collections, keys: Mapping[str, str]) -> dict[str, str]:
-    """Keys of the other collections that are measured on, which depend on how the ranker reads."""
-    found, read = {}, keys.get("tokens", keys["base"])
+    """Return the keys of the other collections, which depend on how the ranker reads texts."""
+    others, read = {}, keys.get("tokens", keys["base"])
     for name in collections_of(config.get("evaluate", [])):
         fingerprint = collections.other(config, name).fingerprint
         content = [FORMAT, fingerprint, read, config["encoding"], config["origin"], config["limits"]["test"]]
-        found[f"evaluate:{name}"] = digest(content)
-    return found
+        others[f"evaluate:{name}"] = digest(content)
+    return others
 
 
 def _observed(config: dict[str, Any], keys: dict[str, str]) -> dict[str, str]:
-    """Keys of what an agent's states look up, where there is one: it learns, or was learned."""
-    found = {}
+    """Return the keys of the tables that an agent's states are looked up in, if there is an agent."""
+    tables = {}
     if checkpoint := checkpoint_of(config):
-        found["agent"] = digest(hashlib.sha256(agent_content(checkpoint)).hexdigest())
+        tables["agent"] = digest(hashlib.sha256(agent_content(checkpoint)).hexdigest())
     elif "state" not in config:
         return {}
     from rl.progress import ProgressOptions
 
     state = state_of(config)
-    if isinstance(state, ProgressOptions):  # it looks up nothing
-        return found
-    found["compressed"] = digest([keys["base"], state.weighting])
+    if isinstance(state, ProgressOptions):  # which needs no tables
+        return tables
+    tables["compressed"] = digest([keys["base"], state.weighting])
     for name in config["function"]:
-        found[f"similarity:{name}"] = digest([keys[f"function:{name}"], "similarity"])
+        tables[f"similarity:{name}"] = digest([keys[f"function:{name}"], "similarity"])
     if documents := documents_of(config):
-        found["candidates"] = digest([keys[nearest_part(config)], "candidates", documents])
-    return found
+        tables["candidates"] = digest([keys[nearest_part(config)], "candidates", documents])
+    return tables
 
 
 def state_of(config: dict[str, Any]) -> StateOptions | ProgressOptions:
-    """How the agent's states are described."""
+    """Return the options of the agent's states."""
     if checkpoint := checkpoint_of(config):
         return read_agent(checkpoint).state
     options: StateOptions | ProgressOptions = build(config["state"])
@@ -111,33 +111,33 @@ def state_of(config: dict[str, Any]) -> StateOptions | ProgressOptions:
 
 
 def validation_parts(config: dict[str, Any]) -> dict[str, str]:
-    """The origins whose candidates validate, by the names of their parts; the first one leads."""
+    """Return the origins of the validation by the names of their parts. The first one selects the best epoch."""
     given = config["validation"]["origin"]
     leading, *others = [given] if isinstance(given, str) else given
     return {"validation": leading} | {f"validation:{origin}": origin for origin in others}
 
 
 def validation_origin(config: dict[str, Any], name: str) -> dict[str, Any]:
-    """The options of an origin that validates, which need not be among those of the test."""
-    found: dict[str, Any] = config["origin"].get(name) or option("origin", name)[name]
-    return found
+    """Return the options of an origin of the validation, which need not be one of the test."""
+    node: dict[str, Any] = config["origin"].get(name) or option("origin", name)[name]
+    return node
 
 
 def ranks_ahead(node: dict[str, Any]) -> bool:
-    """Whether an objective has lists made ahead of time (`Objective.rank`)."""
+    """Return whether an objective ranks documents before the training (`Objective.rank`)."""
     from ranking.objectives.objective import Objective
 
     return type(build(node)).rank is not Objective.rank
 
 
 def tokenization_of(config: dict[str, Any]) -> Tokenization | None:
-    """How the configured ranker wants its texts; None where it reads our words."""
+    """Return the tokenization of the configured ranker; None if it reads words."""
     ranker = build(config["ranker"])
-    found: Tokenization | None = ranker.func.tokenization(**ranker.keywords)
-    return found
+    tokenization: Tokenization | None = ranker.func.tokenization(**ranker.keywords)
+    return tokenization
 
 
 def nearest_part(config: dict[str, Any]) -> str:
-    """The part whose lists an agent picks documents from: those of the one function."""
+    """Return the name of the part with the lists that an agent picks documents from."""
     (name,) = config["function"]
     return f"function:{name}"

@@ -1,4 +1,4 @@
-"""Leaves a collection only the judgements that an order of judging would have made within a budget."""
+"""Reduces the judgements of a collection to those that a judging order reaches within a budget."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ranking.errors import BadInput
 
 PAIR = ["query", "document"]
 FORMAT = 1
-"""Raised whenever other judgements would be left."""
+"""Number to increase whenever other judgements would remain."""
 
 
 def partially_judged(
@@ -35,20 +35,21 @@ def partially_judged(
     note: Callable[[str], None] = lambda line: None,
     rerank: Rerank | None = None,
 ) -> Collection:
-    """The collection as if `options["budget"]` documents of each query had been judged, in an order, and no others.
+    """Return the collection as if only `options["budget"]` documents of each query had been judged, in an order.
 
-    Judged is a pool of the systems of `pooling.systems` that need no training, and of rankers that were trained with
-    negatives of `feeders`: with all judgements of the training queries, as they stand for rankers from elsewhere.
+    The pool consists of the systems of `pooling.systems` that need no training, and of rankers trained with negatives
+    of `feeders`. These are trained with all judgements of the training queries, since they represent rankers from
+    elsewhere.
 
     Args:
-        collection: with all its judgements.
+        collection: the collection with all its judgements.
         options: `judging` of conf/config.yaml: order, budget, depth, feeders, of.
-        cache: folder in which the judgements are kept.
-        note: told what is being made.
+        cache: folder in which the judgements are cached.
+        note: called with a line about the work.
         rerank: trains the feeders.
 
     Raises:
-        BadInput: where there is no such order, or the judgements of a split are asked for and there is no split.
+        BadInput: if there is no such order, or `of` names a split and the collection has none.
     """
     key = digest([FORMAT, collection.fingerprint, options])
     place = cache / "judging" / f"{key}.parquet"
@@ -62,7 +63,7 @@ def partially_judged(
 
 
 def _judged(collection: Collection, options: dict[str, Any], rerank: Rerank | None) -> pl.DataFrame:
-    """Those of the collection's judgements that the order comes to."""
+    """Return the judgements within the order's budget."""
     order = options["order"]
     ((_, node),) = compose([f"method={order}"], "pool")["method"].items()
     method = build(node, f"judging.order={order}")
@@ -81,9 +82,9 @@ def _judged(collection: Collection, options: dict[str, Any], rerank: Rerank | No
         if collection.queries["split"].null_count():
             what = f"{collection.name} has no split of its queries"
             raise BadInput(what, f"judging.of={options['of']}", "leave judging.of=all, which judges all alike")
-        own = collection.queries.filter(split=options["of"]).select(query="id")
-        others = judgements.join(own, on="query", how="anti", maintain_order="left")
-        judgements = judgements.join(own, on="query", how="semi", maintain_order="left")
+        queries = collection.queries.filter(split=options["of"]).select(query="id")
+        others = judgements.join(queries, on="query", how="anti", maintain_order="left")
+        judgements = judgements.join(queries, on="query", how="semi", maintain_order="left")
     else:
         others = judgements.clear()
     return pl.concat([others, judgements.join(reached, on=PAIR, how="semi", maintain_order="left")])

@@ -1,4 +1,4 @@
-"""Declares the parts that runs share, and restores them from the cache."""
+"""Defines the parts that runs share, and restores them from the cache."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from sampling.guarded_documents import GuardedDocuments
 
 @dataclass(frozen=True)
 class Base:
-    """The part that every run takes."""
+    """The part that every run needs."""
 
     encoded: EncodedCollection
     vectors: WordVectors
     splits: list[Split]
     spelled: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
-    """The words of the vocabulary in UTF-8, a line each: a ranker that reads them is nothing without."""
+    """The words of the vocabulary in UTF-8, one per line. Rankers that read words are stored with them."""
 
     @property
     def words(self) -> list[str]:
@@ -42,7 +42,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Lists:
-    """A retrieval function's lists (None where it ranks by itself), and what the guard took from them."""
+    """The lists of a retrieval function (None if it ranks during training), and what the guard dropped from them."""
 
     lists: RankedLists | None
     guarded: GuardedDocuments
@@ -64,7 +64,7 @@ Part = (
 
 
 def read_encoded(parts: dict[str, Any]) -> EncodedCollection:
-    """The collection as the ranker reads it: of words, or of its own tokens."""
+    """Return the collection as the ranker reads it, as words or as tokens."""
     encoded: EncodedCollection = parts["base"].encoded
     tokens: Tokens | None = parts.get("tokens")
     if tokens is None:
@@ -74,10 +74,10 @@ def read_encoded(parts: dict[str, Any]) -> EncodedCollection:
 
 
 def restored(name: str, state: Any) -> Part:
-    """A part from what `ranking.checkpoint` has read of it.
+    """Return a part from the fields that `ranking.checkpoint` has read.
 
     Args:
-        name: of the part, as `function:bm25`.
+        name: name of the part, as `function:bm25`.
         state: its fields.
     """
     return _RESTORE[name.partition(":")[0]](state)

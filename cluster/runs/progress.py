@@ -1,4 +1,4 @@
-"""Says where a run is, and how long it still takes."""
+"""Measures the progress of a run, and estimates the time that is left."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run is: told after each validation, and now and then between two.
+    """The progress of a run after a validation, or between two.
 
     Args:
-        fold, folds: which one of how many, from 0.
-        epoch: epochs that are over; within an epoch it counts that one too, from its first validation on.
-        max_epochs: at most.
-        loss: mean since the last validation.
-        validation: the last value, nan before there is one.
-        batch, batches: of the epoch, where it is told between two validations; 0 after one.
-        left: seconds to the end of the last epoch at the pace so far, None where it is not known; early stopping may
-            end it before.
+        fold: number of the fold, from 0.
+        folds: number of folds.
+        epoch: number of finished epochs, including the current one after its first validation.
+        max_epochs: maximum number of epochs.
+        loss: mean loss since the last validation.
+        validation: the last validation value; nan before the first.
+        batch: number of the batch in the epoch; 0 after a validation.
+        batches: number of batches in an epoch; 0 after a validation.
+        left: seconds to the end of the last epoch at the present speed, or None if unknown. Early stopping may end the
+            run before.
     """
 
     fold: int
@@ -38,14 +40,14 @@ class Progress:
 
 
 PROGRESS_EVERY_S = 5.0
-"""Seconds between two words of progress within an epoch: the first estimate of the time left comes after so many."""
+"""Seconds between two reports within an epoch, and before the first estimate of the time left."""
 
 
 class Clock:
-    """Seconds of training, over interrupts, and when the state was last kept."""
+    """The seconds of training, including those before interrupts, and the times of the last state and report."""
 
     def __init__(self, before: float) -> None:
-        self.started = self.kept = self.told = time.perf_counter()
+        self.started = self.saved = self.reported = time.perf_counter()
         self.before = before
         self.first: int | None = None
 
@@ -54,36 +56,36 @@ class Clock:
         return self.before + time.perf_counter() - self.started
 
     def due(self, every: float) -> bool:
-        """Whether the state should be kept now."""
+        """Return whether the state should be saved now."""
         now = time.perf_counter()
-        if now - self.kept < every:
+        if now - self.saved < every:
             return False
-        self.kept = now
+        self.saved = now
         return True
 
-    def time_to_tell(self) -> bool:
-        """Whether progress should be told now, between two validations."""
+    def report_due(self) -> bool:
+        """Return whether progress should be reported now, between two validations."""
         now = time.perf_counter()
-        if now - self.told < PROGRESS_EVERY_S:
+        if now - self.reported < PROGRESS_EVERY_S:
             return False
-        self.told = now
+        self.reported = now
         return True
 
     def left(self, done: int, steps: int) -> float | None:
-        """Seconds that the other steps take if they go on as since this process began.
+        """Return the seconds for the other steps at the speed of this process.
 
         Args:
-            done: steps that are done, those before an interrupt too.
-            steps: of the whole.
+            done: number of finished steps, including those before an interrupt.
+            steps: number of all steps.
         """
         if self.first is None:
             self.first = done
-        made = done - self.first
-        return (time.perf_counter() - self.started) / made * (steps - done) if made > 0 else None
+        count = done - self.first
+        return (time.perf_counter() - self.started) / count * (steps - done) if count > 0 else None
 
 
 def between(fold: int, folds: int, staged: StagedTraining, clock: Clock) -> Progress:
-    """Progress between two validations."""
+    """Return the progress between two validations."""
     training = staged.training
     limit, batches = training.max_epochs * len(staged.stages), training.steps_per_epoch
     left = clock.left(staged.steps + training.step, limit * batches)

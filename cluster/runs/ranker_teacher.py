@@ -1,4 +1,4 @@
-"""Asks a trained ranker for its scores: as a teacher, or as what guards lists."""
+"""Scores documents by a trained ranker, as a teacher or for a guard."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ranking.sources import Sources
 
 
 class RankerTeacher:
-    """Scores of a trained run or a checkpoint, which reads texts in its own way.
+    """The scores of a trained run or a checkpoint, which reads texts in its own way.
 
     Args:
         checkpoint: the folder of `pyrite train weights=true`, or a checkpoint of transformers or
             sentence-transformers (`cluster.runs.trained.read_ranker`).
 
     Raises:
-        BadInput: where it is no ranker, at the first scores.
+        BadInput: if it is no ranker, at the first scores.
     """
 
     def __init__(self, checkpoint: str) -> None:
@@ -29,7 +29,7 @@ class RankerTeacher:
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
     ) -> NDArray[np.float32]:
-        """Scores [q, m] of documents [q, m] for queries [q], −inf where the document is −1."""
+        """Return scores [q, m] of documents [q, m] for queries [q]; −inf for document −1."""
         if self._opened is None or self._opened[0] is not sources:
             trained = read_ranker(self.checkpoint)
             self._opened = (sources, trained, trained.read(sources.collection, sources.encoded))

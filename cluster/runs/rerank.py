@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -> NDArray[np.float32]:
-    """The scores of lists by a ranker that is trained on the inputs' own split.
+    """Train a ranker on the split of the inputs, and return its scores of lists.
 
     Args:
-        inputs: what the systems rank with.
-        lists: a row a topic.
-        overrides: the ranker and its training, as in `pyrite train`; negatives are of `function=bm25` or `random`.
+        inputs: the inputs of the systems.
+        lists: one row per topic.
+        overrides: the ranker and its training, as in `pyrite train`. Negatives come from `function=bm25` or `random`.
 
     Raises:
-        BadInput: where the collection has nothing to train on or to validate with.
+        BadInput: if the collection has no queries to train on or to validate with.
     """
     import torch
 
@@ -52,12 +52,12 @@ def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -
 
 
 def _negatives(inputs: SystemInputs) -> RankedLists:
-    """BM25's lists of the queries to train with, all others empty."""
+    """Return BM25's lists of the training queries; all others are empty."""
     from ranking.bm25 import Bm25Options
     from ranking.ranked_lists import RankedLists
 
     train, shape = inputs.split.train, (len(inputs.encoded.queries), inputs.depth)
-    found, _ = inputs.sources.bm25(Bm25Options()).search(train, inputs.depth)
+    ranked, _ = inputs.sources.bm25(Bm25Options()).search(train, inputs.depth)
     lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
-    lists.documents[train], lists.scores[train] = found.documents, found.scores
+    lists.documents[train], lists.scores[train] = ranked.documents, ranked.scores
     return lists.without_relevant(inputs.encoded.judgements)

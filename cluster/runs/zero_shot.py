@@ -1,4 +1,4 @@
-"""Reads other collections, on which a ranker is measured at the end of its run without having learned from them."""
+"""Evaluates rankers on other collections, which they have not learned from."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ranking.sources import Sources
 
 @dataclass(frozen=True)
 class ZeroShot:
-    """A collection to measure on.
+    """Another collection to evaluate a ranker on.
 
     Args:
-        encoded: as the ranker reads it.
-        candidates: of its test queries (of all where it has no splits), by their origin.
+        encoded: the collection, encoded for the ranker.
+        candidates: candidates of its test queries, or of all queries if it has no splits, by origin.
     """
 
     encoded: EncodedCollection
@@ -34,12 +34,12 @@ class ZeroShot:
 
 
 def zero_shot(config: dict[str, Any], sources: Sources, read: EncodedCollection) -> ZeroShot:
-    """A collection with the candidates of each origin that the run has, but run files, which are of its own queries.
+    """Return a collection with candidates of each origin of the run, except run files, which have other queries.
 
     Args:
-        config: of the run.
-        sources: the collection, with what first stages rank with.
-        read: the collection as the run's ranker reads it.
+        config: configuration of the run.
+        sources: the collection, and the inputs of first stages.
+        read: the collection, encoded for the run's ranker.
     """
     split = (read.split >= 0).any()
     queries = read.queries_of("test") if split else np.arange(len(read.queries))
@@ -52,30 +52,30 @@ def zero_shot(config: dict[str, Any], sources: Sources, read: EncodedCollection)
 
 
 def measure_zero_shot(config: dict[str, Any], parts: Mapping[str, Any], ranker: Ranker, outcome: Outcome) -> None:
-    """Add what a trained ranker reaches on each of the collections, and BM25 beside it."""
+    """Add the measures of a trained ranker on each of the collections to the outcome, and BM25's."""
     for name, part in parts.items():
         kind, _, collection = name.partition(":")
         if kind != "evaluate":
             continue
         for origin, candidates in part.candidates.items():
             evaluation = Evaluation(part.encoded, candidates, config["measures"])
-            own, first = evaluation(ranker), evaluation.of_bm25()
+            values, bm25 = evaluation(ranker), evaluation.of_bm25()
             for measure in config["measures"]:
-                row = {"collection": collection, "origin": origin, "measure": measure, "queries": len(own[measure])}
-                means = {"value": float(own[measure].mean()), "bm25": float(first[measure].mean())}
+                row = {"collection": collection, "origin": origin, "measure": measure, "queries": len(values[measure])}
+                means = {"value": float(values[measure].mean()), "bm25": float(bm25[measure].mean())}
                 outcome.zero_shot.append(row | means)
 
 
 def zero_shot_rows(run: str, outcome: Outcome) -> list[pl.DataFrame]:
-    """A row a collection, origin and measure, and their means over the collections; no table where there are none.
+    """Return one row per collection, origin and measure, and their means over collections; no table if there are none.
 
-    Of a cross-validated run they are means over the folds' rankers.
+    For a cross-validated run, the values are means over the rankers of the folds.
     """
     if not outcome.zero_shot:
         return []
     keys = ["collection", "origin", "measure"]
-    each = pl.DataFrame(outcome.zero_shot).group_by(keys, maintain_order=True)
-    rows = each.agg(pl.col("queries").first(), pl.col("value", "bm25").mean())
+    groups = pl.DataFrame(outcome.zero_shot).group_by(keys, maintain_order=True)
+    rows = groups.agg(pl.col("queries").first(), pl.col("value", "bm25").mean())
     means = rows.group_by("origin", "measure", maintain_order=True).agg(
         pl.col("queries").sum(), pl.col("value", "bm25").mean()
     )
