@@ -7,31 +7,18 @@ iteration, document, grade). Both are separated by any blanks or tabs and may be
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import polars as pl
 
 from ranking.collections.faults import Faults
-from ranking.collections.lines import tables
+from ranking.collections.judgement_files import QRELS, READ_QRELS, READ_RUN, RUN, qrels_rows, run_rows
 from ranking.errors import BadInput
 from ranking.whole_file import replace_file
 
-RUN: Mapping[str, pl.DataType] = {
-    "query": pl.String(),
-    "_q0": pl.String(),
-    "document": pl.String(),
-    "rank": pl.Int32(),
-    "score": pl.Float64(),
-    "tag": pl.String(),
-}
-QRELS: Mapping[str, pl.DataType] = {
-    "query": pl.String(),
-    "_iteration": pl.String(),
-    "document": pl.String(),
-    "grade": pl.Int32(),
-}
+__all__ = ["QRELS", "RUN", "check_ids", "read_qrels", "read_run", "write_qrels", "write_run"]
 
 BLANK = r"[ \t\n\x0B\f\r]"
 """A character that separates columns, for us and for trec_eval. A no-break space does not."""
@@ -97,47 +84,53 @@ def _write(file: str | os.PathLike[str] | IO[bytes], table: pl.DataFrame) -> Non
         table.write_csv(temporary, separator=" ", include_header=False, quote_style="never")
 
 
-def read_run(path: str | Path, strict: bool = True) -> pl.DataFrame:
-    """Read what a retrieval system ranked.
+def read_run(
+    path: str | Path, strict: bool = True, encoding: str = "utf-8", faults: Faults | None = None
+) -> pl.DataFrame:
+    """Read a run of a retrieval system.
 
     Args:
-        path: a run file, plain or gzip, UTF-8.
-        strict: raise on the first broken line; otherwise leave such lines out.
+        path: a run file, in any form of `ranking.collections.judgement_files.run_rows`.
+        strict: whether to raise on the first broken line; otherwise such lines are skipped.
+        encoding: the encoding of the file.
+        faults: receives the faults, and decides instead of `strict`.
 
     Returns:
-        query, document (String), rank (Int32), score (Float64), tag (String), in file order: by convention a run is
-        ordered by its scores, not by its rank column, and who reads it decides.
+        query, document (String), rank (Int32), score (Float64), tag (String), in the order of the file: by convention
+        a run is ordered by its scores, not by its rank column, and the caller decides.
 
     Raises:
-        BadInput: a broken line or one in another encoding (when strict); a missing, empty or truncated file (always).
+        BadInput: if a line is broken or in another encoding (when strict), or the file is missing, empty or truncated.
     """
-    return _read(path, RUN, Faults(strict))
+    faults = faults or Faults(strict)
+    return _joined(path, run_rows(path, faults, encoding), READ_RUN, faults)
 
 
 def read_qrels(
     path: str | Path, strict: bool = True, encoding: str = "utf-8", faults: Faults | None = None
 ) -> pl.DataFrame:
-    """Read what assessors judged.
+    """Read judgements.
 
     Args:
-        path: a qrels file, plain or gzip.
-        strict: raise on the first broken line; otherwise leave such lines out.
-        encoding: of the file.
-        faults: hears of what is broken, and decides instead of `strict`.
+        path: a qrels file, in any form of `ranking.collections.judgement_files.qrels_rows`.
+        strict: whether to raise on the first broken line; otherwise such lines are skipped.
+        encoding: the encoding of the file.
+        faults: receives the faults, and decides instead of `strict`.
 
     Returns:
-        query, document (String), grade (Int32; above 0 is relevant), in file order.
+        query, document (String), grade (Int32; above 0 is relevant), in the order of the file.
 
     Raises:
-        BadInput: as `read_run`.
+        BadInput: if a line is broken or in another encoding (when strict), or the file is missing, empty or truncated.
     """
-    return _read(path, QRELS, faults or Faults(strict), encoding)
+    faults = faults or Faults(strict)
+    return _joined(path, qrels_rows(path, faults, encoding), READ_QRELS, faults)
 
 
-def _read(
-    path: str | Path, columns: Mapping[str, pl.DataType], faults: Faults, encoding: str = "utf-8"
+def _joined(
+    path: str | Path, frames: Iterable[pl.DataFrame], columns: Mapping[str, Any], faults: Faults
 ) -> pl.DataFrame:
-    frames = list(tables(path, columns, faults, encoding=encoding))
-    if not sum(len(frame) for frame in frames):
+    parts = list(frames)
+    if not sum(len(part) for part in parts):
         raise BadInput("no lines in it" if faults.strict else "no readable lines in it", path)
-    return pl.concat(frames).drop("line")
+    return pl.concat(parts).select(list(columns))

@@ -1,50 +1,54 @@
-"""Reads text files of any size, plain or gzip, a block of whole lines at a time.
+"""Reads text files of any size, plain or compressed, a block of whole lines at a time.
 
 Memory is bounded by the block, not by the file, and every line keeps its number, so that a fault can be named.
 """
 
 from __future__ import annotations
 
-import gzip
+import codecs
 import re
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 import polars as pl
 
 from ranking.collections.faults import Faults
+from ranking.collections.opened import encoding_of, open_bytes
 from ranking.errors import BadInput
 
+BLANK = r"[ \t\x0B\x0C]"
 BLOCK = 8 << 20  # bytes read at once; a block costs a few times that while it is taken apart
-_GZIP = b"\x1f\x8b"
 
 
 def blocks(
     path: str | Path, faults: Faults, encoding: str = "utf-8", within: tuple[int, int] | None = None
 ) -> Iterator[tuple[int, str]]:
-    """The text of a file in blocks of whole lines.
+    """Yield the text of a file in blocks of whole lines.
 
     Args:
-        path: a plain or gzip file; its first bytes decide, not its name.
-        faults: hears of each line that is not in the encoding; a skipped line is left blank, so numbers stay right.
-        encoding: any encoding that writes a line break as the one byte 10, which all but UTF-16 and UTF-32 do.
-        within: the lines that begin in this range of bytes, of a plain file, counted from 1; None for all.
+        path: a file, plain or compressed (`ranking.collections.opened`).
+        faults: receives each line that is not in the encoding; a skipped line is left blank, so numbers stay right.
+        encoding: the encoding of the file. A byte order mark of UTF-16 or UTF-32 at its start overrides it.
+        within: the range of bytes, of a plain file, in which the lines begin, counted from 1. None for all.
 
     Yields:
-        (number of the block's first line, counted from 1; text, ending with a line break but at the file's end).
+        (number of the block's first line, counted from 1; text, ending with a line break except at the file's end).
 
     Raises:
-        BadInput: no such file, an unknown encoding, or a damaged or truncated .gz: that one always, strict or not.
+        BadInput: if there is no such file, its encoding is unknown, or it is damaged or truncated, strict or not.
     """
     _check_encoding(encoding, path)
+    marked = encoding_of(path, encoding) if within is None else encoding
     number = 1
-    for raw in _whole_lines(path, within):
+    if marked != encoding:  # by its mark: UTF-8, or decoded to it
+        encoding = "utf-8"
+    for raw in _whole_lines(path, within, marked):
         try:
             text = raw.decode(encoding)
         except UnicodeDecodeError:
             text = _decode_singly(raw, encoding, faults, path, number)
-        # An editor on Windows may put a byte order mark before the first line; it is no part of it.
+        # An editor on Windows may put a byte order mark before the first line, which does not belong to it.
         yield number, text.removeprefix("\ufeff") if number == 1 and not (within and within[0]) else text
         number += raw.count(b"\n")
 
@@ -52,7 +56,7 @@ def blocks(
 def lines(
     path: str | Path, faults: Faults, encoding: str = "utf-8", within: tuple[int, int] | None = None
 ) -> Iterator[tuple[int, str]]:
-    """The lines of a file that are not blank, with their numbers, without their line breaks; as `blocks`."""
+    """Yield the lines of a file that are not blank, with their numbers, without their line breaks; see `blocks`."""
     for first, text in blocks(path, faults, encoding, within):
         for number, line in enumerate(text.split("\n"), first):
             if line and not line.isspace():
@@ -68,31 +72,40 @@ def tables(
     encoding: str = "utf-8",
     header: bool = False,
     within: tuple[int, int] | None = None,
+    comments: bool = False,
+    more: bool = False,
 ) -> Iterator[pl.DataFrame]:
-    """The rows of a file of columns, a frame a block: millions of lines in seconds.
+    """Yield the rows of a file of columns, one frame per block: millions of lines in seconds.
 
     Args:
-        path: as `blocks`; blank lines are passed over.
-        columns: name and type of each column, in order; one whose name starts with an underscore is not kept.
-        faults: hears of each line with another number of columns, or with a field that is not of its column's type.
-        separator: the one character between fields; any run of blanks and tabs when None.
-        encoding: as `blocks`.
-        header: the first line may hold names: it is passed over if its fields are not of their types.
-        within: as `blocks`.
+        path: see `blocks`; blank lines are skipped.
+        columns: name and type of each column, in order; one whose name starts with an underscore is not kept. A whole
+            number may be written with zeros after the point (2.0).
+        faults: receives each line with another number of columns, or with a field that is not of its column's type.
+        separator: the one character between fields. None for any run of blanks and tabs.
+        encoding: see `blocks`.
+        header: whether the first line may hold names: it is skipped if its fields are not of their types.
+        within: see `blocks`.
+        comments: whether lines that begin with # are skipped.
+        more: whether fields after the last column are ignored.
 
     Yields:
         The columns, then `line` (Int64), the number of each row's line.
     """
-    pattern = _pattern(list(columns), separator)
+    pattern, unread = _pattern(list(columns), separator, more), not (within and within[0])
     for first, text in blocks(path, faults, encoding, within):
         rows = pl.Series("text", [text]).str.split("\n").explode().to_frame()
         rows = rows.with_row_index("line", offset=first).with_columns(pl.col("line").cast(pl.Int64))
-        rows = rows.filter(pl.col("text").str.contains(r"\S"))
+        rows = rows.filter(pl.col("text").str.contains(r"^\s*[^#\s]" if comments else r"\S"))
         fields = rows["text"].str.strip_suffix("\r").str.extract_groups(pattern).struct.unnest()
         typed = fields.select(_typed(name, dtype) for name, dtype in columns.items())
         good = typed.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
-        if header and first == 1 and len(good) and not good[0] and fields.row(0)[0] is not None:
-            rows, fields, typed, good = rows[1:], fields[1:], typed[1:], good[1:]
+        if more:  # `1 Q0 an id 1 0.5 mine`: the tag would be a number, and the rest what it is not
+            good &= fields["_more"].is_null() | fields[list(columns)[-1]].cast(pl.Float64, strict=False).is_null()
+        if header and unread and len(good):
+            unread = False
+            if not good[0] and _is_header(fields.row(0, named=True), typed.row(0, named=True), columns):
+                rows, fields, typed, good = rows[1:], fields[1:], typed[1:], good[1:]
         if not good.all():
             worst = int(good.arg_min() or 0)
             what = _complaint(dict(columns), fields.row(worst, named=True), typed.row(worst, named=True), separator)
@@ -101,20 +114,16 @@ def tables(
         yield typed.select(kept).with_columns(rows["line"]).filter(good)
 
 
-def _whole_lines(path: str | Path, within: tuple[int, int] | None = None) -> Iterator[bytes]:
-    """The bytes of a file, unpacked, in pieces that end with a line break (but the last)."""
+def _whole_lines(path: str | Path, within: tuple[int, int] | None, encoding: str) -> Iterator[bytes]:
+    """Yield the bytes of a file, unpacked and not in UTF-16, in pieces that end with a line break (except the last)."""
     if within is not None:
         yield from _lines_within(path, *within)
         return
-    number, rest = 1, b""
+    rest = b""
+    number = 1
     try:
-        with open(path, "rb") as file:
-            packed = file.read(2) == _GZIP
-            file.seek(0)
-            if not packed and str(path).endswith(".gz"):
-                raise BadInput("not a gzip file, or truncated at its very start", path, "copy it again")
-            stream = gzip.GzipFile(fileobj=file) if packed else file
-            while piece := stream.read(BLOCK):
+        with open_bytes(path) as stream:
+            for piece in _pieces(stream, encoding):
                 whole, line_break, rest_of_piece = piece.rpartition(b"\n")
                 if not line_break:
                     rest += piece
@@ -122,25 +131,33 @@ def _whole_lines(path: str | Path, within: tuple[int, int] | None = None) -> Ite
                 yield rest + whole + line_break
                 number += whole.count(b"\n") + 1
                 rest = rest_of_piece
-    except FileNotFoundError:
-        raise BadInput("no such file", path) from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        where = f"{path}:{number}"
-        raise BadInput(f"truncated or damaged .gz ({error})", where, "copy it again") from None
-    except OSError as error:
-        raise BadInput(f"cannot be read ({error.strerror or error})", path) from None
+    except BadInput as error:
+        if error.where != path or "truncated or damaged" not in error.what:
+            raise
+        raise BadInput(error.what, f"{path}:{number}", error.remedy) from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"is not {encoding}, as its byte order mark says ({error.reason})", path) from None
     if rest:
         yield rest
 
 
+def _pieces(stream: BinaryIO, encoding: str) -> Iterator[bytes]:
+    wide = encoding.startswith(("utf-16", "utf-32"))
+    decoder = codecs.getincrementaldecoder(encoding)()
+    while piece := stream.read(BLOCK):
+        yield decoder.decode(piece).encode() if wide else piece
+    if wide and (end := decoder.decode(b"", final=True)):
+        yield end.encode()
+
+
 def _lines_within(path: str | Path, start: int, stop: int) -> Iterator[bytes]:
-    """The lines of a plain file that begin in a range of bytes, many at once."""
+    """Yield the lines of a plain file that begin in a range of bytes, many at once."""
     with open(path, "rb") as file:
         if start:
             file.seek(start - 1)
-            file.readline()  # of the line before, or its line break alone
-        while (at := file.tell()) < stop:
-            piece = file.read(min(BLOCK, stop - at))
+            file.readline()  # the rest of the line before, or only its line break
+        while (position := file.tell()) < stop:
+            piece = file.read(min(BLOCK, stop - position))
             if not piece.endswith(b"\n"):
                 piece += file.readline()
             yield piece
@@ -168,15 +185,31 @@ def _check_encoding(encoding: str, path: str | Path) -> None:
         raise BadInput(f"{encoding} cannot be read line by line", path, "convert it to UTF-8 with iconv")
 
 
-def _pattern(names: list[str], separator: str | None) -> str:
+def _is_header(
+    fields: Mapping[str, str | None], typed: Mapping[str, object], columns: Mapping[str, pl.DataType]
+) -> bool:
+    """Return whether a line names columns: it has as many, and a word of letters for each that should be a number."""
+    if any(fields[name] is None for name in columns):
+        return False
+    wrong = [fields[name] or "" for name in columns if typed[name] is None]
+    return bool(wrong) and all(re.fullmatch(r"[^\d.]*[A-Za-z][^\d.]*", word) for word in wrong)
+
+
+def _pattern(names: list[str], separator: str | None, more: bool) -> str:
+    rest = r"(?P<_more>\S.*?)" if more else ""
     if separator is None:
-        return r"^\s*" + r"[ \t]+".join(rf"(?P<{name}>[^ \t]+)" for name in names) + r"[ \t]*$"
+        end = rf"(?:{BLANK}+{rest})?{BLANK}*$" if more else rf"{BLANK}*$"
+        return r"^\s*" + rf"{BLANK}+".join(rf"(?P<{name}>[^ \t\x0B\x0C]+)" for name in names) + end
     between = re.escape(separator)
-    return "^" + between.join(rf"(?s:(?P<{name}>[^{between}]*))" for name in names) + "$"
+    end = rf"(?s:{between}(?P<_more>.*))?$" if more else "$"
+    return "^" + between.join(rf"(?s:(?P<{name}>[^{between}]*))" for name in names) + end
 
 
 def _typed(name: str, dtype: pl.DataType) -> pl.Expr:
-    value = pl.col(name).cast(dtype, strict=False)
+    text = pl.col(name)
+    if dtype.is_integer():
+        text = text.str.replace(r"^([+-]?\d+)\.0*$", "${1}")  # pandas writes grades beside missing ones as 1.0
+    value = text.cast(dtype, strict=False)
     return value.fill_nan(None) if dtype.is_float() else value
 
 
@@ -190,5 +223,6 @@ def _complaint(
             return f"not {len(columns)} columns ({names}) separated by {by}"
         if typed[name] is None:
             number = "a number" if dtype.is_float() else "a whole number"
-            return f"{name} {str(fields[name])[:40]!r} is not {number}"
-    raise AssertionError("a row without a fault was called broken")
+            comma = re.fullmatch(r"[+-]?\d+,\d+", str(fields[name]))
+            return f"{name} {str(fields[name])[:40]!r} is not {number}{': write a point, not a comma' if comma else ''}"
+    return f"the last column is the number {fields[list(columns)[-1]]!r}, and text follows: has an id a blank in it?"

@@ -12,12 +12,12 @@ from pathlib import Path
 import polars as pl
 
 from ranking.collections.faults import Faults
+from ranking.collections.judgement_files import qrels_rows
 from ranking.collections.lines import lines, tables
 from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Portion, Reader, Span, folder, stamps, together
 from ranking.collections.spans import spans_of
 from ranking.collections.splits import DEV, TEST, TRAIN
 from ranking.errors import BadInput
-from ranking.trec_files import QRELS
 
 _PASSAGE = {"id": pl.String(), "text": pl.String()}
 _DOCUMENT = {"id": pl.String(), "_url": pl.String(), "title": pl.String(), "body": pl.String()}
@@ -104,7 +104,7 @@ class MsMarco(Reader):
         parts = (
             rows.with_columns(pl.lit(split).alias("split"), _file(file))
             for split, (_, file) in self._splits().items()
-            for rows in tables(file, QRELS, faults)
+            for rows in qrels_rows(file, faults)
         )
         return together(parts, JUDGEMENTS)
 

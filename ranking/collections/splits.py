@@ -5,6 +5,7 @@ Everything here depends only on a hash of the query's id: no random numbers, the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from hashlib import blake2b
 
@@ -13,6 +14,22 @@ import polars as pl
 from ranking.errors import BadInput
 
 TRAIN, DEV, TEST = "train", "dev", "test"
+SPLIT_FILES = {
+    TRAIN: ("train", "training"),
+    DEV: ("dev", "validation", "valid", "val", "development"),
+    TEST: ("test", "testing", "eval", "evaluation", "holdout"),
+}
+"""The names of splits, the first one being ours."""
+
+
+def split_named(name: str) -> str | None:
+    """Return the split that a word in a file's or folder's name shows, None if there is none.
+
+    `nq-train.json`, `test-00000-of-00001.parquet` and `validation` show one, `training_manual.csv` is a train file too.
+    """
+    words = re.split(r"[^a-z]+", name.lower().split(".")[0])
+    words += ["holdout"] if "hold" in words and "out" in words else []
+    return next((split for word in words for split, names in SPLIT_FILES.items() if word in names), None)
 
 
 def usable(queries: pl.DataFrame, dev_share: float = 0.1) -> pl.DataFrame:

@@ -12,11 +12,10 @@ import polars as pl
 
 from ranking.collections import trec_markup
 from ranking.collections.faults import Faults
-from ranking.collections.lines import tables
+from ranking.collections.judgement_files import qrels_rows
 from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Portion, Reader, folder, frames, stamps, together
 from ranking.collections.spans import groups_of
 from ranking.errors import BadInput
-from ranking.trec_files import QRELS
 
 _USUAL_NAMES = {
     "qrels": re.compile(r"qrels|judg", re.I),
@@ -85,7 +84,7 @@ class Trec(Reader):
         parts = (
             rows.with_columns(pl.lit(None, pl.String).alias("split"), pl.lit(str(file)).alias("file"))
             for file in self._files("qrels")
-            for rows in tables(file, QRELS, faults)
+            for rows in qrels_rows(file, faults)
         )
         return together(parts, JUDGEMENTS)
 

@@ -50,9 +50,8 @@ def test_qrels_plain_and_gzip_are_the_same(tmp_path: Path) -> None:
     ("broken", "complaint"),
     [
         ("1 0 d 1", "not 6 columns"),
-        ("1 Q0 d 1 2.0 tag more", "not 6 columns"),
-        ("1 Q0 d one 2.0 tag", "rank 'one' is not a whole number"),
-        ("1 Q0 d 1.5 2.0 tag", "rank '1.5' is not a whole number"),
+        ("1 Q0 two words 1 2.0 tag", "score '1'|the last column is the number '2.0', and text follows"),
+        ("1 Q0 d 1 2,5 tag", "score '2,5' is not a number: write a point, not a comma"),
         ("1 Q0 d 1 high tag", "score 'high' is not a number"),
         ("1 Q0 d 1 nan tag", "score 'nan' is not a number"),
     ],

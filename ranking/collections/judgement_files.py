@@ -1,0 +1,231 @@
+"""Reads judgements and runs in the forms that tools write: TREC's columns, BEIR's and MS MARCO's, CSV and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ranking.collections.faults import Faults
+from ranking.collections.lines import BLANK, lines, tables
+from ranking.collections.opened import encoding_of, open_bytes, plain_name
+from ranking.errors import BadInput
+
+RUN: Mapping[str, pl.DataType] = {
+    "query": pl.String(),
+    "_q0": pl.String(),
+    "document": pl.String(),
+    "rank": pl.Int32(),
+    "score": pl.Float64(),
+    "tag": pl.String(),
+}
+QRELS: Mapping[str, pl.DataType] = {
+    "query": pl.String(),
+    "_iteration": pl.String(),
+    "document": pl.String(),
+    "grade": pl.Int32(),
+}
+TYPES: Mapping[str, pl.DataType] = {**RUN, **QRELS, "rank": pl.String()}  # read although it is no whole number
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "query": ("query", "query-id", "query_id", "queryid", "qid", "q_id", "topic", "topic_id", "q"),
+    "document": (
+        "document",
+        "corpus-id",
+        "corpus_id",
+        "doc_id",
+        "docid",
+        "doc-id",
+        "docno",
+        "doc",
+        "pid",
+        "passage_id",
+    ),
+    "grade": ("grade", "rel", "relevance", "label", "judgment", "judgement", "rating", "qrel"),
+    "score": ("score",),
+    "rank": ("rank",),
+    "tag": ("tag", "run", "run_id", "name", "system"),
+    "_iteration": ("iter", "iteration", "0"),
+    "_q0": ("q0",),
+}
+"""Names of columns in headers of other tools."""
+READ_RUN = {"query": pl.String, "document": pl.String, "rank": pl.Int32, "score": pl.Float64, "tag": pl.String}
+READ_QRELS = {"query": pl.String, "document": pl.String, "grade": pl.Int32}
+LINE = {"line": pl.Int64}
+
+
+def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Iterator[pl.DataFrame]:
+    """Yield judgements: query, document (String), grade (Int32) and line (Int64), in the order of the file.
+
+    Args:
+        path: a file of TREC's four columns, BEIR's three (under a header), the five of the Million Query track's
+            prels, CSV or TSV with a header, parquet, or JSON: {query: {document: grade}}, or objects with these
+            names. Plain or compressed; lines that begin with # are skipped.
+        faults: receives each broken line.
+        encoding: the encoding of the file.
+
+    Raises:
+        BadInput: if the file can't be read.
+    """
+    if plain_name(Path(path)).endswith(".parquet"):
+        yield from _parquet(path, "grade", faults)
+        return
+    first = _first_line(path, encoding)
+    if first.startswith(("{", "[")):
+        yield from _json_rows(path, first, "grade", faults, encoding)
+        return
+    columns, separator = _columns(first, {3: "query document grade", 4: "query _iteration document grade",
+                                          5: "query document grade _algorithm _probability"})  # fmt: skip
+    typed = {name: TYPES.get(name, pl.String()) for name in columns}
+    for frame in tables(path, typed, faults, separator=separator, encoding=encoding, header=True, comments=True):
+        yield frame.select([*READ_QRELS, "line"])
+
+
+def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Iterator[pl.DataFrame]:
+    """Yield a run's lines: query, document, rank (Int32), score (Float64), tag and line, in the order of the file.
+
+    A rank that is not a whole number is null: the order of a run is that of its scores. The three columns of MS MARCO
+    (query, passage, rank) get the score −rank. A form without a tag gets the file's name.
+
+    Args:
+        path: a file of TREC's six columns (text after them is ignored), MS MARCO's three, CSV or TSV with a header, or
+            JSON: {query: {document: score}}. Plain or compressed; lines that begin with # are skipped.
+        faults: receives each broken line.
+        encoding: the encoding of the file.
+
+    Raises:
+        BadInput: if the file can't be read.
+    """
+    name = Path(path).name.split(".")[0]
+    first = _first_line(path, encoding)
+    if first.startswith(("{", "[")):
+        rows: Iterator[pl.DataFrame] = _json_rows(path, first, "score", faults, encoding)
+    else:
+        columns, separator = _columns(first, {3: "query document rank", 6: " ".join(RUN)})
+        typed = {column: TYPES[column] for column in columns}
+        if "score" not in typed:
+            typed["rank"] = pl.Int32()
+        rows = tables(
+            path, typed, faults, separator=separator, encoding=encoding, header=True, comments=True, more=True
+        )
+    for frame in rows:
+        ranks = pl.col("rank").cast(pl.String).str.replace(r"\.0*$", "").cast(pl.Int32, strict=False)
+        rank = ranks if "rank" in frame.columns else pl.lit(None, pl.Int32)
+        score = pl.col("score") if "score" in frame.columns else -pl.col("rank").cast(pl.Float64)
+        tag = pl.col("tag") if "tag" in frame.columns else pl.lit(name)
+        yield frame.select("query", "document", rank.alias("rank"), score.alias("score"), tag.alias("tag"), "line")
+
+
+def _first_line(path: str | Path, encoding: str) -> str:
+    """Return the first line that is neither blank nor a comment."""
+    every = lines(path, Faults(strict=False), encoding)
+    return next((line.strip("\r\n") for _, line in every if not line.lstrip().startswith("#")), "").strip(" ")
+
+
+def _columns(first: str, forms: Mapping[int, str]) -> tuple[list[str], str | None]:
+    """Return a file's columns, and the separator (None for blanks), from its first line: by its names, or its count."""
+    for separator in ("\t", ","):
+        fields = first.split(separator)
+        named = [next((ours for ours, theirs in NAMES.items() if field.strip(' "').lower() in theirs), "_other")
+                 for field in fields]  # fmt: skip
+        value = "score" if any("rank" in form for form in forms.values()) else "grade"
+        if value == "grade":
+            named = ["grade" if name == "score" and "grade" not in named else name for name in named]
+        if len(fields) > 2 and {"query", "document"} <= set(named) and value in named:
+            return [f"_{number}" if name == "_other" else name for number, name in enumerate(named)], separator
+    tabs = first.split("\t")
+    if len(tabs) == 3 and 3 in forms:
+        return forms[3].split(), "\t"
+    count = len(re.split(rf"{BLANK}+", first.strip()))
+    most = max(forms)
+    default = 4 if 4 in forms else 6
+    return forms.get(min(count, most) if count > most and most == 6 else count, forms[default]).split(), None
+
+
+def _parquet(path: str | Path, value: str, faults: Faults) -> Iterator[pl.DataFrame]:
+    try:
+        frame = pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise BadInput(f"can't be read ({str(error).splitlines()[0][:200]})", path, "is it whole?") from None
+    names = {
+        name: next((ours for ours, theirs in NAMES.items() if name.lower() in theirs), name) for name in frame.columns
+    }
+    frame = frame.rename({name: ours for name, ours in names.items() if ours not in frame.columns})
+    if value == "grade" and "grade" not in frame.columns and "score" in frame.columns:
+        frame = frame.rename({"score": "grade"})
+    if missing := {"query", "document", value} - set(frame.columns):
+        raise BadInput(f"has no column {sorted(missing)[0]}", path, f"it has {', '.join(frame.columns)}")
+    rows = (
+        (row["query"], row["document"], row[value], number) for number, row in enumerate(frame.iter_rows(named=True), 1)
+    )
+    yield from _checked(rows, value, path, faults)
+
+
+def _json_rows(path: str | Path, first: str, value: str, faults: Faults, encoding: str) -> Iterator[pl.DataFrame]:
+    def entries() -> Iterator[tuple[Any, Any, Any, int]]:
+        if first.startswith("{") and first.endswith("}") and _is_flat(first):  # JSON lines
+            for number, line in lines(path, faults, encoding):
+                try:
+                    yield (*_fields(json.loads(line, parse_int=str), value), number)
+                except (ValueError, KeyError, AttributeError) as error:
+                    faults.report("broken line", f"not a JSON object of a {value} ({error})", path, number)
+            return
+        try:
+            with open_bytes(path) as stream:
+                content = json.loads(stream.read().decode(encoding_of(path, encoding)), parse_int=str)
+        except ValueError as error:
+            raise BadInput(f"can't be read as JSON ({error})", path) from None
+        if isinstance(content, list):
+            for number, entry in enumerate(content, 1):
+                yield (*_fields(entry, value), number)
+            return
+        for query, documents in content.items():
+            if not isinstance(documents, dict):
+                raise BadInput(f"the query {query!r} has no documents", path, f"write {{query: {{document: {value}}}}}")
+            yield from ((query, document, number, 1) for document, number in documents.items())
+
+    yield from _checked(entries(), value, path, faults)
+
+
+def _is_flat(line: str) -> bool:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return False
+    return not any(isinstance(value, dict) for value in entry.values())
+
+
+def _fields(entry: Mapping[str, Any], value: str) -> tuple[Any, Any, Any]:
+    names = {next((ours for ours, theirs in NAMES.items() if name.lower() in theirs), name): name for name in entry}
+    number = value if value in names else "score"
+    return entry[names["query"]], entry[names["document"]], entry[names[number]]
+
+
+def _checked(
+    rows: Iterator[tuple[Any, Any, Any, int]], value: str, path: str | Path, faults: Faults
+) -> Iterator[pl.DataFrame]:
+    """Yield rows with the types that they must have."""
+    good: list[tuple[str, str, int | float, int]] = []
+    for query, document, number, line in rows:
+        read = _number(number, whole=value == "grade")
+        if read is None:
+            kind = "a whole number" if value == "grade" else "a number"
+            faults.report("broken line", f"{value} {str(number)[:40]!r} is not {kind}", path, line)
+        else:
+            good.append((str(query), str(document), read, line))
+    kind = pl.Int32 if value == "grade" else pl.Float64
+    yield pl.DataFrame(good, {"query": pl.String, "document": pl.String, value: kind, **LINE}, orient="row")
+
+
+def _number(value: Any, whole: bool) -> int | float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    if math.isnan(number) or (whole and (not number.is_integer() or abs(number) >= 2**31)):
+        return None
+    return int(number) if whole else number

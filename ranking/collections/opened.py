@@ -1,0 +1,88 @@
+"""Opens files that may be compressed, as bytes: gzip, bzip2, xz and Zstandard, recognised by their first bytes."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from ranking.errors import BadInput
+
+FORMS = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
+"""The first bytes of a compressed file, and the ending of its name."""
+ENDINGS = tuple(f".{ending}" for ending in FORMS.values())
+MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_LE: "utf-16",
+         codecs.BOM_UTF16_BE: "utf-16", codecs.BOM_UTF8: "utf-8-sig"}  # fmt: skip
+"""Byte order marks, and the encoding that each shows. UTF-32 comes first: its mark begins like that of UTF-16."""
+
+
+def compression_of(path: str | Path) -> str | None:
+    """Return the ending for a file's compression, from its first bytes; None if it is not compressed."""
+    with open(path, "rb") as file:
+        head = file.read(6)
+    return next((ending for magic, ending in FORMS.items() if head.startswith(magic)), None)
+
+
+@contextmanager
+def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file for reading, decompressed.
+
+    Args:
+        path: the file. Its first bytes decide, not its name; but a file whose name ends in .gz, .bz2, .xz or .zst must
+            be compressed.
+
+    Raises:
+        BadInput: if it does not exist, or is damaged or truncated; also while it is read.
+    """
+    form: str | None = None
+    try:
+        form = compression_of(path)
+        ending = next((ending[1:] for ending in ENDINGS if str(path).lower().endswith(ending)), None)
+        if form is None and ending is not None:
+            kind = "gzip" if ending == "gz" else ending
+            raise BadInput(f"not a {kind} file, or truncated at its very start", path, "copy it again")
+        with open(path, "rb") as file:
+            yield _decompressed(file, form)
+    except FileNotFoundError:
+        raise BadInput("no such file", path) from None
+    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, pa.ArrowException) as error:
+        raise BadInput(f"truncated or damaged .{form} ({error})", path, "copy it again") from None
+    except OSError as error:
+        if form is not None and error.errno is None:  # of bz2 and Zstandard
+            raise BadInput(f"truncated or damaged .{form} ({error})", path, "copy it again") from None
+        raise BadInput(f"cannot be read ({error.strerror or error})", path) from None
+
+
+def _decompressed(file: BinaryIO, form: str | None) -> Any:
+    match form:
+        case "gz":
+            return gzip.GzipFile(fileobj=file)
+        case "bz2":
+            return bz2.BZ2File(file)
+        case "xz":
+            return lzma.LZMAFile(file)
+        case "zst":
+            return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file), "zstd"))  # type: ignore[arg-type]
+    return file
+
+
+def encoding_of(path: str | Path, given: str = "utf-8") -> str:
+    """Return the encoding that a file's byte order mark shows, or the given one."""
+    with open_bytes(path) as stream:
+        head = stream.read(4)
+    return next((encoding for mark, encoding in MARKS.items() if head.startswith(mark)), given)
+
+
+def plain_name(path: Path) -> str:
+    """Return a file's name in lower case, without the ending of a compression."""
+    name = path.name.lower()
+    return next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)
