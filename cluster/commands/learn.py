@@ -25,7 +25,7 @@ from cluster.plan.sweep import key_of
 from cluster.rollouts import checkpoints
 from cluster.rollouts.request import MAY_CHANGE, LearnRequest, compose_learning
 from cluster.runs.agent_file import read_agent
-from cluster.telemetry.tracking.tracker import Run
+from cluster.telemetry.tracking.tracker import TrackedRun
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.telemetry.training_metrics import study_of
 from ranking.errors import BadInput
@@ -109,7 +109,7 @@ class LearnExperiment(Experiment):
         assert tracking is not None
         config, storage = self.request.config, self.request.storage
         parts = {name: self.artifacts.part(config, name) for name in self.artifacts.keys(config)}
-        run = Run(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(self.request.overrides))
+        run = TrackedRun(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(self.request.overrides))
         tracked = TrackedEpisodes(tracking, run)
         with LiveLine(console, config["validation"]["measure"]) as line:
 

@@ -38,7 +38,7 @@ from cluster.runs.progress import Progress
 from cluster.runs.rerank import rerank
 from cluster.runs.results import execute_run
 from cluster.runs.zero_shot import zero_shot_rows
-from cluster.telemetry.tracking.tracker import Run
+from cluster.telemetry.tracking.tracker import TrackedRun
 from cluster.telemetry.tracking.tracking import Tracking, trackers
 from cluster.telemetry.training_metrics import run_tags
 from cluster.training.launch import launch
@@ -162,7 +162,7 @@ class TrainExperiment(Experiment):
                 planned.config, self.parts, tell, name=planned.name, note=note, watch=watch, on_batch=tell_batch
             )
             return
-        run, log = Run(planned.name, planned.parameters, shlex.join(planned.overrides)), RunLog(tracking.events)
+        run, log = TrackedRun(planned.name, planned.parameters, shlex.join(planned.overrides)), RunLog(tracking.events)
         log.started(run.name)
         tracking.begin(run)
 

@@ -14,7 +14,7 @@ from cluster.output.duration import duration
 from cluster.output.episodes import LEARNED, RANDOM, numbers, recent, table
 from cluster.output.throttle import Throttle
 from cluster.rollouts.train_agent import LearningProgress
-from cluster.telemetry.tracking.tracker import Run
+from cluster.telemetry.tracking.tracker import TrackedRun
 from cluster.telemetry.tracking.tracking import Tracking
 
 LINES = 10
@@ -89,7 +89,7 @@ class TrackedEpisodes:
         every: seconds between two lines of the log.
     """
 
-    def __init__(self, tracking: Tracking, run: Run, every: float = 10.0) -> None:
+    def __init__(self, tracking: Tracking, run: TrackedRun, every: float = 10.0) -> None:
         self.tracking, self.name = tracking, run.name
         self._sent = 0
         self._throttle = Throttle(every)

@@ -11,7 +11,7 @@ from cluster.output.run_log import RunLog
 from cluster.output.storage import Unwritable
 from cluster.output.throttle import Throttle
 from cluster.telemetry.metrics import EVERY, record
-from cluster.telemetry.tracking.tracker import Run
+from cluster.telemetry.tracking.tracker import TrackedRun
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.tune.live_table import LiveTable
 from cluster.tune.progress import AGAIN, FAILED, STEP, UNWRITABLE, reached_by
@@ -53,7 +53,7 @@ class RunWatch:
         if self.log:
             self.log.started(run["name"])
         if self.tracking:
-            self.tracking.begin(Run(run["name"], run.get("parameters", {}), run.get("overrides", "")))
+            self.tracking.begin(TrackedRun(run["name"], run.get("parameters", {}), run.get("overrides", "")))
 
     def told(self, name: str, result: Mapping[str, Any]) -> None:
         """A run reports (`cluster.tune.progress`)."""

@@ -152,9 +152,6 @@ def run_trials(
     except Exception as error:
         _refuse_full_disk(error, storage)
         raise
-    finally:
-        if tracking is not None:
-            tracking.settle()
     if told.unwritable is not None:
         raise told.unwritable
     return told.errors

@@ -1,4 +1,4 @@
-"""Tracks runs with MLflow, in a store inside the output folder or on a server (the extra `track`)."""
+"""Tracks runs with MLflow, on a server or in a store inside the output folder (the extra `track`)."""
 
 from __future__ import annotations
 
@@ -11,33 +11,32 @@ from pathlib import PurePath
 from typing import Any
 
 from cluster.output.storage import Storage
-from cluster.telemetry.tracking.folder import Folder
-from cluster.telemetry.tracking.tracker import Run, Status, Tracker
+from cluster.telemetry.tracking.local_copy import LocalCopy
+from cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
 from ranking.digest import digest
 
 FOLDER, STORE = "mlflow", "mlflow.db"
 KEY = "pyrite.key"
-"""Tag by which a run is found again: a digest of the output folder and the run's name."""
-SERVERS = ("http://", "https://", "databricks")
+"""Tag that identifies a run: a digest of the output folder and the run's name."""
 _STATUS = {"done": "FINISHED", "failed": "FAILED", "interrupted": "KILLED", "stopped": "FINISHED"}
 
 
 class MLflow(Tracker):
-    """An experiment named like the output folder, and a run in it for each of ours.
+    """An MLflow experiment with the name of the output folder, and in it one run for each run.
 
-    MLflow refuses `@` in names: `bm25/AP@10` is `bm25/AP_10` there.
+    MLflow does not allow `@` in names: `bm25/AP@10` becomes `bm25/AP_10`. MLflow's variables count, such as
+    MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME and MLFLOW_TRACKING_TOKEN.
 
     Args:
-        uri: of a tracking server or a store; None: `OUT/mlflow/mlflow.db`, which needs neither.
+        uri: URI of a tracking server or a store; None takes MLFLOW_TRACKING_URI, or `OUT/mlflow/mlflow.db` if it is
+            not set.
     """
 
     package = "mlflow"
 
     def __init__(self, uri: str | None = None) -> None:
         self.uri = uri
-        # A store in a file has one writer; all machines reach a server.
-        self.spreads = uri is not None and uri.startswith(SERVERS)
-        self._folder: Folder | None = None
+        self._folder: LocalCopy | None = None
         self._experiment: str | None = None
         self._runs: dict[str, str] = {}
 
@@ -47,32 +46,33 @@ class MLflow(Tracker):
 
         for name in ("mlflow", "alembic"):
             logging.getLogger(name).setLevel(logging.WARNING)
-        place = storage.path("").rstrip("/") if storage.local else storage.place
-        self._place, uri = place, self.uri
-        if uri is None:
-            self._folder = Folder(storage, FOLDER)
+        self._place = storage.path("").rstrip("/") if storage.local else storage.place
+        uri = self.uri or os.environ.get("MLFLOW_TRACKING_URI")
+        if not uri:
+            self._folder = LocalCopy(storage, FOLDER)
             uri = f"sqlite:///{self._folder.fetch(STORE)}"
         self._client = MlflowClient(tracking_uri=uri)
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: TrackedRun) -> None:
         from mlflow.entities import Param
 
         if self._experiment is None:
-            self._experiment = self._named(PurePath(self._place).name)
+            name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or PurePath(self._place).name
+            self._experiment = self._experiment_id(name)
         key = digest([self._place, run.name])
         for earlier in self._client.search_runs([self._experiment], filter_string=f"tags.`{KEY}` = '{key}'"):
             self._client.delete_run(earlier.info.run_id)
         tags = {KEY: key, "pyrite.overrides": run.overrides}
-        begun = self._client.create_run(self._experiment, run_name=run.name, tags=tags)
-        self._runs[run.name] = begun.info.run_id
-        self._client.log_batch(begun.info.run_id, params=[Param(*pair) for pair in run.parameters.items()])
+        started = self._client.create_run(self._experiment, run_name=run.name, tags=tags)
+        self._runs[run.name] = started.info.run_id
+        self._client.log_batch(started.info.run_id, params=[Param(*pair) for pair in run.parameters.items()])
 
     def log(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
-        known = [Metric(re.sub(r"[^/\w.\- :]", "_", key), value, now, step) for key, value in numbers.items()]
-        self._client.log_batch(self._runs[name], metrics=known)
+        metrics = [Metric(re.sub(r"[^/\w.\- :]", "_", key), value, now, step) for key, value in numbers.items()]
+        self._client.log_batch(self._runs[name], metrics=metrics)
 
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:
         self.log(name, 0, numbers)
@@ -82,10 +82,10 @@ class MLflow(Tracker):
         if self._folder is not None:
             self._folder.close()
 
-    def _named(self, name: str) -> str:
-        found: Any = self._client.get_experiment_by_name(name)
-        if found is not None:
-            return str(found.experiment_id)
-        # In the store inside the folder, artifacts would go to the working directory unless told otherwise.
-        own = None if self._folder is None else (self._folder.path / "artifacts").as_uri()
-        return str(self._client.create_experiment(name, artifact_location=own))
+    def _experiment_id(self, name: str) -> str:
+        experiment: Any = self._client.get_experiment_by_name(name)
+        if experiment is not None:
+            return str(experiment.experiment_id)
+        # The store in the output folder would otherwise put artifacts into the current folder.
+        artifacts = None if self._folder is None else (self._folder.path / "artifacts").as_uri()
+        return str(self._client.create_experiment(name, artifact_location=artifacts))

@@ -7,57 +7,72 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster.output.storage import Storage
-from cluster.telemetry.tracking.folder import Folder
-from cluster.telemetry.tracking.tracker import Run, Status, Tracker
+from cluster.telemetry.tracking.local_copy import LocalCopy
+from cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
 
 FOLDER = "tensorboard"
+MAX_OPEN = 100
+"""Runs whose files are open at once, since each needs three files and two threads."""
 
 
 class TensorBoard(Tracker):
     """A folder `OUT/tensorboard/RUN` for each run; `tensorboard --logdir OUT/tensorboard` shows them.
 
-    TensorBoard knows letters, digits, `_`, `-`, `.` and `/` in names: `bm25/AP@10` is `bm25/AP_10` there.
+    TensorBoard allows letters, digits, `_`, `-`, `.` and `/` in names: `bm25/AP@10` becomes `bm25/AP_10`.
     """
-
-    spreads = True
 
     def check(self) -> None:
         _import_without_torch()
 
     def open(self, storage: Storage) -> None:
-        self._folder = Folder(storage, FOLDER)
-        self._writers: dict[str, Any] = {}
+        self._folder = LocalCopy(storage, FOLDER)
+        self._writers: dict[str, Any] = {}  # in the order of their last use
         self._last: dict[str, int] = {}
+        self._files = 0
 
-    def begin(self, run: Run) -> None:
-        from tensorboardX import SummaryWriter
-
+    def begin(self, run: TrackedRun) -> None:
         self._last[run.name] = 0
-        writer = self._writers[run.name] = SummaryWriter(str(self._folder.empty(run.name)))
-        told = {**run.parameters, "overrides": run.overrides}
-        writer.add_text("run", "\n".join(f"    {key}: {value}" for key, value in told.items() if value))
+        self._folder.empty(run.name)
+        shown = {**run.parameters, "overrides": run.overrides}
+        text = "\n".join(f"    {key}: {value}" for key, value in shown.items() if value)
+        self._writer(run.name).add_text("run", text)
 
     def log(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
         self._last[name] = step
+        writer = self._writer(name)
         for number, value in numbers.items():
-            self._writers[name].add_scalar(number, value, step)
+            writer.add_scalar(number, value, step)
 
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:
         self.log(name, self._last.pop(name), numbers)
-        writer = self._writers.pop(name)
+        writer = self._writer(name)
         writer.add_text("status", status)
         writer.close()
-        self._folder.hand_over(name)
+        del self._writers[name]
+        self._folder.upload(name)
 
     def close(self) -> None:
         self._folder.close()
 
+    def _writer(self, name: str) -> Any:
+        """Return a run's writer. One that was closed continues in another file of the run's folder."""
+        from tensorboardX import SummaryWriter
+
+        writer = self._writers.pop(name, None)
+        if writer is None:  # the number keeps a file of the same second from being overwritten
+            self._files += 1
+            writer = SummaryWriter(str(self._folder.path / name), filename_suffix=f".{self._files:06d}")
+        while len(self._writers) >= MAX_OPEN:
+            self._writers.pop(next(iter(self._writers))).close()
+        self._writers[name] = writer
+        return writer
+
 
 def _import_without_torch() -> None:
-    """Import tensorboardX, which would import torch for seconds if it could, for tensors that we never give it."""
+    """Import tensorboardX without torch, which it would import for seconds to support tensors that are not used."""
     absent = "torch" not in sys.modules
     if absent:
-        sys.modules["torch"] = None  # type: ignore[assignment]  # Python's own sign for what can't be imported
+        sys.modules["torch"] = None  # type: ignore[assignment]  # marks a module that can't be imported
     try:
         import tensorboardX  # noqa: F401
     finally:

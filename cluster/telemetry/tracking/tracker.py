@@ -1,4 +1,4 @@
-"""Defines a tracker, which keeps the numbers of runs and draws them."""
+"""Defines the interface of trackers, which record the numbers of runs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Status = Literal["done", "failed", "interrupted", "stopped"]
 
 
 @dataclass(frozen=True)
-class Run:
-    """What is tracked: a ranker's run, a learning, or a method over a pool.
+class TrackedRun:
+    """A run as trackers see it: a ranker's training, an agent's learning, or a method over a pool.
 
     Args:
-        name: unique in its folder, and the same when the study is resumed.
-        parameters: what tells it from others: what the study sweeps, and the seed.
-        overrides: of the command that makes it alone.
+        name: unique in the output folder; a resumed study uses the same name again.
+        parameters: what distinguishes the run: the study's swept options, and the seed.
+        overrides: overrides of the command that repeats this run alone.
     """
 
     name: str
@@ -30,27 +30,24 @@ class Run:
 
 
 class Tracker(ABC):
-    """Keeps the numbers of runs.
+    """Records the numbers of runs.
 
-    All but `check` is called from one thread, which does nothing else. What is raised there ends the tracker, and no
-    study.
+    All methods but `check` are called from one separate thread. An exception there ends this tracker, not the study.
     """
 
     package = ""
-    """That it needs, of the extra `track`."""
-    spreads = False
-    """Whether several processes, of several machines, may track runs of one output folder."""
+    """The package that it needs, from the extra `track`."""
 
     @property
     def label(self) -> str:
-        """What people are told that it is."""
+        """Name for messages."""
         return type(self).__name__
 
     def check(self) -> None:
-        """See before anything starts that it can track.
+        """Check before anything starts that the tracker can work.
 
         Raises:
-            BadInput: where its package is not installed.
+            BadInput: if its package is not installed.
         """
         if self.package and importlib.util.find_spec(self.package) is None:
             what = f"the package {self.package} is not installed"
@@ -58,22 +55,19 @@ class Tracker(ABC):
 
     @abstractmethod
     def open(self, storage: Storage) -> None:
-        """Get ready to track the runs of an output folder."""
+        """Prepare to track the runs of an output folder."""
 
     @abstractmethod
-    def begin(self, run: Run) -> None:
-        """A run begins, or begins again: what was kept of it before is gone, and told again."""
+    def begin(self, run: TrackedRun) -> None:
+        """Start a run. If it was tracked before, delete what was recorded; it is logged again."""
 
     @abstractmethod
     def log(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
-        """Keep the numbers of an epoch, a seed or an episode of the run of this name."""
+        """Record the numbers of one epoch, seed or episode of a run."""
 
     @abstractmethod
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:
-        """The run has ended, or was interrupted, with these final figures."""
-
-    def gather(self) -> None:  # noqa: B027  most have nothing to do
-        """Ray ends: what other processes hold of runs, all of which have ended, is brought to its end."""
+        """End a run with its final numbers."""
 
     def close(self) -> None:  # noqa: B027  most have nothing to do
-        """No more runs."""
+        """Finish after the last run."""

@@ -1,4 +1,4 @@
-"""Passes what happens on to the trackers, from a thread beside the study."""
+"""Passes events of runs to the trackers, in a separate thread."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from cluster.config.build import build
 from cluster.config.groups import group_options, option
 from cluster.output.event_log import EventLog, reason
 from cluster.output.storage import Storage
-from cluster.telemetry.tracking.spread import AT_ONCE, SpreadTracker
-from cluster.telemetry.tracking.tracker import Run, Status, Tracker
+from cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
 
-PATIENCE = 60.0
-"""Seconds without a sign of life after which trackers are left to themselves at the end."""
+CLOSE_TIMEOUT_S = 60.0
+"""How long the end of a command waits for a tracker that makes no progress."""
 
 
 def trackers(nodes: Mapping[str, Any]) -> list[Tracker]:
-    """The trackers of a configuration's group `track`, TensorBoard among them in any case.
+    """Build the trackers of a configuration's group `track`, always with TensorBoard.
 
     Raises:
-        BadInput: where one refuses its options, or its package is not installed.
+        BadInput: if a tracker refuses its options, or its package is not installed.
     """
     built: list[Tracker] = [build(node) for node in {**option("track", "tensorboard"), **nodes}.values()]
     for tracker in built:
@@ -34,23 +33,23 @@ def trackers(nodes: Mapping[str, Any]) -> list[Tracker]:
 
 
 def as_overrides(nodes: Mapping[str, Any]) -> list[str]:
-    """The overrides that choose the trackers of a configuration."""
-    named = [name for name in nodes if name != "tensorboard"]
-    chosen = [f"track=[{','.join(named)}]"] if named else []
-    for name in named:
+    """Return the overrides that choose the trackers of a configuration."""
+    names = [name for name in nodes if name != "tensorboard"]
+    overrides = [f"track=[{','.join(names)}]"] if names else []
+    for name in names:
         defaults = option("track", name)[name]
-        chosen += [f"track.{name}.{key}={value}" for key, value in nodes[name].items() if value != defaults.get(key)]
-    return chosen
+        overrides += [f"track.{name}.{key}={value}" for key, value in nodes[name].items() if value != defaults.get(key)]
+    return overrides
 
 
 def as_override_of(group: str, node: Mapping[str, Any] | None) -> list[str]:
-    """The overrides that choose a part of a group without a name; none where it is None."""
+    """Return the overrides that choose a group's only part; none if it is None."""
     if node is None:
         return []
-    files = {name: option(group, name) for name in group_options()[group]}
-    name = next((name for name, each in files.items() if each["_target_"] == node["_target_"]), next(iter(files)))
-    changed = {key: value for key, value in node.items() if files[name].get(key) != value}
-    return [f"{group}={name}", *(f"{'' if key in files[name] else '+'}{group}.{key}={changed[key]}" for key in changed)]
+    parts = {name: option(group, name) for name in group_options()[group]}
+    name = next((name for name, part in parts.items() if part["_target_"] == node["_target_"]), next(iter(parts)))
+    changed = {key: value for key, value in node.items() if parts[name].get(key) != value}
+    return [f"{group}={name}", *(f"{'' if key in parts[name] else '+'}{group}.{key}={changed[key]}" for key in changed)]
 
 
 @contextmanager
@@ -62,15 +61,15 @@ def tracked(
     resumed: bool,
     **facts: Any,
 ) -> Iterator[Tracking]:
-    """Track what a command does, and write its log.
+    """Track the runs of a command, and write its log.
 
     Args:
-        built: `trackers`.
+        built: the trackers.
         storage: the output folder.
-        console: told where a tracker fails.
+        console: for the message if a tracker fails.
         verb: study, train, learn or pool.
-        resumed: the folder holds what an earlier command began.
-        facts: of the command, for the log.
+        resumed: whether the folder holds an earlier command's results.
+        facts: facts about the command, for the log.
     """
     events = EventLog(storage)
     earlier = unfinished(EventLog.read(storage)) if resumed else {}
@@ -83,117 +82,105 @@ def tracked(
 
 
 class Tracking:
-    """Hands what happens on to the trackers, from a thread of its own: a server that is slow keeps nobody waiting.
+    """Passes events to the trackers from a separate thread, so that a slow server delays no run.
 
-    A run that begins again is told anew: first what its earlier attempt had told of the epochs that it does not repeat.
-    A tracker that fails is told nothing more, and that is said once.
+    If a run starts again, the numbers of epochs that it does not repeat are logged again first. A tracker that fails is
+    dropped, with one message.
 
     Args:
         built: the trackers.
-        events: the study's log.
-        note: told where a tracker fails.
-        earlier: numbers by run and step, of runs that an earlier command did not bring to their end.
+        events: the log of the output folder.
+        log: called with one line if a tracker fails.
+        earlier: numbers by run and step, of runs that an earlier command did not finish.
     """
 
     def __init__(
         self,
         built: Sequence[Tracker],
         events: EventLog,
-        note: Callable[[str], None],
+        log: Callable[[str], None],
         earlier: Mapping[str, Mapping[int, Mapping[str, float]]],
     ) -> None:
-        self.events, self._note = events, note
-        self._told = {name: dict(steps) for name, steps in earlier.items()}
-        self._begun: dict[str, bool] = {}  # of the runs under way, whether they have told anything
-        self._most = 0  # runs under way at once
+        self.events, self._log_line = events, log
+        self._logged = {name: dict(steps) for name, steps in earlier.items()}
+        self._running: dict[str, bool] = {}  # whether each run has logged anything
         self._queue: SimpleQueue[tuple[str, tuple[Any, ...]]] = SimpleQueue()
-        self._asked = self._done = 0
-        self._worked = threading.Condition()
-        spread = [SpreadTracker(tracker) if tracker.spreads else tracker for tracker in built]
-        self._thread = threading.Thread(target=self._work, args=(spread,), name="tracking", daemon=True)
+        self._requested = self._done = 0
+        self._progress = threading.Condition()
+        self._thread = threading.Thread(target=self._work, args=(list(built),), name="tracking", daemon=True)
         self._thread.start()
 
-    def begin(self, run: Run) -> None:
-        """A run begins, or begins again."""
-        if self._begun.pop(run.name, None) is not None:
+    def begin(self, run: TrackedRun) -> None:
+        """Start a run, or start it again."""
+        if self._running.pop(run.name, None) is not None:
             self._put("end", run.name, "interrupted", {})
-        self._begun[run.name] = False
-        self._most = max(self._most, len(self._begun))
+        self._running[run.name] = False
         self._put("begin", run)
 
     def log(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
-        """The numbers of an epoch, a seed or an episode."""
-        if name not in self._begun:  # a search may come back to a run, and has it twice at a time
+        """Record the numbers of one epoch, seed or episode."""
+        if name not in self._running:  # a search may have a run twice at a time
             return
-        told = self._told.setdefault(name, {})
-        if not self._begun[name]:
-            self._begun[name] = True
-            for before in sorted(told):
+        logged = self._logged.setdefault(name, {})
+        if not self._running[name]:
+            self._running[name] = True
+            for before in sorted(logged):
                 if before < step:
-                    self._put("log", name, before, told[before])
-        told[step] = numbers
+                    self._put("log", name, before, logged[before])
+        logged[step] = numbers
         self._put("log", name, step, numbers)
 
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:
-        """A run has ended; what is no number is left out."""
-        if self._begun.pop(name, None) is not None:
-            self._told.pop(name, None)
+        """End a run. NaN is left out of its final numbers."""
+        if self._running.pop(name, None) is not None:
+            self._logged.pop(name, None)
             self._put("end", name, status, {key: value for key, value in numbers.items() if value == value})
 
-    def settle(self) -> None:
-        """Ray ends, and no run is under way: wait for what is told from processes of Ray's, where there are any."""
-        if self._most > AT_ONCE:
-            self._end_with("gather")
-
     def close(self) -> None:
-        """Wait until all is told, as long as there are signs of life."""
-        self._end_with("close")
-
-    def _end_with(self, method: str) -> None:
-        for name in list(self._begun):
+        """Wait until the trackers have everything, as long as they make progress."""
+        for name in list(self._running):
             self.end(name, "interrupted", {})
-        wanted, done = self._asked + 1, -1
-        self._put(method)
-        with self._worked:
-            while self._done < wanted and done < self._done:
-                done = self._done
-                self._worked.wait_for(lambda: self._done >= wanted, PATIENCE)
+        wanted, before = self._requested + 1, -1
+        self._put("close")
+        with self._progress:
+            while self._done < wanted and before < self._done:
+                before = self._done
+                self._progress.wait_for(lambda: self._done >= wanted, CLOSE_TIMEOUT_S)
             if self._done < wanted:
-                self._note("tracking was given up: a tracker does not answer")
+                self._log_line("tracking has stopped: a tracker does not answer")
 
     def _put(self, method: str, *arguments: Any) -> None:
-        self._asked += 1
+        self._requested += 1
         self._queue.put((method, arguments))
 
     def _work(self, alive: list[Tracker]) -> None:
-        self._each(alive, "open", self.events.storage)
+        self._call_all(alive, "open", self.events.storage)
         while True:
             method, arguments = self._queue.get()
-            self._each(alive, method, *arguments)
-            with self._worked:
+            self._call_all(alive, method, *arguments)
+            with self._progress:
                 self._done += 1
-                self._worked.notify_all()
+                self._progress.notify_all()
             if method == "close":
                 return
 
-    def _each(self, alive: list[Tracker], method: str, *arguments: Any) -> None:
+    def _call_all(self, alive: list[Tracker], method: str, *arguments: Any) -> None:
         for tracker in list(alive):
             try:
                 getattr(tracker, method)(*arguments)
-            except Exception as error:  # of whatever library, server or disk: no study hangs on it
+            except Exception as error:  # of any library, server or disk: the study continues without it
                 alive.remove(tracker)
-                what = f"tracking by {tracker.label} has stopped: {reason(error)}"
-                self._note(what)
+                self._log_line(f"tracking by {tracker.label} has stopped: {reason(error)}")
                 self.events.emit("tracking stopped", tracker=tracker.label, reason=reason(error))
 
 
 def unfinished(events: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, dict[str, float]]]:
-    """What runs had told that an earlier command did not bring to their end, from its log."""
-    told: dict[str, dict[int, dict[str, float]]] = {}
+    """Return the numbers by run and step, from a log, of runs that an earlier command did not finish."""
+    logged: dict[str, dict[int, dict[str, float]]] = {}
     for event in events:
         if event["event"] == "run reached":
-            known = {key: float("nan") if value is None else value for key, value in event["numbers"].items()}
-            told.setdefault(event["run"], {})[event["step"]] = known
+            numbers = {key: float("nan") if value is None else value for key, value in event["numbers"].items()}
+            logged.setdefault(event["run"], {})[event["step"]] = numbers
         elif event["event"] == "run ended":
-            told.pop(event["run"], None)
-    return told
+            logged.pop(event["run"], None)
+    return logged

@@ -1,4 +1,4 @@
-"""Tracks runs with Weights & Biases, offline unless told otherwise (the extra `track`)."""
+"""Tracks runs with Weights & Biases, offline by default (the extra `track`)."""
 
 from __future__ import annotations
 
@@ -9,31 +9,34 @@ from pathlib import PurePath
 from typing import Any, Literal
 
 from cluster.output.storage import Storage
-from cluster.telemetry.tracking.folder import Folder
-from cluster.telemetry.tracking.tracker import Run, Status, Tracker
+from cluster.telemetry.tracking.local_copy import LocalCopy
+from cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
 from ranking.digest import digest
 
 FOLDER = "wandb"
-"""The library's own name for the folder that it writes."""
+"""Name of the folder that the library writes."""
 
 
 class WandB(Tracker):
-    """A run of Weights & Biases for each of ours, grouped by the output folder.
+    """A run of Weights & Biases for each run, in a group with the name of the output folder.
 
-    Offline it writes `OUT/wandb/offline-run-…`, which `wandb sync` sends later. Where OUT is a URI they are handed over
-    when the command ends: the library writes its files until then.
+    Offline it writes `OUT/wandb/offline-run-…`, which `wandb sync` uploads later. If OUT is a URI, these folders are
+    uploaded there when the command ends, since the library writes its files until then.
 
     Args:
-        project: that runs belong to.
-        mode: offline, or online with an account (`wandb login`).
-        entity: user or team; None: the account's own.
+        project: project of the runs; None takes WANDB_PROJECT, or `pyrite`.
+        mode: `offline`, or `online` with an account (`wandb login` or WANDB_API_KEY); None takes WANDB_MODE, or
+            `offline`.
+        entity: user or team; None takes WANDB_ENTITY, or the account's default.
     """
 
     package = "wandb"
-    spreads = True
 
     def __init__(
-        self, project: str = "pyrite", mode: Literal["offline", "online"] = "offline", entity: str | None = None
+        self,
+        project: str | None = None,
+        mode: Literal["offline", "online"] | None = None,
+        entity: str | None = None,
     ) -> None:
         self.project, self.mode, self.entity = project, mode, entity
 
@@ -42,30 +45,31 @@ class WandB(Tracker):
         import wandb
 
         self._place = storage.path("").rstrip("/") if storage.local else storage.place
-        self._folder, self._runs, self._known = Folder(storage, FOLDER), dict[str, Any](), set[str]()
+        self._folder, self._runs, self._ids = LocalCopy(storage, FOLDER), dict[str, Any](), set[str]()
         self._folder.path.mkdir(parents=True, exist_ok=True)
-        # Nothing of this machine, of this checkout or of this console is anyone's business.
+        # Information about this machine, its code and its console is not uploaded.
         self._settings = wandb.Settings(
             silent=True, console="off", disable_git=True, disable_code=True, x_disable_meta=True, x_disable_stats=True
         )
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: TrackedRun) -> None:
         import wandb
 
-        known = digest([self._place, run.name])
-        self._known.add(known)
-        for earlier in self._folder.path.glob(f"offline-run-*{known}"):
+        mode: Any = self.mode or os.environ.get("WANDB_MODE") or "offline"
+        run_id = digest([self._place, run.name])
+        self._ids.add(run_id)
+        for earlier in self._folder.path.glob(f"offline-run-*{run_id}"):
             shutil.rmtree(earlier)
         self._runs[run.name] = wandb.init(
-            project=self.project,
+            project=self.project or os.environ.get("WANDB_PROJECT") or "pyrite",
             entity=self.entity,
-            mode=self.mode,
+            mode=mode,
             dir=self._folder.path.parent,
-            id=known,
+            id=run_id,
             name=run.name,
             group=PurePath(self._place).name,
             config={**run.parameters, "overrides": run.overrides},
-            resume="allow" if self.mode == "online" else None,
+            resume="allow" if mode == "online" else None,
             reinit="create_new",
             settings=self._settings,
         )
@@ -81,10 +85,10 @@ class WandB(Tracker):
     def close(self) -> None:
         import wandb
 
-        wandb.teardown()  # ends the process that the library has started, and that writes
+        wandb.teardown()  # ends the library's process, which writes the files
         for written in self._folder.path.glob("offline-run-*-*"):
-            known = written.name.rpartition("-")[2]
-            if known in self._known:  # another process may have others
-                # Without the time in its name, a run that begins again takes the place of what was handed over.
-                written.rename(written.with_name(f"offline-run-{known}"))
+            run_id = written.name.rpartition("-")[2]
+            if run_id in self._ids:  # another process may have other runs
+                # Without the time in its name, a run that starts again replaces its earlier upload.
+                written.rename(written.with_name(f"offline-run-{run_id}"))
         self._folder.close()

@@ -15,13 +15,13 @@ from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
 from cluster.telemetry.tracking.mlflow import STORE, MLflow
 from cluster.telemetry.tracking.tensorboard import TensorBoard
-from cluster.telemetry.tracking.tracker import Run, Status, Tracker
+from cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
 from cluster.telemetry.tracking.tracking import Tracking, as_overrides, trackers, unfinished
 from cluster.telemetry.tracking.wandb import WandB
 from ranking.errors import BadInput
 from tests.cluster.telemetry.read_back import ReadBack, of_mlflow, of_tensorboard, of_wandb
 
-RUN = Run("one-s3", {"selector": "top", "seed": "3"}, "selector=top seed=3")
+RUN = TrackedRun("one-s3", {"selector": "top", "seed": "3"}, "selector=top seed=3")
 FINAL = {"bm25/AP@10": 0.25, "best": 0.5}
 KINDS: list[tuple[Callable[[], Tracker], Callable[[Path], dict[str, list[ReadBack]]], str, str]] = [
     (TensorBoard, of_tensorboard, "bm25/AP_10", "done"),
@@ -130,7 +130,7 @@ class Recorder(Tracker):
     def open(self, storage: Storage) -> None:
         self.calls.append(("open",))
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: TrackedRun) -> None:
         self.calls.append(("begin", run.name))
 
     def log(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
@@ -150,7 +150,7 @@ def test_a_tracker_that_fails_is_said_once_and_stops_no_other(tmp_path: Path) ->
     events = EventLog(Storage(str(tmp_path)))
     following = Tracking([failing, sound], events, said.append, {})
     for name in ("a", "b"):
-        following.begin(Run(name))
+        following.begin(TrackedRun(name))
         following.log(name, 1, {})
         following.end(name, "done", {})
     following.close()
@@ -164,9 +164,9 @@ def test_a_tracker_that_fails_is_said_once_and_stops_no_other(tmp_path: Path) ->
 def test_a_run_that_a_search_has_twice_at_a_time_ends_once(tmp_path: Path) -> None:
     recorder = Recorder()
     following = Tracking([recorder], EventLog(Storage(str(tmp_path))), lambda line: None, {})
-    following.begin(Run("a"))
+    following.begin(TrackedRun("a"))
     following.log("a", 1, {})
-    following.begin(Run("a"))
+    following.begin(TrackedRun("a"))
     following.end("a", "done", {})
     following.log("a", 1, {})
     following.end("a", "done", {})
@@ -179,7 +179,7 @@ def test_nobody_waits_for_a_slow_tracker(tmp_path: Path) -> None:
     answers = threading.Event()
     slow = Recorder(wait=answers)
     following = Tracking([slow], EventLog(Storage(str(tmp_path))), lambda line: None, {})
-    following.begin(Run("a"))
+    following.begin(TrackedRun("a"))
     for step in range(1, 100):
         following.log("a", step, {})
     assert not [call for call in slow.calls if call[0] == "log"]
@@ -191,19 +191,19 @@ def test_nobody_waits_for_a_slow_tracker(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(60)
 def test_one_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.telemetry.tracking.tracking.PATIENCE", 0.1)
+    monkeypatch.setattr("cluster.telemetry.tracking.tracking.CLOSE_TIMEOUT_S", 0.1)
     said: list[str] = []
     never = threading.Event()
     following = Tracking([Recorder(wait=never)], EventLog(Storage(str(tmp_path))), said.append, {})
-    following.begin(Run("a"))
+    following.begin(TrackedRun("a"))
     following.log("a", 1, {})
     following.close()
-    assert said == ["tracking was given up: a tracker does not answer"]
+    assert said == ["tracking has stopped: a tracker does not answer"]
     never.set()
 
 
 def test_tensorboard_is_among_them_in_any_case() -> None:
-    node = {"_target_": "cluster.telemetry.tracking.wandb.WandB", "project": "owls", "mode": "offline", "entity": None}
+    node = {"_target_": "cluster.telemetry.tracking.wandb.WandB", "project": "owls", "mode": None, "entity": None}
     assert [type(each) for each in trackers({})] == [TensorBoard]
     assert [type(each) for each in trackers({"wandb": node})] == [TensorBoard, WandB]
     assert as_overrides({"tensorboard": {}, "wandb": node}) == ["track=[wandb]", "track.wandb.project=owls"]
@@ -221,3 +221,57 @@ def test_a_package_that_is_missing_is_said_with_its_remedy(package: str, monkeyp
 def test_options_of_a_wrong_type_are_refused() -> None:
     with pytest.raises(BadInput, match="mode"):
         trackers({"wandb": {"_target_": "cluster.telemetry.tracking.wandb.WandB", "mode": "loud"}})
+
+
+def test_many_runs_at_once_keep_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.telemetry.tracking.tensorboard.MAX_OPEN", 2)
+    tracker = TensorBoard()
+    tracker.open(Storage(str(tmp_path)))
+    names = [f"run-{number}" for number in range(4)]
+    for name in names:
+        tracker.begin(TrackedRun(name, {"seed": "1"}))
+    for step in (1, 2):
+        for name in names:
+            tracker.log(name, step, {"loss": 1 / step})
+            assert len(tracker._writers) <= 2
+    for name in names:
+        tracker.end(name, "done", {"best": 1.0})
+    tracker.close()
+    for runs in of_tensorboard(tmp_path).values():  # a file each time that it was opened
+        assert [pair for run in runs for pair in run.told.get("loss", [])] == [(1, 1.0), (2, 0.5)]
+        assert [run.status for run in runs if run.status] == ["done"]
+        assert [run.parameters for run in runs if run.parameters] == [{"seed": "1"}]
+    assert sorted(of_tensorboard(tmp_path)) == names
+
+
+def test_mlflows_variables_count(tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shared" / "mlflow").mkdir(parents=True)
+    shutil.copy(empty_store, tmp_path / "shared" / "mlflow")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'shared' / 'mlflow' / STORE}")
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "shared")
+    following = tracking(MLflow(), str(tmp_path / "out"))
+    following.begin(RUN)
+    following.end(RUN.name, "done", FINAL)
+    following.close()
+    (run,) = of_mlflow(tmp_path / "shared")[RUN.name]
+    assert run.final["best"] == 0.5
+    assert not (tmp_path / "out" / "mlflow").exists()
+
+
+def test_wandbs_variables_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, Any]] = []
+    monkeypatch.setattr("wandb.init", lambda **options: given.append(options))
+    tracker = WandB()
+    tracker.open(Storage(str(tmp_path)))
+    tracker.begin(RUN)
+    monkeypatch.setenv("WANDB_PROJECT", "owls")
+    monkeypatch.setenv("WANDB_MODE", "online")
+    tracker.begin(RUN)
+    for options, project, mode, resume in zip(
+        given, ("pyrite", "owls"), ("offline", "online"), (None, "allow"), strict=True
+    ):
+        assert (options["project"], options["mode"], options["resume"]) == (project, mode, resume)
+    chosen = WandB("voles", "offline")
+    chosen.open(Storage(str(tmp_path)))
+    chosen.begin(RUN)
+    assert (given[-1]["project"], given[-1]["mode"]) == ("voles", "offline")

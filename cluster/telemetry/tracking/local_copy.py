@@ -1,4 +1,4 @@
-"""Gives a library a local folder to write to where the output folder is a URI."""
+"""Provides a local folder for libraries that can't write to the URI of an output folder."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from cluster.output.storage import Storage
 
 
-class Folder:
-    """A local path for what ends up in `OUT/NAME`: that very folder or, of a URI, one that is handed over.
+class LocalCopy:
+    """A local folder for the content of `OUT/NAME`: that folder, or a temporary one that is uploaded to a URI.
 
     Args:
         storage: the output folder.
-        name: of the folder within it.
+        name: name of the folder in it.
     """
 
     def __init__(self, storage: Storage, name: str) -> None:
@@ -23,7 +23,7 @@ class Folder:
         self.path = Path(storage.path(name)) if self._temporary is None else Path(self._temporary.name) / name
 
     def fetch(self, file: str) -> Path:
-        """The path of a file, with what an earlier command left in it."""
+        """Return the local path of a file, with the content that an earlier command wrote."""
         path = self.path / file
         path.parent.mkdir(parents=True, exist_ok=True)
         content = None if self._temporary is None else self.storage.read(f"{self.name}/{file}")
@@ -32,29 +32,29 @@ class Folder:
         return path
 
     def empty(self, folder: str) -> Path:
-        """The path of a folder within this one, emptied."""
+        """Return the local path of a subfolder, without content."""
         path = self.path / folder
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
         return path
 
-    def hand_over(self, part: str = "") -> None:
-        """Put the files of a part that is complete, or of all, in the place of what is in the same folders there."""
+    def upload(self, part: str = "") -> None:
+        """Replace the remote files of a finished subfolder, or of all, by the local ones."""
         if self._temporary is None:
             return
         files = [file for file in (self.path / part).rglob("*") if file.is_file() and not file.is_symlink()]
         for folder in {file.parent for file in files}:
-            there = f"{self.name}/{folder.relative_to(self.path).as_posix()}".removesuffix("/.")
-            own = [file for file in files if file.parent == folder]
-            for file in own:
-                self.storage.write(f"{there}/{file.name}", file.read_bytes())
-            for stale in {*self.storage.names(there)} - {file.name for file in own}:
-                self.storage.delete(f"{there}/{stale}")
+            remote = f"{self.name}/{folder.relative_to(self.path).as_posix()}".removesuffix("/.")
+            names = [file.name for file in files if file.parent == folder]
+            for name in names:
+                self.storage.write(f"{remote}/{name}", (folder / name).read_bytes())
+            for stale in {*self.storage.names(remote)} - {*names}:
+                self.storage.delete(f"{remote}/{stale}")
         if part:
             shutil.rmtree(self.path / part)
 
     def close(self) -> None:
-        """Hand everything over, and leave nothing on this machine."""
-        self.hand_over()
+        """Upload everything, and delete the temporary folder."""
+        self.upload()
         if self._temporary is not None:
             self._temporary.cleanup()
