@@ -23,8 +23,9 @@ from rich.console import Console
 
 from cluster.commands.audit import PAIR, draw_sample, exposures_of, read_shown
 from cluster.commands.cli import run_experiment
-from cluster.reports.audit_report import figure, rates_of
+from cluster.reports.audit_report import rates_figure
 from cluster.reports.canvas import png
+from cluster.statistics.audit_rates import rates_of
 from pooling.false_negatives import rate
 
 SMALLEST = [
@@ -121,7 +122,7 @@ def drawn(shown: pl.DataFrame, truth: Pairs, budget: int) -> bytes:
     heard = known.with_columns(relevant=pl.when("drawn").then("true"))
     every = shown.join(heard.select(*PAIR, "inclusion", "relevant", "true"), on=PAIR, how="left")
     true = every.group_by("method").agg((pl.col("times") * pl.col("true")).sum() / pl.col("times").sum())
-    return png(figure(rates_of(every), dict(true.iter_rows())))
+    return png(rates_figure(rates_of(every), dict(true.iter_rows())))
 
 
 def write(path: Path, pairs: Pairs) -> None:

@@ -79,15 +79,17 @@ def write_outcomes(storage: Storage, runs: Sequence[Planned], queries: int) -> N
 
 def tables_and_page(folder: Path, count: int, queries: int, methods: int) -> None:
     """Run the final steps of a study."""
-    from cluster.reports.finalize import report
-    from cluster.reports.study_tables import write_tables
+    from cluster.reports.study_report import StudyResults, report_study
+    from cluster.reports.study_tables import tables_of, write_tables
 
     storage, runs, collection = Storage(str(folder)), planned_runs(count, methods), collection_of(queries)
     collections = dict.fromkeys((planned.name for planned in runs), collection)
     started = time.perf_counter()
-    write_tables(storage, runs, collections, {})
+    tables = tables_of(storage, runs, collections, {})
+    write_tables(storage, tables)
     written = time.perf_counter()
-    report(storage, Console(file=io.StringIO()), f"policy=fixed function={METHODS[0][0]} selector={METHODS[0][1]}")
+    baseline = f"policy=fixed function={METHODS[0][0]} selector={METHODS[0][1]}"
+    report_study(storage, Console(file=io.StringIO()), baseline, results=StudyResults.of_tables(storage, tables))
     print(f"tables {written - started:.1f} s, page {time.perf_counter() - written:.1f} s", end="", flush=True)
 
 

@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from cluster.output.methods import evaluations, is_learned, measurements
-from cluster.reports.sequential import ALPHA, CLIPS, Rule, best_baseline, compare_all, contenders
+from cluster.statistics.sequential import ALPHA, CLIPS, StoppingRule, best_baseline, compare_all, contenders
 from ranking.evaluation.anytime import p_values
 from ranking.evaluation.significance import holm
 
 SMALLEST = ["--studies 3"]
 Floats = NDArray[np.float64]
 Shape = Callable[[np.random.Generator, int], Floats]
-RULE = Rule()
+RULE = StoppingRule()
 METHODS = 4
 MEANS = np.array([0.3, 0.3, 0.298, 0.286])
 """Of the shapes below."""
@@ -216,7 +216,7 @@ def real(folder: Path, equal_within: float) -> None:
         }
         able = {str(row["method"]) for row in family.iter_rows(named=True) if not is_learned(row)}
         most = min(map(len, whole.values()))
-        rule = Rule(equal_within, None, most)
+        rule = StoppingRule(equal_within, None, most)
         given = dict.fromkeys(whole, rule.first)
         rounds = 0
         while wanted := {m for m in contenders(_cut(whole, given), able, [], rule) if given[m] < most}:

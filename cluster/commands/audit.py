@@ -64,10 +64,10 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     if config["judgements"] is None:
         tell(sample, storage, studies, console)
         return
-    from cluster.reports.audit_report import write_report
+    from cluster.reports.audit_report import report_audit
 
     judged = _judged(sample, config["judgements"], config["relevant_from"])
-    write_report(storage, shown, judged, console)
+    report_audit(storage, shown, judged, console)
 
 
 def _by_bandit(
@@ -83,10 +83,12 @@ def _by_bandit(
         with storage.writing(f"arms/{arm}.run") as stream:
             write_run(stream, run, storage)
     if judgements is not None:
-        from cluster.reports.audit_report import write_qrels
+        from cluster.reports.audit_report import write_judgements
 
         pairs = shown.select(PAIR).unique()
-        write_qrels(storage, read_qrels(judgements).join(pairs, on=PAIR, how="semi", maintain_order="left"), console)
+        write_judgements(
+            storage, read_qrels(judgements).join(pairs, on=PAIR, how="semi", maintain_order="left"), console
+        )
         return
     console.print(f"{shown.select(PAIR).n_unique():,} negatives were shown; judge them in a bandit's order:")
     for line in (

@@ -27,10 +27,10 @@ from cluster.output.result_store import ResultStore, SavedState, outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import as_parquet
 from cluster.plan.sweep import key_of
-from cluster.reports.fork_values import gates, values
 from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.fork import Fork, with_functions
+from cluster.statistics.fork_values import gates, values
 from cluster.telemetry.tracking.tracking import Tracking
 from ranking.errors import BadInput
 from sampling.policies.forked import ForkAction

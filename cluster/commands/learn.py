@@ -155,8 +155,7 @@ def show(
 ) -> None:
     """Write the figures of a learning, and print its table and the next command."""
     from cluster.output.episodes import LEARNED, RANDOM, against_random, recent
-    from cluster.reports.learning_figures import learning_curves, policy_picture
-    from cluster.reports.mixture_figures import mixture_picture
+    from cluster.reports.learning_figures import learning_curves, mixture_picture, policy_picture
     from cluster.rollouts.candidates import FOLDER
     from cluster.rollouts.search import last_decisions
 

@@ -160,20 +160,28 @@ class PoolExperiment(Experiment):
         self._errors = run(self.waiting, pools, self.plan, self.ready, console, tracking)
 
     def renew(self) -> None:
-        from cluster.reports.pool_finalize import renew
+        from cluster.reports.pool_report import pool_report
+        from cluster.reports.pool_tables import pool_tables
 
         names, _ = trial_store(self.plan.storage, self.trials).finished(trial.name for trial in self.trials)
         if names and len(names) != self._shown:
             self._shown = len(names)
             done = [trial for trial in self.trials if trial.name in names]
-            renew(self.plan, done, len(self.trials) - len(done))
+            tables = pool_tables(self.plan, done, {})
+            if "budgets" in tables:
+                page = pool_report(self.plan.storage, tables, waiting=len(self.trials) - len(done))
+                self.plan.storage.write("report.html", page.to_html().encode())
 
     def finalize(self, console: Console) -> int:
-        from cluster.reports.pool_finalize import report, write_tables
+        from cluster.output.tables import write_table
+        from cluster.reports.pool_report import report_pools
+        from cluster.reports.pool_tables import pool_tables
 
-        failed = write_tables(self.plan, self.trials, self.pools, self._errors)
-        report(self.plan.storage, console)
-        return failed
+        tables = pool_tables(self.plan, self.trials, self._errors)
+        for name, table in tables.items():
+            write_table(self.plan.storage, name, table)
+        report_pools(self.plan.storage, console, tables=tables)
+        return int((tables["trials"]["status"] == "failed").sum())
 
 
 def read_plan(arguments: list[str]) -> PoolPlan:

@@ -15,15 +15,15 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Write the tables, the figures and the report of a study again."""
     from cluster.config.compose import compose
     from cluster.output.manifest import read_config
-    from cluster.reports import pool_finalize
-    from cluster.reports.finalize import report
+    from cluster.reports.pool_report import report_pools
+    from cluster.reports.study_report import report_study
 
     storage = Storage(chosen.out)
     if "pools" in read_config(storage):
-        pool_finalize.report(storage, console, _baseline(chosen.overrides))
+        report_pools(storage, console, _baseline(chosen.overrides))
     else:
         options = compose(chosen.overrides, "study")
-        report(storage, console, options["baseline"], options["factors"], options["contrasts"])
+        report_study(storage, console, options["baseline"], options["factors"], options["contrasts"])
     return 0
 
 
@@ -45,9 +45,9 @@ def show_options(chosen: argparse.Namespace, console: Console) -> int:
 
 def show_power(chosen: argparse.Namespace, console: Console) -> int:
     """Print how many seeds differences need, by the variation in a study."""
-    from cluster.reports import finalize
+    from cluster.reports.power_report import report_power
 
     if chosen.overrides or chosen.resume:
         raise BadInput("--power runs nothing", remedy="give it the folder of a study alone")
-    finalize.show_power(Storage(chosen.power), console)
+    report_power(Storage(chosen.power), console)
     return 0

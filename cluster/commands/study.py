@@ -117,11 +117,11 @@ class StudyExperiment(Experiment):
         self.scheduler = self._scheduler(planned, [*planned, *adaptive])
         self.proposals: OptunaRuns | DecidedRuns
         if plan.options.get("stop") == "decided":
-            from cluster.reports.decisions import is_baseline, rule_of
+            from cluster.statistics.sequential import StoppingRule, is_baseline
 
             named = partial(is_baseline, plan.options["baseline"] or plan.design.get("baseline"))
             self.proposals = DecidedRuns(
-                adaptive, plan.seeds, rule_of(plan.options), named, plan.storage, artifacts.provenance
+                adaptive, plan.seeds, StoppingRule.of_options(plan.options), named, plan.storage, artifacts.provenance
             )
         else:
             asked = (plan.options.get("sampler", "tpe"), plan.options.get("parallel", 1))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from cluster.output.manifest import read_config
 from cluster.output.storage import Storage
 from cluster.own_process import in_own_process
 from cluster.plan.sweep import Planned
@@ -50,12 +49,13 @@ class StudyEnd:
 
     def renew(self, artifacts: Artifacts) -> None:
         """Write the page of a study that still runs."""
-        from cluster.reports.finalize import renew
+        from cluster.reports.study_report import StudyResults, study_report
         from cluster.reports.study_tables import tables_of
 
         collections = {planned.name: artifacts.collection(planned.config) for planned in self.runs}
         tables = tables_of(self.storage, self.runs, collections, {})
-        renew(self.storage, tables, read_config(self.storage), self.waiting)
+        report = study_report(StudyResults.of_tables(self.storage, tables, self.waiting))
+        self.storage.write("report.html", report.to_html().encode())
 
     def finalize(self, artifacts: Artifacts, console: Console) -> int:
         """Write tables and report, and print them.
@@ -63,22 +63,22 @@ class StudyEnd:
         Returns:
             How many runs have failed.
         """
-        from cluster.reports.finalize import report
-        from cluster.reports.study_tables import write_tables
+        from cluster.reports.study_report import StudyResults, report_study
+        from cluster.reports.study_tables import tables_of, write_tables
         from cluster.runs.model_card import write_cards
         from cluster.runs.negative_tables import write_guarded, write_shown
 
         collections = {each.name: artifacts.collection(each.config) for each in self.runs}
-        failed = write_tables(
-            self.storage, self.runs, collections, dict(self.errors), self.out_of_time, self.stopped
-        )  # fmt: skip
+        tables = tables_of(self.storage, self.runs, collections, self.errors, self.out_of_time, self.stopped)
+        failed = write_tables(self.storage, tables)
         for planned in self.runs:
             if planned.name in self.stopped:
                 run_store(self.storage, [planned], artifacts.provenance).state(planned.name).delete()
         write_guarded(self.storage, self.runs, artifacts)
         write_cards(self.storage, self.runs, collections)
         write_shown(self.storage, self.runs, artifacts)
-        report(self.storage, console, self.baseline, self.factors)
+        results = StudyResults.of_tables(self.storage, tables)
+        report_study(self.storage, console, self.baseline, self.factors, results=results)
         return failed
 
     def renew_apart(self) -> None:

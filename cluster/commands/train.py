@@ -29,7 +29,7 @@ from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
 from cluster.plan.point import root_of
 from cluster.plan.sweep import Planned, plan, points
-from cluster.reports.study_tables import write_tables
+from cluster.reports.study_tables import tables_of, write_tables
 from cluster.runs.agent_file import agent_of
 from cluster.runs.model_card import check_push, push, write_cards
 from cluster.runs.negative_tables import write_guarded
@@ -186,7 +186,8 @@ class TrainExperiment(Experiment):
 
     def finalize(self, console: Console) -> int:
         if self.storage is not None:
-            write_tables(self.storage, [self.planned], {self.planned.name: self.collection}, {})
+            tables = tables_of(self.storage, [self.planned], {self.planned.name: self.collection}, {})
+            write_tables(self.storage, tables)
             write_guarded(self.storage, [self.planned], self.artifacts)
             write_cards(self.storage, [self.planned], {self.planned.name: self.collection})
         console.print(_figures(self.planned, self.outcome))

@@ -19,8 +19,8 @@ from ranking.errors import BadInput
 
 METHOD = ("ranker", "policy", "function", "selector")
 CHECKPOINT = "ranker.checkpoint"
-BM25 = "BM25's own order"  # the method column of the ranking that the candidates came in
-RUN = "the run's own order"  # the same where they came in a run file
+BM25 = "BM25 alone"  # the method column of the ranking that the candidates came in
+RUN = "the run alone"  # the same where they came in a run file
 RUN_FILE = "run_file"
 """The origin whose candidates are those of a run file; names of several begin with it."""
 EMBEDDINGS = "embeddings"

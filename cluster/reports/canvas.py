@@ -1,4 +1,4 @@
-"""Gives all figures of a study one look: a colour a method, panels by ranker and origin, PNG and SVG."""
+"""Gives all figures of a study one look: a colour per method, panels by ranker and origin, PNG and SVG."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ STYLE: dict[Any, Any] = {  # keys are matplotlib's own
 
 @dataclass(frozen=True)
 class Look:
-    """How a method is drawn, alike in all figures of a study."""
+    """The style of a method in all figures of a study."""
 
     colour: str
     line: str
@@ -66,7 +66,7 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
 
 
 class Panels:
-    """A study's done runs by one measure, and a grid to draw them on: rankers down, candidate origins across.
+    """The finished runs of a study by one measure, and a grid to draw them on: rankers down, candidate origins across.
 
     Args:
         trials: the frame of `trials.parquet`.
@@ -91,17 +91,17 @@ class Panels:
 
 
 def section_titles(sections: Sequence[tuple[str, str]]) -> list[str]:
-    """Title each (collection, ranker): the ranker, and the collection where there are several."""
+    """Title each (collection, ranker): the ranker, and the collection if there are several."""
     several = len({collection for collection, _ in sections}) > 1
     return [f"{ranker} on {collection}" if several else ranker for collection, ranker in sections]
 
 
 def grid(rows: Sequence[str], columns: Sequence[str], height: float) -> tuple[Figure, list[Axes]]:
-    """Make a figure with one panel a row and column, titled by both.
+    """Make a figure with one panel per row and column, titled by both.
 
     Args:
         rows, columns: their titles.
-        height: of a panel, in inches; all panels of a row together are 10 wide.
+        height: the height of a panel in inches; all panels of a row together are 10 wide.
 
     Returns:
         The figure and its panels, row by row.
@@ -125,7 +125,7 @@ def name_axes(ax: Axes, x: str, y: str) -> None:
 
 
 def legend(figure: Figure, looks: Mapping[str, Look], present: Iterable[str], lines: bool = True) -> None:
-    """Add one legend for all panels below them, and room for it: of lines, or else of markers."""
+    """Add one legend for all panels below them, and room for it: of lines, or of markers."""
     names = sorted(set(present))
     if not names:
         return
@@ -147,17 +147,17 @@ def png(figure: Figure) -> bytes:
     out = io.BytesIO()
     figure.set_dpi(DPI)
     figure.set_facecolor("white")
-    # Not by savefig, here and below, which draws everything twice where a figure is laid out.
+    # Not by savefig, here and below, which draws everything twice if a figure is laid out.
     FigureCanvasAgg(figure).print_png(out, metadata={"Software": None})
     figure.set_layout_engine("none")  # a page draws it again, and laying it out is a third of the work
     return out.getvalue()
 
 
 def svg(figure: Figure, name: str) -> str:
-    """Render a figure as an <svg> element to stand in a page, its ink in the page's text colour.
+    """Render a figure as an <svg> element for a page, its ink in the page's text colour.
 
     Args:
-        name: of the figure, unique in the page; also what a screen reader says.
+        name: the figure's name, unique in the page, which a screen reader reads aloud.
     """
     out = io.StringIO()
     figure.set_facecolor("none")

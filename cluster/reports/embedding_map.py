@@ -1,4 +1,4 @@
-"""Maps where rankers put queries: their embeddings in two dimensions, coloured by category."""
+"""Maps the embeddings of queries in two dimensions, coloured by category."""
 
 from __future__ import annotations
 
@@ -12,36 +12,30 @@ from numpy.typing import NDArray
 
 from cluster.output.methods import with_methods
 from cluster.reports.canvas import COLOURS, Look, grid, legend, name_axes, section_titles
-from cluster.reports.page import Markup, rendered
 
 LEAST = 4
-"""Different points that a map needs."""
+"""The least number of different points in a map."""
 OTHER = "other"
-# Of the colours of methods the last is the grey of what has no colour of its own; two more are as far from the others.
+# The last of the colours of methods is grey, for rare categories; two more are as far from the others.
 PALETTE = (*COLOURS[:-1], "#7B52AB", "#999933")
 PERPLEXITY = 30.0
 METHOD = ["collection", "ranker", "method"]
 
 
-def where_queries_lie(figure: Markup) -> Markup:
-    """The section of a report with the map; empty where `figure`, the map as drawn, is empty."""
-    return rendered("embedding_map.html", figure=figure) if figure else Markup("")
-
-
 def embedding_map(trials: pl.DataFrame, embeddings: pl.DataFrame) -> Figure | None:
-    """Draw each method's embeddings by PCA and by t-SNE (van der Maaten and Hinton 2008), a row a method.
+    """Draw each method's embeddings by PCA and by t-SNE (van der Maaten and Hinton 2008), a row per method.
 
     The most frequent categories have colours, alike in all panels; all others, and queries without one, are grey. The
     same embeddings give the same map, however many threads there are.
 
     Args:
         trials: the frame of `trials.parquet`.
-        embeddings: the frame of `embeddings.parquet`: run, query, category (null for none) and vector, of one length a
-            run. Of several runs of a method the one of the lowest seed is drawn. Vectors that are not finite are left
-            out, and methods that are left with fewer than four different ones.
+        embeddings: the frame of `embeddings.parquet`: run, query, category (null for none) and vector, of one length
+            per run. Of several runs of a method the one of the lowest seed is drawn. Vectors that are not finite are
+            left out, and methods with fewer than four different ones.
 
     Returns:
-        The figure; None where no method is left.
+        The figure; None if no method is left.
     """
     points = _points(trials, embeddings)
     maps = []
@@ -59,11 +53,11 @@ def embedding_map(trials: pl.DataFrame, embeddings: pl.DataFrame) -> Figure | No
     shown: set[str] = set()
     for row, (of, pca, tsne, share) in enumerate(maps):
         left, right = axes[2 * row : 2 * row + 2]
-        right.set_title("", loc="left")  # the left one's is wide enough for both
-        own = [name if name in colours else OTHER for name in of["category"]]
-        shown |= set(own)
+        right.set_title("", loc="left")  # the left title is wide enough for both
+        categories = [name if name in colours else OTHER for name in of["category"]]
+        shown |= set(categories)
         for ax, plane, name in ((left, pca, f"PCA ({share:.0%} of the variance)"), (right, tsne, "t-SNE")):
-            _scatter(ax, plane, [colours[category] for category in own])
+            _scatter(ax, plane, [colours[category] for category in categories])
             name_axes(ax, name, "")
     if shown != {OTHER}:
         legend(figure, {name: Look(colour, "", "o") for name, colour in colours.items()}, shown, lines=False)
@@ -95,7 +89,7 @@ def planes(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def _points(trials: pl.DataFrame, embeddings: pl.DataFrame) -> pl.DataFrame:
-    """The finite vectors of one run of each method that is done, by method, in their own order."""
+    """The finite vectors of one finished run of each method, by method, in their order."""
     done = trials.filter(pl.col("status") == "done").select("run", "seed")
     runs = with_methods(trials).select("run", *METHOD).join(done, on="run")
     runs = runs.filter(pl.col("run").is_in(embeddings["run"].unique().to_list())).sort(*METHOD, "seed", "run")
@@ -117,9 +111,9 @@ def _colours(points: pl.DataFrame) -> dict[str, str]:
 def _scatter(ax: Axes, plane: NDArray[np.float64], colours: list[str]) -> None:
     order = sorted(range(len(colours)), key=lambda point: colours[point] != COLOURS[-1])  # grey is below
     size = float(np.clip(6000 / len(plane), 6, 30))
-    # As pixels, for thousands of points would each be an element of the page; of few colours, they take few bytes.
-    own = [colours[point] for point in order]
-    ax.scatter(plane[order, 0], plane[order, 1], s=size, c=own, lw=0, rasterized=True, antialiased=False)
+    # As pixels: thousands of points would each be an element of the page; of few colours, they take few bytes.
+    ordered = [colours[point] for point in order]
+    ax.scatter(plane[order, 0], plane[order, 1], s=size, c=ordered, lw=0, rasterized=True, antialiased=False)
     ax.set_aspect("equal", adjustable="datalim")
     ax.set_xticks([])
     ax.set_yticks([])

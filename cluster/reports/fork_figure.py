@@ -1,4 +1,4 @@
-"""Draws what actions were worth, by the batch at which a training was forked."""
+"""Draws the value of actions by the batch at which a training was forked."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from cluster.reports.canvas import grid, name_axes, png
 
 
 def fork_map(table: pl.DataFrame, measure: str) -> bytes:
-    """A cell an action and batch: what it was worth in the end, ± half its 95% interval, as PNG.
+    """Draw one cell per action and batch: its final value ± half its 95% interval, as PNG.
 
     Args:
-        table: of `cluster.reports.fork_values.values`.
-        measure: of the validation.
+        table: the frame of `cluster.statistics.fork_values.values`.
+        measure: the measure of the validation.
     """
     times, actions = sorted(set(table["at"])), list(dict.fromkeys(table.sort("action")["action"]))
     cells = np.full((len(actions), len(times)), np.nan)
@@ -22,11 +22,11 @@ def fork_map(table: pl.DataFrame, measure: str) -> bytes:
     ax = axes[0]
     most = max(float(table["final"].abs().max() or 0), 1e-9)  # type: ignore[arg-type]
     for row in table.iter_rows(named=True):
-        place = actions.index(row["action"]), times.index(row["at"])
-        cells[place] = row["final"]
+        y, x = actions.index(row["action"]), times.index(row["at"])
+        cells[y, x] = row["final"]
         half = (row["high"] - row["low"]) / 2
         shown = f"{row['final']:+.4f}" + (f"\n± {half:.4f}" if half == half else "")
-        ax.text(place[1], place[0], shown, ha="center", va="center", fontsize=8, color=_legible(row["final"] / most))
+        ax.text(x, y, shown, ha="center", va="center", fontsize=8, color=_legible(row["final"] / most))
     drawn = ax.imshow(cells, cmap="RdBu", norm=TwoSlopeNorm(0, -most, most), aspect="auto", alpha=0.75)
     ax.set_xticks(range(len(times)), [str(at) for at in times])
     ax.set_yticks(range(len(actions)), actions)
@@ -37,5 +37,5 @@ def fork_map(table: pl.DataFrame, measure: str) -> bytes:
 
 
 def _legible(share: float) -> str:
-    """A colour of text that is seen on a cell; `share` is of the greatest value."""
+    """A text colour that is readable on a cell; `share` is relative to the greatest value."""
     return "white" if abs(share) > 0.7 else "black"

@@ -1,4 +1,4 @@
-"""Draws how an agent learned, and what its policy does over an episode."""
+"""Draws how an agent learned, and the decisions of its policy over a training."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 from numpy.typing import NDArray
 
 from cluster.output.episodes import LEARNED, RANDOM
 from cluster.reports.canvas import COLOURS, grid, name_axes, png
+from rl.mixture import MixtureAgent
 
 BINS = 24
-"""Parts of an episode in which actions are counted."""
+"""The number of parts of an episode in which actions are counted."""
 WINDOW = 16
-"""Episodes that a curve is averaged over."""
+"""The number of episodes that a curve is averaged over."""
 
 
 def smoothed(values: NDArray[np.float64], window: int = WINDOW) -> NDArray[np.float64]:
-    """The mean of each value and those before it, at most `window` of them."""
+    """Moving averages over each value and those before it, at most `window` of them."""
     sums = np.cumsum(np.insert(values, 0, 0.0))
     ends = np.arange(1, len(values) + 1)
     starts = np.maximum(ends - window, 0)
@@ -28,9 +31,9 @@ def smoothed(values: NDArray[np.float64], window: int = WINDOW) -> NDArray[np.fl
 
 
 def over_time(episodes: Sequence[Sequence[int]], actions: int, bins: int = BINS) -> NDArray[np.float64]:
-    """Share of each action in each part of an episode, over episodes of any length. Shape [actions, bins].
+    """The share of each action in each part of an episode, over episodes of any length. Shape [actions, bins].
 
-    An episode's decisions are spread evenly over the parts; one that is shorter than `bins` fills several with each.
+    An episode's decisions are spread evenly over the parts; if it is shorter than `bins`, each fills several.
     """
     shares = np.zeros((actions, bins))
     for taken in episodes:
@@ -46,9 +49,9 @@ def over_time(episodes: Sequence[Sequence[int]], actions: int, bins: int = BINS)
 
 
 def learning_curves(episodes: pl.DataFrame, measure: str, converged_at: int | None = None) -> bytes:
-    """Return, validation and shares of the actions by episode, the random agent's mean beside them, as PNG.
+    """Draw return, validation and shares of the actions by episode, with the random agent's mean, as PNG.
 
-    A grey line marks the episode after which the agent had converged, where one is given.
+    A grey line marks the episode after which the agent had converged, if it is given.
     """
     learned, random = (episodes.filter(pl.col("agent") == agent) for agent in (LEARNED, RANDOM))
     figure, (returns, values, shares) = grid(["", "", ""], [""], 2.2)
@@ -64,7 +67,7 @@ def learning_curves(episodes: pl.DataFrame, measure: str, converged_at: int | No
         every, colour = learned[name].to_numpy(), COLOURS[index % 8]
         label = name.removeprefix("share:")
         shares.plot(np.arange(1, len(every) + 1), smoothed(every), color=colour, lw=2, label=label)
-        if len(random):  # what choosing by chance gives: not the same for all where actions are documents
+        if len(random):  # the share by chance: it varies by action if actions are documents
             shares.axhline(float(random[name].to_numpy().mean()), color=colour, lw=1, ls=":")
     shares.set_ylim(-0.02, 1.02)
     name_axes(shares, "episode", "share of decisions")
@@ -82,11 +85,11 @@ def _random_line(ax: Axes, values: NDArray[np.float64]) -> None:
 
 
 def policy_picture(episodes: pl.DataFrame, functions: Sequence[str]) -> bytes:
-    """Which function, when: its share over the course of an episode, as learning began and as it ended, as PNG.
+    """Draw the share of each function over the course of an episode, as learning began and as it ended, as PNG.
 
     Args:
         episodes: with `actions`, an index into the functions for each decision.
-        functions: names of the actions.
+        functions: the names of the actions.
     """
     learned = episodes.filter(pl.col("agent") == LEARNED)["actions"].to_list()
     part = max(1, min(32, len(learned) // 2 or 1))
@@ -101,3 +104,52 @@ def policy_picture(episodes: pl.DataFrame, functions: Sequence[str]) -> bytes:
         name_axes(ax, "course of an episode (0 its start, 1 its end)", "share of decisions")
     axes[-1].legend(frameon=True, fontsize=8, loc="upper right")
     return png(figure)
+
+
+def mixture_picture(agent: MixtureAgent, trainings: Sequence[Sequence[Sequence[float]]]) -> bytes:
+    """Draw `mixture_figure` as PNG."""
+    return png(mixture_figure(agent, trainings))
+
+
+def mixture_figure(agent: MixtureAgent, trainings: Sequence[Sequence[Sequence[float]]]) -> Figure:
+    """Draw shares and window by batch, a thin line per training of the last generation and their mean.
+
+    Args:
+        agent: the agent.
+        trainings: by training and decision: step, the share of each function, first and last rank of the window.
+    """
+    functions = agent.functions
+    figure, (shares, ranks) = grid(["", ""], [""], 2.4)
+    for index, name in enumerate(functions[1:], 1):
+        colour = COLOURS[(index - 1) % len(COLOURS)]
+        _lines(shares, trainings, 1 + index, colour, name)
+    shares.set_ylim(-0.03, 1.03)
+    name_axes(shares, "batch", "share")
+    shares.legend(frameon=False, fontsize=8, loc="best")
+    first = 1 + len(functions)
+    if any(len(decision) > first for decisions in trainings for decision in decisions):
+        _lines(ranks, trainings, first + 1, COLOURS[0], "last rank that is seen")
+        if agent.actions.window == "from_to":
+            _lines(ranks, trainings, first, COLOURS[1], "first rank")
+        ranks.set_yscale("log")
+        ranks.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ranks.yaxis.set_major_formatter(ScalarFormatter())
+        ranks.yaxis.set_minor_formatter(NullFormatter())
+        ranks.legend(frameon=False, fontsize=8, loc="best")
+    name_axes(ranks, "batch", "rank in the list")
+    return figure
+
+
+def _lines(ax: Axes, trainings: Sequence[Sequence[Sequence[float]]], column: int, colour: str, name: str) -> None:
+    for decisions in trainings:
+        ax.plot(
+            [decision[0] for decision in decisions],
+            [decision[column] for decision in decisions],
+            color=colour,
+            lw=0.6,
+            alpha=0.4,
+        )
+    shortest = min((len(decisions) for decisions in trainings), default=0)
+    if shortest:
+        values = np.array([[decision[column] for decision in decisions[:shortest]] for decisions in trainings])
+        ax.plot([decision[0] for decision in trainings[0][:shortest]], values.mean(0), color=colour, lw=2, label=name)

@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from cluster.reports.canvas import INK, Look, grid, legend, looks, name_axes
-from cluster.reports.pool_summary import over_seeds
+from cluster.statistics.pool_summary import over_seeds
 
 Curves = dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 def found(totals: pl.DataFrame) -> Figure:
-    """Draw relevant documents found against judgements, a panel a pool (the paper's figure 1).
+    """Draw relevant documents found against judgements, a panel per pool (the paper's figure 1).
 
     Args:
         totals: pool, method, seed, budget, found.
@@ -27,7 +27,7 @@ def found(totals: pl.DataFrame) -> Figure:
     for pool, ax in zip(pools, axes, strict=True):
         for method, (budget, mean) in _curves(totals, pool).items():
             ax.plot(budget, mean, color=styles[method].colour, ls=styles[method].line, lw=1.5)
-        name_axes(ax, "judgements a topic", "relevant documents found a topic")
+        name_axes(ax, "judgements per topic", "relevant documents found per topic")
         ax.set_xlim(0)
         ax.set_ylim(0)
     legend(figure, styles, totals["method"])
@@ -35,11 +35,11 @@ def found(totals: pl.DataFrame) -> Figure:
 
 
 def gained(totals: pl.DataFrame, baseline: str) -> Figure | None:
-    """Draw what each method has found beyond the baseline, on a log scale of judgements; None without the baseline.
+    """Draw how much more each method has found than the baseline, by judgements on a log scale; None without it.
 
     Args:
         totals: pool, method, seed, budget, found.
-        baseline: label of the method that is the zero line.
+        baseline: the label of the method that is the zero line.
     """
     pools, styles = _pools(totals.filter(method=baseline)), looks(totals["method"])
     if not pools:
@@ -58,13 +58,13 @@ def gained(totals: pl.DataFrame, baseline: str) -> Figure | None:
         ax.set_xscale("log")
         ax.set_xlim(max(1, zero[0].max() / 1000))
         ax.xaxis.set_major_formatter("{x:g}")
-        name_axes(ax, "judgements a topic", f"found beyond {baseline}")
+        name_axes(ax, "judgements per topic", f"found beyond {baseline}")
     legend(figure, styles, totals["method"])
     return figure
 
 
 def ranking_quality(table: pl.DataFrame) -> Figure:
-    """Draw how well the judgements so far rank the runs: τ and τ_AP against the budget, by AP and by infAP.
+    """Draw how well judgements rank the runs: τ and τ_AP against the budget, by AP and by infAP.
 
     Args:
         table: pool, method, seed, budget, tau, tau_ap, inf_tau, inf_tau_ap.
@@ -74,21 +74,21 @@ def ranking_quality(table: pl.DataFrame) -> Figure:
     figure, axes = grid(pools, list(columns.values()), 2.7)
     means = over_seeds(table, "budget")
     for (pool, column), ax in zip([(pool, column) for pool in pools for column in columns], axes, strict=True):
-        for (method,), own in means.filter(pool=pool).partition_by("method", as_dict=True).items():
-            own = own.sort("budget").drop_nulls(column)
-            _line(ax, styles[str(method)], own["budget"].to_numpy(), own[column].to_numpy())
+        for (method,), part in means.filter(pool=pool).partition_by("method", as_dict=True).items():
+            part = part.sort("budget").drop_nulls(column)
+            _line(ax, styles[str(method)], part["budget"].to_numpy(), part[column].to_numpy())
         lows = means.filter(pool=pool).group_by("method").agg(pl.col(column).min())[column].drop_nulls()
         if len(lows):
             ax.set_ylim(float(np.quantile(lows, 0.1)) - 0.01, 1.01)
         ax.set_xscale("log")
         ax.xaxis.set_major_formatter("{x:g}")
-        name_axes(ax, "judgements a topic", "")
+        name_axes(ax, "judgements per topic", "")
     legend(figure, styles, table["method"])
     return figure
 
 
 def stopping(table: pl.DataFrame) -> Figure:
-    """Draw what each stopping rule saves and costs: recall against the share of the pool that need not be judged.
+    """Draw the saving and cost of each stopping rule: recall against the share of the pool that need not be judged.
 
     Args:
         table: pool, method, seed, rule, saved, recall.
@@ -109,7 +109,7 @@ def stopping(table: pl.DataFrame) -> Figure:
 
 
 def estimates(table: pl.DataFrame) -> Figure:
-    """Draw what sampling orders estimate: relevant documents by seed, the error of MAP, and how often intervals hold.
+    """Draw the estimates of sampling orders: relevant documents by seed, MAP's error, and how often intervals hold.
 
     Args:
         table: pool, method, seed, budget, relevant, relevant_true, map_rmse, map_covered.
@@ -122,10 +122,10 @@ def estimates(table: pl.DataFrame) -> Figure:
         relevant, error, covered = axes[3 * row : 3 * row + 3]
         relevant.axhline(of_pool["relevant_true"][0], color=INK, lw=0.8)
         covered.axhline(0.95, color=INK, lw=0.8)
-        for (method,), own in of_pool.partition_by("method", as_dict=True).items():
+        for (method,), part in of_pool.partition_by("method", as_dict=True).items():
             look = styles[str(method)]
-            relevant.plot(own["budget"], own["relevant"], look.marker, color=look.colour, ms=3, alpha=0.5)
-            means = own.group_by("budget").agg(pl.col("map_rmse", "map_covered").mean()).sort("budget")
+            relevant.plot(part["budget"], part["relevant"], look.marker, color=look.colour, ms=3, alpha=0.5)
+            means = part.group_by("budget").agg(pl.col("map_rmse", "map_covered").mean()).sort("budget")
             _line(error, look, means["budget"].to_numpy(), means["map_rmse"].to_numpy())
             _line(covered, look, means["budget"].to_numpy(), means["map_covered"].to_numpy())
         relevant.set_ylim(0)
@@ -135,7 +135,7 @@ def estimates(table: pl.DataFrame) -> Figure:
             ax.set_xscale("log")
             ax.xaxis.set_major_formatter("{x:g}")
             ax.xaxis.set_minor_formatter(NullFormatter())
-            name_axes(ax, "judgements a topic", "")
+            name_axes(ax, "judgements per topic", "")
     legend(figure, styles, table["method"])
     return figure
 
@@ -152,11 +152,11 @@ def reuse(table: pl.DataFrame) -> Figure:
         mean=pl.col("fallen").mean(), most=pl.col("fallen").max()
     )
     for (pool, column), ax in zip([(pool, column) for pool in pools for column in ("mean", "most")], axes, strict=True):
-        for (method,), own in means.filter(pool=pool).partition_by("method", as_dict=True).items():
-            own = own.sort("budget")
-            _line(ax, styles[str(method)], own["budget"].to_numpy(), own[column].to_numpy())
+        for (method,), part in means.filter(pool=pool).partition_by("method", as_dict=True).items():
+            part = part.sort("budget")
+            _line(ax, styles[str(method)], part["budget"].to_numpy(), part[column].to_numpy())
         ax.axhline(0, color=INK, lw=0.8)
-        name_axes(ax, "judgements a topic", "")
+        name_axes(ax, "judgements per topic", "")
     legend(figure, styles, table["method"])
     return figure
 
@@ -173,4 +173,4 @@ def _curves(totals: pl.DataFrame, pool: str) -> Curves:
     """Means over seeds, by method."""
     means = totals.filter(pool=pool).group_by("method", "budget").agg(pl.col("found").mean()).sort("method", "budget")
     parts = means.partition_by("method", as_dict=True)
-    return {str(method): (own["budget"].to_numpy(), own["found"].to_numpy()) for (method,), own in parts.items()}
+    return {str(method): (part["budget"].to_numpy(), part["found"].to_numpy()) for (method,), part in parts.items()}

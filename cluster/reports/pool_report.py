@@ -1,150 +1,303 @@
-"""Renders the report of a pooling study: one HTML page that opens offline, and its figures as files."""
+"""Makes the report of a pooling study: what each order of judging finds, how early, and what judgements are worth."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 from matplotlib.figure import Figure
+from rich.console import Console
+from rich.markup import escape
 
-from cluster.reports import pool_figures, pool_sections
-from cluster.reports.canvas import png
-from cluster.reports.page import Markup, Report, fold, losses, page, table, tag
-from cluster.reports.page import drawn as drawn_figure
+from cluster.output.event_log import EventLog
+from cluster.output.failure_summary import failure_summary
+from cluster.output.manifest import CONFIG, read_config
+from cluster.output.storage import Storage
+from cluster.output.tables import read_table, required_table
+from cluster.pools.trial import TABLES
+from cluster.reports import pool_figures as draw
+from cluster.reports.report import Cell, Drawing, Fold, Items, Report, Section, Table, TerminalLine, Verbatim
+from cluster.statistics.pool_summary import ALPHA, efforts, estimate_errors, over_seeds, pool_contrasts, summarise_pools
+from pooling.effort import SHARES
+from ranking.errors import BadInput
+
+Tables = Mapping[str, pl.DataFrame]
 
 
-def render(
-    config: dict[str, Any],
-    trials: pl.DataFrame,
-    tables: dict[str, pl.DataFrame],
-    summary: pl.DataFrame,
-    contrasts: pl.DataFrame,
-    written: str,
-    lost: Sequence[str] = (),
-    waiting: int = 0,
-) -> Report:
-    """Render the report.
+def report_pools(storage: Storage, console: Console, baseline: str | None = None, tables: Tables | None = None) -> None:
+    """Write summary, figures and report.html of a pooling study, and print its tables.
 
     Args:
-        config: what `config.yaml` holds.
-        trials: the frame of `trials.parquet`.
-        tables: the other frames, by name.
-        summary: of `cluster.reports.pool_summary.summarise`.
-        contrasts: of `cluster.reports.pool_summary.contrasts`.
-        written: the text of `config.yaml`.
-        lost: what was lost and repeated, a sentence each.
-        waiting: methods that have no result yet; their study still runs.
+        storage: the study's folder.
+        console: shows the tables.
+        baseline: the method to test the others against; None takes the study's.
+        tables: the study's tables, by name; None reads them from the folder.
+
+    Raises:
+        BadInput: if the folder holds no finished pooling study, or the baseline is none of its methods.
     """
+    if tables is None:
+        tables = {name: frame for name in TABLES if (frame := read_table(storage, name)) is not None}
+        tables = {"trials": required_table(storage, "trials"), **tables}
+    if "budgets" not in tables:
+        for part in _failures(tables["trials"]):
+            Report("", [part]).to_terminal(console)
+        return
+    report = pool_report(storage, tables, baseline)
+    report.write(storage)
+    report.to_terminal(console)
+    console.print(f"report: {escape(storage.shown('report.html'))}", soft_wrap=True)
+
+
+def pool_report(storage: Storage, tables: Tables, baseline: str | None = None, waiting: int = 0) -> Report:
+    """Make the report.
+
+    Args:
+        storage: the study's folder, for its configuration and its log.
+        tables: the study's tables, by name.
+        baseline: the method to test the others against; None takes the study's.
+        waiting: the number of methods without a result, if the study is still running.
+
+    Raises:
+        BadInput: if the baseline is none of the methods.
+    """
+    config, trials, budgets = read_config(storage), tables["trials"], tables["budgets"]
+    methods = trials["method"].unique(maintain_order=True).to_list()
+    if baseline is not None and baseline not in methods:
+        raise BadInput(f"the baseline {baseline!r} is none of the methods", remedy=f"choose {', '.join(methods)}")
+    baseline = baseline or config["options"]["baseline"]
+    summary = summarise_pools(budgets, methods, baseline)
     pools = summary["pool"].unique(maintain_order=True).to_list()
-    drawn = _figures(tables, config["options"]["baseline"])
-    files = {f"{name}.png": png(figure) for name, (figure, _) in drawn.items()}
-    shown = {name: drawn_figure(name, *made) for name, made in drawn.items()}
-    title = f"In which order to judge: {', '.join(pools)}"
-    body = [tag("h1", title), *_what_was_run(config, trials, pools, waiting), tag("h2", "Relevant documents found")]
-    body += [*pool_sections.found(summary, pools, config["options"]["baseline"]), *_show(shown, "found", "gained")]
-    if len(contrasts):
-        body += [tag("h2", "Contrasts named beforehand"), *pool_sections.contrasts(contrasts)]
-    body += [tag("h2", "Effort"), *pool_sections.effort(tables["effort"], pools)]
-    if "ranking_quality" in tables:
-        body += [
-            tag("h2", "How well the judgements rank the runs"),
-            *pool_sections.ranking_quality(tables["ranking_quality"], pools),
-            *_show(shown, "ranking_quality"),
-        ]
-    if "stopping" in tables:
-        body += [
-            tag("h2", "When to stop"),
-            *pool_sections.stopping(tables["stopping"], pools),
-            *_show(shown, "stopping"),
-        ]
-    if "estimates" in tables:
-        body += [
-            tag("h2", "Estimates"),
-            *pool_sections.estimates(tables["estimates"], pools),
-            *_show(shown, "estimates"),
-        ]
-    if "fairness" in tables:
-        body += [tag("h2", "Fairness"), *pool_sections.fairness(tables["fairness"], pools)]
-    if "reuse" in tables:
-        body += [
-            tag("h2", "Runs that took no part"),
-            *pool_sections.reuse(tables["reuse"], pools),
-            *_show(shown, "reuse"),
-        ]
-    body += [
-        losses(lost),
-        *_commands(config, trials),
-        tag("h2", "Configuration"),
-        fold("config.yaml", tag("pre", written)),
-    ]
-    return Report(page(title, body), files)
-
-
-def _figures(tables: dict[str, pl.DataFrame], baseline: str | None) -> dict[str, tuple[Figure, str]]:
-    gained = pool_figures.gained(tables["totals"], baseline) if baseline else None
-    made: dict[str, tuple[Figure | None, str]] = {
-        "found": (
-            pool_figures.found(tables["totals"]),
-            "Relevant documents found against judgements, means over topics and seeds. A small pool is judged whole "
-            "before the budget of a large one is spent.",
-        ),
-        "gained": (
-            gained,
-            f"The same, as the difference to {baseline}; judgements on a log scale. A line may leave the panel.",
-        ),
-    }
-    if "ranking_quality" in tables:
-        made["ranking_quality"] = (
-            pool_figures.ranking_quality(tables["ranking_quality"]),
-            "Correlation of the ranking of the runs by the judgements so far with their ranking by all judgements. The "
-            "worst tenth of the lines may leave a panel.",
-        )
-    if "stopping" in tables:
-        made["stopping"] = (
-            pool_figures.stopping(tables["stopping"]),
-            "Where each rule would have stopped: a method is better the further right and up it stands.",
-        )
-    if "estimates" in tables:
-        made["estimates"] = (
-            pool_figures.estimates(tables["estimates"]),
-            "Relevant documents estimated from each budget's judgements, every seed, against what the pool holds (the "
-            "line); and the error of the runs' estimated MAP, and how often its 95% intervals hold the truth.",
-        )
-    if "reuse" in tables:
-        made["reuse"] = (
-            pool_figures.reuse(tables["reuse"]),
-            "How far a run falls among all runs when the pool is made and judged without its team's runs.",
-        )
-    return {name: (figure, caption) for name, (figure, caption) in made.items() if figure is not None}
-
-
-def _show(shown: dict[str, Markup], *names: str) -> Iterator[Markup]:
-    return (shown[name] for name in names if name in shown)
-
-
-def _what_was_run(config: dict[str, Any], trials: pl.DataFrame, pools: Sequence[str], waiting: int) -> Iterator[Markup]:
-    for pool in pools:
-        yield tag("p", config["facts"].get(pool, pool))
-        notes = config["notes"].get(pool, {})
-        if notes:
-            yield tag("ul", *(tag("li", f"{count:,} {said}") for said, count in notes.items()))
-    done = trials.filter(status="done")
-    yield tag(
-        "p",
-        f"{trials['method'].n_unique()} methods, {config['options']['seeds']} seeds each; simulated in "
-        f"{done['seconds'].sum() or 0:.1f} seconds of one core.",
-    )
-    if waiting:
-        yield tag("p", f"{waiting} more are to come: the study still runs.")
-    yield tag("pre", config["command"])
-
-
-def _commands(config: dict[str, Any], trials: pl.DataFrame) -> Iterator[Markup]:
-    failed = trials.filter(status="failed")
-    if len(failed):
-        yield tag("h2", "Failed")
-        yield table(["pool", "method", "error"], failed.select("pool", "method", "error").rows(), left=3)
-    yield tag("h2", "Methods")
+    sections = [Section("", _facts(config, trials, pools, waiting)), _found(summary, tables["totals"], baseline)]
+    sections += _contrasts(pool_contrasts(budgets, config["options"].get("contrasts") or []))
+    sections.append(_effort(tables["effort"], pools))
+    parts = {
+        "ranking_quality": _ranking_quality, "stopping": _stopping, "estimates": _estimates, "fairness": _fairness,
+        "reuse": _reuse,
+    }  # fmt: skip
+    sections += [section(tables[name], pools) for name, section in parts.items() if name in tables]
+    lost = failure_summary(EventLog.read(storage))
+    if lost:
+        lines = [TerminalLine(f"[dim]{escape(line)}[/]") for line in lost[:3]]
+        sections.append(Section("What was lost and repeated", [Items(lost)], lines))
+    sections += _failures(trials)
     rows = trials.select("method", "overrides").unique(maintain_order=True).rows()
-    yield table(["method", "overrides"], [[name, tag("code", text)] for name, text in rows], left=2)
+    commands = Table(["method", "overrides"], [[name, Cell(text, code=True)] for name, text in rows], words=2)
+    written = (storage.read(CONFIG) or b"").decode()
+    sections.append(Section("Methods", [commands]))
+    sections.append(Section("Configuration", [Fold("config.yaml", [Verbatim(written)])]))
+    return Report(f"In which order to judge: {', '.join(pools)}", sections)
+
+
+def _facts(config: dict[str, Any], trials: pl.DataFrame, pools: Sequence[str], waiting: int) -> list[Any]:
+    parts: list[Any] = []
+    for pool in pools:
+        parts.append(config["facts"].get(pool, pool))
+        notes = config["notes"].get(pool, {})
+        parts += [Items([f"{count:,} {name}" for name, count in notes.items()])] if notes else []
+    seconds = trials.filter(status="done")["seconds"].sum() or 0
+    parts.append(
+        f"{trials['method'].n_unique()} methods, {config['options']['seeds']} seeds each; simulated in {seconds:.1f} "
+        "seconds of one core."
+    )
+    parts += [f"{waiting} more are to come: the study is still running."] if waiting else []
+    return [*parts, Verbatim(config["command"])]
+
+
+def _failures(trials: pl.DataFrame) -> list[Section]:
+    failed = trials.filter(status="failed").select("pool", "method", "error").rows()
+    lines = [TerminalLine(f"[red]failed[/] {escape(f'{method}: {error}')}") for _, method, error in failed]
+    return [Section("Failed", [Table(["pool", "method", "error"], failed, words=3)], lines)] if failed else []
+
+
+def _drawing(name: str, figure: Figure | None, caption: str) -> list[Drawing]:
+    return [] if figure is None else [Drawing(name, figure, caption)]
+
+
+def ranked(part: pl.DataFrame) -> list[str]:
+    """The methods of a pool, those that find most at the first budget first."""
+    first = part.filter(pl.col("judgements") == part[0, "judgements"])
+    return first.sort("found_mean", descending=True, maintain_order=True)["method"].to_list()
+
+
+def _found(summary: pl.DataFrame, totals: pl.DataFrame, baseline: str | None) -> Section:
+    tested = summary["p"].count() > 0
+    columns = summary["judgements"].unique(maintain_order=True).to_list()
+    several = summary["pool"].n_unique() > 1
+    rows: list[Any] = []
+    for (pool,), part in summary.partition_by("pool", as_dict=True, maintain_order=True).items():
+        rows += [str(pool)] if several else []
+        # Once a pool is judged whole, all methods have found the same: nothing is best.
+        decided = {column: part.filter(judgements=column)["best"].all() for column in columns}
+        for method in ranked(part):
+            cells = {row["judgements"]: row for row in part.filter(method=method).iter_rows(named=True)}
+            shown = [_cell(cells[column], decided[column]) if column in cells else Cell(None) for column in columns]
+            rows.append([method, *shown])
+    note = "Bold: the most found." + (
+        f" * differs from {baseline}: t-test over topics, p < .05, Holm." if tested else ""
+    )
+    table = Table(
+        ["method", *columns], rows, caption="Relevant documents found per topic, after N judgements", note=note
+    )
+    text = (
+        "Means over topics and seeds, as in tables 2 and 3 of Losada et al. 2016. The test pairs topics, of means "
+        "over seeds, and is adjusted by Holm's method for all methods of a column. A mark means different, not "
+        "better. Below the mean is the 95% bootstrap interval over topics and seeds: it is wide because topics "
+        "differ, while the test compares the same topics."
+    )
+    drawings = _drawing(
+        "found", draw.found(totals),
+        "Relevant documents found against judgements, means over topics and seeds. A small pool is judged whole "
+        "before the budget of a large one is spent.",
+    ) + _drawing(
+        "gained", draw.gained(totals, baseline) if baseline else None,
+        f"The same, as the difference to {baseline}; judgements on a log scale. A line may leave the panel.",
+    )  # fmt: skip
+    return Section("Relevant documents found", [table, text, *drawings], [table], {"summary.csv": summary})
+
+
+def _cell(row: dict[str, Any], decided: bool) -> Cell:
+    mark = "*" if row["p"] is not None and row["p"] < ALPHA else ""
+    interval = f"{row['low']:.1f}–{row['high']:.1f}"
+    return Cell(f"{row['found_mean']:.2f}", marks=mark, best=row["best"] and not decided, below=interval)
+
+
+def _contrasts(frame: pl.DataFrame) -> list[Section]:
+    if frame.is_empty():
+        return []
+    rows = []
+    for row in frame.iter_rows(named=True):
+        interval, p = None, Cell(None)
+        if row["p"] is not None:
+            interval = f"{row['low']:+.2f} to {row['high']:+.2f}"
+            p = Cell(f"{row['p']:.4f}" if row["p"] >= 1e-4 else "<.0001", marks="*" if row["p"] < ALPHA else "")
+        rows.append([
+            row["pool"], f"{row['method']} − {row['against']}", row["judgements"],
+            f"{row['difference']:+.2f}", interval, p,
+        ])  # fmt: skip
+    head = ["pool", "contrast", "judgements", "difference", "95% interval", "p"]
+    table = Table(
+        head, rows, words=2, caption="Contrasts named beforehand: how many more relevant documents per topic",
+        note="Paired t-test over topics, each contrast by itself; * p < .05.",
+    )  # fmt: skip
+    return [Section("Contrasts named beforehand", [table], [table], {"contrasts.csv": frame})]
+
+
+def _effort(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
+    text = (
+        "The area is that under the curve of relevant documents found, as a share of what finding all at once would "
+        "give. The other columns are the judgements per topic that find this share of the pool's relevant documents. "
+        "Means over seeds."
+    )
+    means, tables = efforts(frame), []
+    for pool in pools:
+        part = means.filter(pool=pool).sort("area", descending=True, maintain_order=True)
+        rows = [
+            [row["method"], f"{row['area']:.4f}", *(f"{row[f'to_{share}']:,.0f}" for share in SHARES)]
+            for row in part.iter_rows(named=True)
+        ]
+        tables.append(Table(["method", "area", *(f"to {share}%" for share in SHARES)], rows, caption=pool))
+    return Section("Effort", [text, *tables])
+
+
+def _by_budget(
+    frame: pl.DataFrame, pools: Sequence[str], head: Sequence[str], names: Sequence[str], order: Sequence[str], key: str
+) -> list[Fold]:
+    """A folded table per pool with the means over seeds: key, method, then numbers."""
+    folds = []
+    for pool in pools:
+        part = frame.filter(pool=pool)
+        part = part.sort(*order, descending=[name == "tau" for name in order], nulls_last=True, maintain_order=True)
+        rows = [
+            [f"{row[key]:,}" if key == "budget" else row[key], row["method"], *(_figure(row, name) for name in names)]
+            for row in part.iter_rows(named=True)
+        ]
+        folds.append(Fold(f"{pool}: all figures", [Table([key, "method", *head], rows, words=2)]))
+    return folds
+
+
+def _figure(row: dict[str, Any], name: str) -> str:
+    if row[name] is None:
+        return "–"
+    return f"{row[name]:,.0f}" if name in ("judged", "most") else f"{row[name]:.3f}"
+
+
+def _ranking_quality(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
+    text = (
+        "The runs are ranked by mean AP (and by mean infAP) with the judgements of a budget, and compared with their "
+        "ranking by AP with all judgements: Kendall's τ, τ_AP, which gives the top more weight, and the most ranks "
+        "that a run loses. infAP assumes a uniform sample of the pool, which only a random order gives; its bias is "
+        "part of what is shown."
+    )
+    head = ["judged", "recall", "τ", "τ_AP", "drop", "bias", "τ infAP", "τ_AP infAP", "drop infAP"]
+    names = ("judged", "recall", "tau", "tau_ap", "drop", "bias", "inf_tau", "inf_tau_ap", "inf_drop")
+    folds = _by_budget(over_seeds(frame, "budget"), pools, head, names, ("budget", "tau"), "budget")
+    caption = (
+        "Correlation of the ranking of the runs by the judgements so far with their ranking by all judgements. The "
+        "worst tenth of the lines may leave a panel."
+    )
+    drawings = _drawing("ranking_quality", draw.ranking_quality(frame), caption)
+    return Section("How well the judgements rank the runs", [text, *folds, *drawings])
+
+
+def _stopping(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
+    head = ["judged", "saved", "found", "recall", "lowest", "topics that reach it", "τ", "drop"]
+    names = ("judged", "saved", "found", "recall", "lowest_recall", "reached", "tau", "drop")
+    folds = _by_budget(over_seeds(frame, "rule"), pools, head, names, ("rule", "judged"), "rule")
+    caption = "Where each rule would have stopped: a method is better the further right and up it is."
+    drawings = _drawing("stopping", draw.stopping(frame), caption)
+    return Section("When to stop", ["Judgements per topic; means over seeds.", *folds, *drawings])
+
+
+def _estimates(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
+    text = (
+        "Estimates of the whole pool from the judgements of a sampling order. Over the seeds: bias and root mean "
+        "squared error of the relevant documents per topic, and how often the 95% interval holds the truth; then how "
+        "often each topic's does, and the same for the runs' MAP and P@10."
+    )
+    head = ["budget", "method", "relevant", "true", "bias", "RMSE", "covered", "topics covered"]
+    head += ["MAP bias", "MAP RMSE", "MAP covered", "P@10 bias", "P@10 covered", "τ"]
+    names = ["relevant", "relevant_true", "bias", "rmse", "covered", "topics_covered", "map_bias", "map_rmse"]
+    names += ["map_covered", "p10_bias", "p10_covered", "tau"]
+    tables = []
+    for pool in pools:
+        part = estimate_errors(frame).filter(pool=pool).sort("budget", maintain_order=True)
+        rows = [
+            [f"{row['budget']:,}", row["method"], *(_figure(row, name) for name in names)]
+            for row in part.iter_rows(named=True)
+        ]
+        tables.append(Table(head, rows, words=2, caption=pool))
+    caption = (
+        "Relevant documents estimated from each budget's judgements, every seed, against those in the pool (the "
+        "line); and the error of the runs' estimated MAP, and how often its 95% intervals hold the truth."
+    )
+    return Section("Estimates", [text, *tables, *_drawing("estimates", draw.estimates(frame), caption)])
+
+
+def _fairness(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
+    text = (
+        "Unique is the share of the relevant documents found that only the runs of one team hold; depth is the number "
+        "of documents of a run that are judged before the first that is not, mean over runs and of the run with the "
+        "least; crowded is the share of topics with more than a third of their judged documents relevant, so that "
+        "many more must be expected unjudged (Voorhees 2018)."
+    )
+    head, names = ["unique", "depth", "least depth", "crowded"], ("unique", "depth", "depth_least", "crowded")
+    return Section(
+        "Fairness", [text, *_by_budget(over_seeds(frame, "budget"), pools, head, names, ("budget",), "budget")]
+    )
+
+
+def _reuse(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
+    text = (
+        "Each team is left out in turn: the pool is made and judged without its runs, which are then evaluated with "
+        "those judgements. Lost is AP, fallen are ranks, against the same budget spent on the whole pool (seed 0)."
+    )
+    means = frame.group_by("pool", "budget", "method", maintain_order=True).agg(
+        pl.col("lost").mean(), pl.col("fallen").mean(), most=pl.col("fallen").max()
+    )
+    folds = _by_budget(
+        means, pools, ["lost", "fallen", "most"], ("lost", "fallen", "most"), ("budget", "fallen"), "budget"
+    )
+    caption = "How far a run falls among all runs if the pool is made and judged without its team's runs."
+    return Section("Runs that took no part", [text, *folds, *_drawing("reuse", draw.reuse(frame), caption)])

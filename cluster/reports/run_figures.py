@@ -1,6 +1,6 @@
-"""Draws the figures of a study's runs: how they are distributed, which method wins where, how they learned.
+"""Draws the figures of a study's runs: how they are distributed, what each method reaches, how they learned.
 
-Each function returns a Figure of its own (no pyplot, no global state), which `canvas` renders. A method has
+Each function returns a Figure (no pyplot, no global state), which `canvas` renders. A method has
 one colour in all figures; rows of panels are rankers, columns are candidate origins.
 """
 
@@ -15,15 +15,15 @@ from scipy.stats import gaussian_kde
 
 from cluster.output.methods import first_stage_of, with_methods
 from cluster.reports.canvas import INK, Look, Panels, grid, legend, looks, name_axes, section_titles
-from cluster.reports.oscillation import DEV_LOSS, has_dev_losses
-from cluster.reports.short_names import broken, short_names
-from cluster.reports.terminal_table import figure as printed
+from cluster.reports.labels import broken, short_names
+from cluster.reports.labels import value as printed
+from cluster.statistics.oscillation import DEV_LOSS, dev_losses
 
 
 def density(trials: pl.DataFrame, measure: str) -> Figure:
     """Draw the kernel density of each method's runs (Cohen et al. 2019, figure 4), every run as a tick below.
 
-    A method with fewer than three runs, or none of any spread, has its ticks alone. The bandwidth is Scott's,
+    A method with fewer than three runs, or with equal runs, has only its ticks. The bandwidth is Scott's,
     but at least a fiftieth of the panel's range, so that one steady method does not flatten all others.
     """
     panels = Panels(trials, measure)
@@ -51,7 +51,7 @@ def _densities(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
             ax.plot(x[seen], kernel[seen], color=look.colour, ls=look.line, lw=1.8)
             ax.fill_between(x[seen], kernel[seen], color=look.colour, alpha=0.08, lw=0)
             peak = max(peak, kernel.max())
-    # Ticks stand below zero, a line a method, so that those of equal runs do not hide each other.
+    # Ticks are below zero, a line per method, so that those of equal runs do not hide each other.
     step = min(0.045, 0.5 / len(methods)) * (peak or 1.0)
     for i, runs in enumerate(methods):
         at = np.full(len(runs), -(i + 0.9) * step)
@@ -66,8 +66,8 @@ def _densities(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
 def runs(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> Figure:
     """Draw every run of each method, its mean and its bootstrap interval, candidate origins side by side.
 
-    Methods stand in the order of their means over the first origin, in all panels of their ranker: where
-    another panel leans the other way, the winner depends on the origin. The best mean of a panel is a star.
+    Methods are in the order of their means over the first origin, in all panels of their ranker. The best mean of a
+    panel is a star.
     """
     panels = Panels(trials, measure)
     rows = summary.filter((pl.col("measure") == measure) & (pl.col("runs") > 0))
@@ -90,9 +90,9 @@ def runs(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> Figure:
                 ax.plot((row["ci_low"], row["ci_high"]), (y - 0.2,) * 2, color=INK, lw=1.6, solid_capstyle="butt")
             best = row["mean"] == means["mean"].max()
             ax.plot(row["mean"], y - 0.2, color=INK, marker="*" if best else "|", ms=10 if best else 8, mew=1.4)
-        own = rows.filter(collection=collection, ranker="bm25", candidates=origin)["mean"].to_list()
-        name_axes(ax, f"{measure}  ({first_stage_of(origin)}'s own order: {printed(own[0])})" if own else measure, "")
-        _mark(ax, own)
+        alone = rows.filter(collection=collection, ranker="bm25", candidates=origin)["mean"].to_list()
+        name_axes(ax, f"{measure}  ({first_stage_of(origin)} alone: {printed(alone[0])})" if alone else measure, "")
+        _mark(ax, alone)
         first = origin == panels.origins[0]
         ax.set_yticks(range(len(methods)), names if first else [""] * len(methods))
         if first and shared:
@@ -108,10 +108,10 @@ def _strip(ax: Axes, y: float, values: np.ndarray, look: Look, jitter: np.random
     ax.scatter(values, at, s=22, color=look.colour, marker=look.marker, alpha=0.7, lw=0)
 
 
-def _mark(ax: Axes, own: list[float]) -> None:
-    """Draw the first stage's own figure where that does not squeeze the runs into a corner."""
+def _mark(ax: Axes, alone: list[float]) -> None:
+    """Draw the figure of the first stage alone unless that would squeeze the runs into a corner."""
     low, high = ax.get_xlim()
-    for value in own:
+    for value in alone:
         if low - (high - low) / 4 <= value <= high + (high - low) / 4:
             ax.axvline(value, color=INK, lw=1, ls="--")
 
@@ -119,12 +119,12 @@ def _mark(ax: Axes, own: list[float]) -> None:
 def curves(trials: pl.DataFrame) -> Figure:
     """Draw validation and losses by epoch: the mean over a method's runs, and one standard deviation as a band.
 
-    The dev loss is a column where any run has one. A run that stopped early keeps its last value, so that each mean is
-    over the same runs; the line thins out where fewer than half of them still trained.
+    The dev loss is a column if any run has one. A run that stopped early keeps its last value, so that each mean is
+    over the same runs; the line is thin if fewer than half of them were still training.
     """
     methods = with_methods(trials)
     done = trials.filter(pl.col("status") == "done").drop_nulls("curve_validation")
-    columns = ["curve_validation", "curve_loss"] + ([DEV_LOSS] if has_dev_losses(done) else [])
+    columns = ["curve_validation", "curve_loss"] + ([] if dev_losses(done).is_empty() else [DEV_LOSS])
     every = methods.join(done.select("run", "validation_measure", *columns), on="run").sort(
         "collection", "ranker", "method", "run"
     )

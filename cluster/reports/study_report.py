@@ -1,239 +1,300 @@
-"""Renders the report of a study: one HTML page that opens offline, and its figures as files.
-
-Nothing is read or written here, so that a report can go to any file system.
-"""
+"""Makes the report of a study: its sections in order, from tables that are handed over in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
-from matplotlib.figure import Figure
+from rich.console import Console
+from rich.markup import escape
 
-from cluster.output.methods import EMBEDDINGS, diverged, evaluations, stopped_runs, with_methods
-from cluster.reports.canvas import png
-from cluster.reports.convergence import agents, convergence
-from cluster.reports.embedding_map import embedding_map, where_queries_lie
-from cluster.reports.hardness import hardness, how_hard
-from cluster.reports.html_tables import all_figures, convergence_rates, probability, side_by_side, winners
-from cluster.reports.hyperparameters import hyperparameters
-from cluster.reports.oscillation import has_dev_losses, steadiness
-from cluster.reports.page import Markup, Report, drawn, losses, markup, page, rendered, table, tag
-from cluster.reports.paper_table import beside, read_published
-from cluster.reports.query_differences import differences, histogram
-from cluster.reports.run_figures import curves, density, runs
-from cluster.reports.terminal_table import figure as printed
-from cluster.reports.terminal_table import measures_of
+from cluster.output.event_log import EventLog
+from cluster.output.failure_summary import failure_summary
+from cluster.output.manifest import CONFIG, read_config
+from cluster.output.methods import (
+    EMBEDDINGS,
+    METHOD,
+    column_of,
+    diverged,
+    evaluations,
+    factors,
+    stopped_runs,
+    with_factors,
+    with_methods,
+)
+from cluster.output.storage import Storage
+from cluster.output.tables import RunRows, read_table, required_scan, required_table, scan_table
+from cluster.reports import analysis_sections, result_sections
+from cluster.reports.labels import value
+from cluster.reports.papers.paper_table import paper_section, read_published
+from cluster.reports.report import Cell, Facts, Fold, Items, Report, Section, Table, TerminalLine, Verbatim
+from cluster.reports.result_sections import measures_of
 from cluster.runs.negative_tables import SCHEMA
+from cluster.statistics.comparison import named_baseline
+from cluster.statistics.contrasts import planned_contrasts
+from cluster.statistics.convergence import with_converged
+from cluster.statistics.sequential import StoppingRule
+from cluster.statistics.summary import summarise
+from ranking.errors import BadInput
 
 
-def render(
-    trials: pl.DataFrame,
-    queries: pl.DataFrame | pl.LazyFrame,
-    summary: pl.DataFrame,
-    config: str,
-    command: str = "",
-    study: Mapping[str, Any] | None = None,
-    steps: pl.DataFrame | pl.LazyFrame | None = None,
-    embeddings: pl.DataFrame | None = None,
-    lost: Sequence[str] = (),
-    waiting: int = 0,
-    sections: Sequence[Markup] = (),
-) -> Report:
-    """Render the report of a study; its figures are of the leading measure, that of the first column.
+@dataclass(frozen=True)
+class StudyResults:
+    """The results of a study.
 
     Args:
         trials: the frame of `trials.parquet`.
         queries: the frame of `queries.parquet`.
-        summary: the frame of `cluster.reports.summary.summarise`.
-        config: the text of `config.yaml`.
-        command: what was typed to run the study, if it is known.
-        study: what `config.yaml` says, for the paper whose experiment it repeats.
-        steps: the frame of `steps.parquet`, None where a study has none.
-        embeddings: the frame of `embeddings.parquet`, None where a study has none.
-        lost: what was lost and repeated, a sentence each.
-        waiting: runs that have no result yet; their study still runs.
-        sections: further parts of the page, which stand behind the table of results.
+        steps: the frame of `steps.parquet`.
+        embeddings, zero_shot: the frames of the tables of these names, if the study has them.
+        config: the content of `config.yaml`.
+        written: its text.
+        lost: one sentence for each thing that was lost and repeated.
+        waiting: the number of runs without a result, if the study is still running.
+    """
+
+    trials: pl.DataFrame
+    queries: pl.DataFrame | pl.LazyFrame
+    steps: pl.DataFrame | pl.LazyFrame = field(default_factory=lambda: pl.DataFrame(schema=SCHEMA))
+    embeddings: pl.DataFrame | None = None
+    zero_shot: pl.DataFrame | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    written: str = ""
+    lost: Sequence[str] = ()
+    waiting: int = 0
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options of the study."""
+        return self.config.get("study", {})
+
+    @property
+    def design(self) -> Mapping[str, Any]:
+        """The experiment that the study runs, if it runs one."""
+        return self.config.get("design") or {}
+
+    @classmethod
+    def read(cls, storage: Storage) -> StudyResults:
+        """Read the results of a finished study.
+
+        Raises:
+            BadInput: if the folder holds none, or a table is damaged.
+        """
+        config, steps = read_config(storage), scan_table(storage, "steps")
+        return cls(
+            with_converged(required_table(storage, "trials"), storage), required_scan(storage, "queries"),
+            pl.DataFrame(schema=SCHEMA) if steps is None else steps,
+            read_table(storage, "embeddings"), read_table(storage, "zero_shot"),
+            config, _text_of(storage), failure_summary(EventLog.read(storage)),
+        )  # fmt: skip
+
+    @classmethod
+    def of_tables(
+        cls, storage: Storage, tables: Mapping[str, pl.DataFrame | RunRows], waiting: int = 0
+    ) -> StudyResults:
+        """Take the tables of `cluster.reports.study_tables.tables_of`; those of queries and steps, once they are
+        written, are read from their files rather than from the runs' results.
+
+        Args:
+            storage: the study's folder.
+            tables: the tables.
+            waiting: the number of runs without a result.
+        """
+        whole = {name: table for name, table in tables.items() if isinstance(table, pl.DataFrame)}
+        by_run: dict[str, pl.LazyFrame] = {}
+        for name, table in tables.items():
+            if isinstance(table, RunRows):
+                file = None if waiting else scan_table(storage, name)
+                by_run[name] = table.lazy() if file is None else file
+        return cls(
+            with_converged(whole["trials"], storage), by_run["queries"], by_run["steps"],
+            whole.get("embeddings"), whole.get("zero_shot"),
+            read_config(storage), _text_of(storage), failure_summary(EventLog.read(storage)), waiting,
+        )  # fmt: skip
+
+
+def report_study(
+    storage: Storage,
+    console: Console,
+    baseline: str | None = None,
+    factors: Sequence[str] | None = None,
+    contrasts: Sequence[str] | None = None,
+    results: StudyResults | None = None,
+) -> None:
+    """Write summary, figures and report.html of a study, and print its tables.
+
+    Args:
+        storage: the study's folder.
+        console: shows the tables.
+        baseline: a method to compare the others with; None takes the study's.
+        factors: the swept keys by which its methods differ; None takes the study's.
+        contrasts: see `cluster.statistics.contrasts`; None takes the study's.
+        results: the study's results; None reads them from the folder.
 
     Raises:
-        BadInput: where that is damaged.
+        BadInput: if the folder holds no finished study, the baseline or a contrast is none of its methods, or a key
+            was not swept.
     """
+    results = results or StudyResults.read(storage)
+    if not (results.trials["status"] == "done").any():
+        failures = results.trials["error"].drop_nulls().to_list()
+        console.print(f"[red]no run finished[/]: {escape(failures[0] if failures else 'nothing ran')}")
+        return
+    report = study_report(results, baseline, factors, contrasts)
+    report.write(storage)
+    report.to_terminal(console)
+    console.print(f"report: {escape(storage.shown('report.html'))}", soft_wrap=True)
+
+
+def study_report(
+    results: StudyResults,
+    baseline: str | None = None,
+    factors: Sequence[str] | None = None,
+    contrasts: Sequence[str] | None = None,
+) -> Report:
+    """Make the report of a study; its figures show the leading measure, that of the first column.
+
+    Args:
+        results: the study's results.
+        baseline, factors, contrasts: see `report_study`.
+
+    Raises:
+        BadInput: if the baseline, a factor or a contrast names nothing in the study, or its experiment is damaged.
+    """
+    options, queries = results.options, results.queries
+    trials = with_factors(results.trials, options.get("factors") if factors is None else factors)
+    baseline = baseline or options.get("baseline") or design_baseline(trials, results.design)
+    summary = summarise(trials, baseline)
     collections = ", ".join(trials["collection"].drop_nulls().unique().sort())
     title = f"Negative sampling on {collections}" if collections else "Negative sampling"
-    values: dict[str, Any] = {
-        "title": title,
-        "facts": _what_was_run(trials, waiting),
-        "command": command,
-        "further": list(sections),
-        "done": bool(summary["runs"].sum()),
-        "failed": trials.filter(pl.col("status") == "failed").sort("run").rows(named=True),
-        "diverged": _diverged(trials),
-        "losses": losses(lost),
-        "count": int((trials["status"] == "done").sum()),
-        "commands": _commands(trials),
-        "config": config,
-    }
-    files: dict[str, bytes] = {}
-    if values["done"]:
-        measures = measures_of(summary)
-        compared = differences(trials, queries, summary, measures[0])
-        steps = pl.DataFrame(schema=SCHEMA) if steps is None else steps
-        figures = _figures(trials, summary, compared, measures[0], steps, embeddings)
-        files = {f"{name}.png": png(figure) for name, (figure, _) in figures.items()}
-        shown = {name: drawn(name, *figure) for name, figure in figures.items()}
-        apart = {"queries", "negatives", "map"} | ({"curves"} if has_dev_losses(trials) else set())
-        nothing = Markup("")
-        values |= {
-            "winners": list(winners(summary, measures[0])),
-            "measures": [(name, side_by_side(summary, name), all_figures(summary, name)) for name in measures],
-            "paper": _paper(trials, summary, study or {}),
-            "convergence": _convergence(trials, measures[0]),
-            "figures": [figure for name, figure in shown.items() if name not in apart],
-            "sections": [
-                steadiness(trials, shown["curves"]),
-                how_hard(trials, steps, shown.get("negatives", nothing)),
-                where_queries_lie(shown.get("map", nothing)),
-            ],
-            "per_query": None if compared.is_empty() else _per_query(compared, measures[0]),
-            "histogram": shown.get("queries", nothing),
-        }
-    return Report(page(title, [rendered("study_report.html", **values)]), files)
+    sections = [Section("", [Facts(_facts(trials, results.waiting)), Verbatim(results.config.get("command", ""))])]
+    if not summary["runs"].sum():
+        sections.append(Section("", ["No run has finished."]))
+    else:
+        measure = measures_of(summary)[0]
+        rule = StoppingRule.of_options(options) if "equal_within" in options else None
+        sections += result_sections.results(summary)
+        sections += _contrasts(results, trials, contrasts)
+        sections += analysis_sections.analyses(trials, options, baseline, rule)
+        sections += analysis_sections.zero_shot(trials, results.zero_shot)
+        sections += paper_section(read_published(results.design), trials, summary, results.config.get("overrides", ()))
+        sections += analysis_sections.convergence_rates(trials, measure)
+        sections += result_sections.figures(trials, summary, measure)
+        sections += analysis_sections.steadiness(trials)
+        sections += analysis_sections.hardness(trials, results.steps)
+        sections += analysis_sections.embeddings(trials, results.embeddings)
+        sections += result_sections.by_query(trials, queries, summary, measure)
+    sections += _runs(trials, results)
+    return Report(title, sections)
 
 
-def _what_was_run(trials: pl.DataFrame, waiting: int) -> dict[str, str]:
+def design_baseline(trials: pl.DataFrame, design: Mapping[str, Any]) -> str | None:
+    """The baseline that an experiment names, unless the user left it out of the study."""
+    named: str | None = design.get("baseline")
+    if named is None:
+        return None
+    try:
+        named_baseline(with_methods(trials).select("method", *METHOD, *map(column_of, factors(trials))), named)
+    except BadInput:
+        return None
+    return named
+
+
+def _text_of(storage: Storage) -> str:
+    return (storage.read(CONFIG) or b"").decode()
+
+
+def _contrasts(results: StudyResults, trials: pl.DataFrame, requested: Sequence[str] | None) -> list[Section]:
+    """The contrasts that are requested, or else the study's, or else its experiment's.
+
+    The experiment's name its methods, of which the user may have left some out.
+    """
+    named = results.options.get("contrasts") if requested is None else requested
+    chosen = named or results.design.get("contrasts")
+    try:
+        if chosen:
+            return [analysis_sections.contrasts(planned_contrasts(trials, results.queries, chosen))]
+    except BadInput:
+        if named:
+            raise
+    return []
+
+
+def _facts(trials: pl.DataFrame, waiting: int) -> dict[str, str]:
     done = trials.filter(pl.col("status") == "done")
     failed, lost = int((trials["status"] == "failed").sum()), len(diverged(trials))
-    stopped, behind = (len(each) for each in stopped_runs(trials))
+    stopped, behind = map(len, stopped_runs(trials))
     known = trials.select("collection", "fingerprint").drop_nulls().unique().sort("collection", "fingerprint")
     methods, rankers = (with_methods(trials)[name].unique().sort() for name in ("method", "ranker"))
-    origins = dict.fromkeys(origin for origin, _ in evaluations(trials))
+    origins = dict.fromkeys(origin for origin, _ in evaluations(trials) if origin != EMBEDDINGS)
     minutes = (done["seconds"].sum() or 0) / 60
-    facts = {
+    time = f"{minutes / 60:.1f} hours" if minutes >= 60 else f"{minutes:.1f} minutes"
+    seeds = trials["seed"].n_unique()
+    counts = {
+        "done": len(done), "failed": failed, "diverged": lost, "not started": stopped,
+        "stopped by the search, which no figure includes": behind, "to come, the study is still running": waiting,
+    }  # fmt: skip
+    return {
         "collection": "; ".join(f"{name}, fingerprint {fingerprint}" for name, fingerprint in known.iter_rows()),
-        "compared": f"{len(methods)} methods with {' and '.join(rankers)}, {trials['seed'].n_unique()} seeds",
-        "runs": f"{len(done)} done"
-        + (f", {failed} failed" if failed else "")
-        + (f", {lost} diverged" if lost else "")
-        + (f", {stopped} stopped before they began" if stopped else "")
-        + (f", {behind} of a search stopped: no figure has them, nor compares methods fairly" if behind else "")
-        + (f", {waiting} to come: the study still runs" if waiting else ""),
-        "training": f"{minutes / 60:.1f} hours" if minutes >= 60 else f"{minutes:.1f} minutes",
-        "evaluated on": " and ".join(o for o in origins if o != EMBEDDINGS) + " candidates",
+        "compared": f"{len(methods)} ways of choosing negatives, ranker {' and '.join(rankers)}, {seeds} seeds each",
+        "runs": ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name == "done"),
+        "training": f"{time} over all runs, {done['steps'].sum() or 0:,} steps",
+        "evaluated on": " and ".join(map(result_sections.origin_name, origins)),
     }
-    facts["training"] += f" over all runs, {done['steps'].sum() or 0:,} steps"
-    return facts
 
 
-def _paper(trials: pl.DataFrame, summary: pl.DataFrame, study: Mapping[str, Any]) -> Markup:
-    published = read_published(study.get("design"))
-    if published is None:
-        return Markup("")
-    return beside(published, trials, summary, convergence(trials), study.get("overrides", ()))
-
-
-def _convergence(trials: pl.DataFrame, measure: str) -> Markup:
-    """Shown where agents can be compared: with one another, or with the random policy."""
-    rates = convergence(trials).filter(measure=measure)
-    if rates.is_empty() or not ((rates["agents"] > 1) | rates["rate"].is_not_null()).any():
-        return Markup("")
-    rows = [
-        [
-            *(row[name] for name in ("collection", "ranker", "method", "candidates", "agent")),
-            {True: "yes", False: "no", None: None}[row["converged"]],
-            row["runs"],
-            *(printed(row[name]) for name in ("mean", "random_mean")),
+def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
+    """Whatever went wrong, every run with its command, and the configuration."""
+    sections = []
+    failed = trials.filter(pl.col("status") == "failed").sort("run")
+    if len(failed):
+        rows = [
+            [row["run"], Cell(f"pyrite train {row['overrides']}", code=True), row["error"] or "no error was recorded"]
+            for row in failed.iter_rows(named=True)
         ]
-        for row in agents(trials).filter(measure=measure).iter_rows(named=True)
-    ]
-    head = ["collection", "ranker", "method", "candidates", "agent", "converged", "runs", "mean", "random policy"]
-    rates_table, each = convergence_rates(rates, measure), table(head, rows, left=4)
-    return rendered("convergence.html", rates=rates_table, agents=each)
+        lines = [TerminalLine(f"[red]failed[/] {escape(f'{run}: {error}')}") for run, _, error in rows]
+        sections.append(Section("Failed runs", [Table(["run", "command", "error"], rows, words=3)], lines))
+    lost = diverged(trials).select("run", "overrides", "best_epoch", "epochs").rows()
+    if lost:
+        rows = [[run, Cell(f"pyrite train {text}", code=True), *epochs] for run, text, *epochs in lost]
+        sections.append(Section(
+            "Runs that diverged",
+            ["The loss or the scores of these runs were no longer numbers; their best earlier weights were measured.",
+             Table(["run", "command", "best epoch", "diverged in epoch"], rows, words=2)],
+            [TerminalLine(f"[yellow]diverged[/] {escape(run)} in epoch {epochs}; its best weights were measured")
+             for run, _, _, epochs in lost],
+        ))  # fmt: skip
+    stopped, behind = map(len, stopped_runs(trials))
+    if stopped or behind:
+        lines = [
+            TerminalLine(
+                f"[yellow]stopped[/] before {stopped} runs began; to run them: --resume with another time_budget="
+            )
+        ] * bool(stopped) + [
+            TerminalLine(f"[yellow]stopped[/] {behind} runs that were behind in the search; no figure includes them")
+        ] * bool(behind)
+        sections.append(Section("", [], lines))
+    if results.lost:
+        lines = [TerminalLine(f"[dim]{escape(line)}[/]") for line in results.lost[:3]]
+        sections.append(Section("What was lost and repeated", [Items(results.lost)], lines))
+    count = int((trials["status"] == "done").sum())
+    return [*sections, Section("Every run and its command", [
+        "Each command repeats its run alone and, on a CPU, to the last bit.",
+        Fold(f"{count} runs", [_commands(trials)]),
+    ]), Section("Configuration", [Fold("config.yaml", [Verbatim(results.written)])])]  # fmt: skip
 
 
-def _figures(
-    trials: pl.DataFrame,
-    summary: pl.DataFrame,
-    compared: pl.DataFrame,
-    measure: str,
-    steps: pl.DataFrame | pl.LazyFrame,
-    embeddings: pl.DataFrame | None,
-) -> dict[str, tuple[Figure, str]]:
-    figures: dict[str, tuple[Figure | None, str]] = {
-        "runs": (
-            runs(trials, summary, measure),
-            f"Every run's {measure}; below it the mean and its 95% bootstrap interval. The best mean of a panel "
-            "is a star. Methods stand in the order of the left panel: where another panel leans the other way, "
-            "the winner depends on where the candidates come from.",
-        ),
-        "density": (
-            density(trials, measure),
-            f"Kernel density of the runs' {measure}, and each run as a tick. Two humps mean that some runs "
-            "learned and others did not.",
-        ),
-        "curves": (
-            curves(trials),
-            "Validation and losses by epoch: mean and one standard deviation over a method's runs. A run that "
-            "stopped early keeps its last value; lines thin out where fewer than half of the runs still trained.",
-        ),
-        "hyperparameters": (
-            hyperparameters(trials, measure),
-            f"{measure} against what was swept. Lines join the means of a method, boxes span all methods.",
-        ),
-        "negatives": (
-            hardness(trials, steps),
-            "What rankers were shown, by step: means over a method's runs and one standard deviation. A negative is "
-            "misranked where it scores no lower than its positive. Where rankers are trained in turn, of the last.",
-        ),
-        "map": (
-            None if embeddings is None else embedding_map(trials, embeddings),
-            "Embeddings of queries in two dimensions; grey are queries of rarer categories, or of none.",
-        ),
-        "queries": (
-            histogram(compared, measure),
-            f"Difference of {measure} a query between the two best methods, averaged over runs first: blue where "
-            "the better method wins, orange where it loses, grey ties; the mean is dashed.",
-        ),
-    }
-    return {name: (figure, caption) for name, (figure, caption) in figures.items() if figure is not None}
-
-
-def _per_query(compared: pl.DataFrame, measure: str) -> Markup:
-    several = compared["collection"].n_unique() > 1
-    rows = [
-        [
-            f"{row['ranker']} on {row['collection']}" if several else row["ranker"],
-            row["candidates"],
-            Markup(f"{markup(row['first'])}<br>{tag('span', 'over ' + row['second'], class_='soft')}"),
-            *(f"{row['difference']:+.4f}", f"{row['wins']} / {row['ties']} / {row['losses']}"),
-            *(probability(row["p"]), probability(row["p_holm"])),
-        ]
-        for row in compared.drop_nulls("difference").iter_rows(named=True)
-    ]
-    head = ["ranker", "candidates", "the two best", "difference", "wins / ties / losses", "p", "p (Holm)"]
-    caption = (
-        f"{measure} a query, averaged over runs; paired t-test over queries. The two were chosen after the fact, as "
-        "the highest means of these same queries: another study would show less of a difference, and p is too small."
-    )
-    return table(head, rows, left=3, caption=caption)
-
-
-def _diverged(trials: pl.DataFrame) -> Markup | None:
-    rows = diverged(trials).select("run", "overrides", "best_epoch", "epochs").rows()
-    lines = [[run, tag("code", f"pyrite train {overrides}"), *epochs] for run, overrides, *epochs in rows]
-    return table(["run", "command", "best epoch", "diverged in epoch"], lines, left=2) if lines else None
-
-
-def _commands(trials: pl.DataFrame) -> Markup:
+def _commands(trials: pl.DataFrame) -> Table:
     leading = evaluations(trials)[:1]
     columns = [f"{origin}:{measure}" for origin, measure in evaluations(trials) if measure == leading[0][1]]
     done = trials.filter(pl.col("status") == "done").join(with_methods(trials).select("run", "method"), on="run")
     rows = [
         [
-            *(row["run"], row["ranker"], row["method"], tag("code", f"pyrite train {row['overrides']}")),
-            *(row["seed"], row["best_epoch"], *(printed(row[column]) for column in columns)),
+            *(row["run"], row["ranker"], row["method"], Cell(f"pyrite train {row['overrides']}", code=True)),
+            *(row["seed"], row["best_epoch"], *(value(row[column]) for column in columns)),
         ]
         for row in done.sort("ranker", "method", "seed", "run").iter_rows(named=True)
     ]
-    head = ["run", "ranker", "method", "command", "seed", "best epoch", *columns]
-    return table(head, rows, left=4)
+    return Table(["run", "ranker", "method", "command", "seed", "best epoch", *columns], rows, words=4)

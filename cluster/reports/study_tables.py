@@ -1,64 +1,75 @@
-"""Makes the tables of a study from the outcomes of its runs, and checks beforehand what they will be compared by."""
+"""Makes the tables of a study from the outcomes of its runs. docs/reference/results.md documents the columns."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.output.methods import METHOD, column_of, factors, with_factors, with_methods
+from cluster.config.groups import CHOICES
+from cluster.output.methods import EMBEDDINGS, METHOD, column_of, factors, with_factors, with_methods
 from cluster.output.storage import Storage
 from cluster.output.tables import RunRows, write_table
-from cluster.plan.sweep import Planned
-from cluster.reports import result_tables
-from cluster.reports.comparison import named_baseline
+from cluster.plan.sweep import Planned, function_name
 from cluster.runs import negative_tables
 from cluster.runs.outcome import Outcome, read_outcome
 from cluster.runs.stop import Stop
+from cluster.statistics.comparison import named_baseline
 from ranking.collections.collection import Collection
+
+SWEPT = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
+SCHEMA: dict[str, Any] = {
+    "run": pl.String, "overrides": pl.String, "ranker": pl.String, "policy": pl.String, "function": pl.String,
+    "selector": pl.String, "objective": pl.String, "seed": pl.Int64, "status": pl.String, "error": pl.String,
+    "collection": pl.String, "fingerprint": pl.String, "epochs": pl.Int64, "best_epoch": pl.Int64,
+    "steps": pl.Int64, "seconds": pl.Float64, "curve_loss": pl.List(pl.Float64),
+    "curve_validation": pl.List(pl.Float64), "curve_dev_loss": pl.List(pl.Float64),
+    "validation_measure": pl.String, "swept": SWEPT, "drawn": pl.List(pl.String), "diverged": pl.Boolean,
+    "interpolation_weight": pl.Float64,
+}  # fmt: skip
+"""Columns of trials.parquet before those of the measures."""
+
+QUERY_SCHEMA: dict[str, pl.DataType] = dict.fromkeys(("run", "query", "origin"), pl.String())
+"""Columns of queries.parquet before those of the measures."""
+
+Tables = dict[str, "pl.DataFrame | RunRows"]
 
 
 def check_comparison(
     baseline: str | None,
-    asked: Sequence[str] | None,
+    requested: Sequence[str] | None,
     runs: Sequence[Planned],
     collections: dict[str, Collection],
 ) -> None:
-    """See before anything runs that a baseline names one of the study's methods, and that its factors are swept.
+    """Check before anything runs that the baseline is one of the study's methods, and that its factors are swept.
 
     Args:
-        baseline, asked: the study's `baseline` and `factors`.
-        runs: all of them.
+        baseline, requested: the study's `baseline` and `factors`.
+        runs: all runs of the study.
         collections: by the runs' names.
 
     Raises:
-        BadInput: where they don't, or aren't.
+        BadInput: if the baseline names no method, or a factor is not swept.
     """
-    if baseline is not None or asked is not None:
-        rows = [result_tables.trial_row(planned, collections[planned.name], None, None) for planned in runs]
-        trials = with_factors(result_tables.trials_table(rows), asked)
+    if baseline is not None or requested is not None:
+        rows = [trial_row(planned, collections[planned.name], None, None) for planned in runs]
+        trials = with_factors(trials_table(rows), requested)
         if baseline is not None:
             columns = map(column_of, factors(trials))
             named_baseline(with_methods(trials).select("method", *METHOD, *columns).unique(), baseline)
 
 
-def write_tables(
-    storage: Storage,
-    runs: Sequence[Planned],
-    collections: dict[str, Collection],
-    errors: dict[str, str],
-    out_of_time: bool = False,
-    stopped: Mapping[str, Stop] | None = None,
-) -> int:
-    """Write the tables of a study; arguments as of `tables_of`.
+def write_tables(storage: Storage, tables: Tables) -> int:
+    """Write the tables of `tables_of`.
 
     Returns:
-        How many runs have failed.
+        The number of failed runs.
     """
-    tables = tables_of(storage, runs, collections, errors, out_of_time, stopped)
     for name, table in tables.items():
         write_table(storage, name, table)
     trials = tables["trials"]
@@ -73,16 +84,16 @@ def tables_of(
     errors: Mapping[str, str],
     out_of_time: bool = False,
     stopped: Mapping[str, Stop] | None = None,
-) -> dict[str, pl.DataFrame | RunRows]:
-    """Make the tables trials, queries, samplers, steps and, where there are any, embeddings.
+) -> Tables:
+    """Make the tables trials, queries, samplers, steps and, if there are any, embeddings.
 
-    Queries and steps are read from the runs' results again whenever their rows are asked for.
+    Queries and steps are read again from the runs' results whenever their rows are asked for.
 
     Args:
         storage: the study's folder.
-        runs: all of them, each once.
+        runs: all runs of the study, each once.
         collections: by the runs' names.
-        errors: of failed runs, by name.
+        errors: the errors of failed runs, by name.
         out_of_time: whether the study's time was over before all runs had begun: they are neither failed nor done.
         stopped: runs that the scheduler of a search has stopped, which are neither as well.
     """
@@ -94,9 +105,9 @@ def tables_of(
     for planned in runs:
         outcome, collection = read_outcome(storage, planned.name), collections[planned.name]
         if planned.name in errors:
-            outcome = None  # what stands there is of before, and made from something else
+            outcome = None  # a result from before, of other parts
         error = None if outcome else errors.get(planned.name, "did not run")
-        row = result_tables.trial_row(planned, collection, outcome, error)
+        row = trial_row(planned, collection, outcome, error)
         stop = (stopped or {}).get(planned.name)
         if outcome is None and planned.name not in errors and (out_of_time or stop):
             row |= {"status": "stopped", "error": None}
@@ -105,29 +116,29 @@ def tables_of(
         if outcome:
             done.append(planned)
             measures |= {name: pl.Float64() for values in outcome.values.values() for name in values}
-            samplers += result_tables.sampler_rows(planned, outcome)
+            samplers += [{"run": planned.name, **row} for row in outcome.sampler]
             others += zero_shot_rows(planned.name, outcome)
             if outcome.embeddings:
                 embedded.append(planned.name)
-    trials = result_tables.trials_table(rows)
+    trials = trials_table(rows)
 
     def outcomes() -> Iterator[tuple[Planned, Outcome]]:
         for planned in done:
             outcome = read_outcome(storage, planned.name)
-            assert outcome is not None  # it was there a moment ago, and nobody else writes here
+            assert outcome is not None  # it existed a moment ago, and nothing else writes here
             yield planned, outcome
 
     def queries() -> Iterator[pl.DataFrame]:
         for planned, outcome in outcomes():
-            yield result_tables.query_rows(planned, collections[planned.name], outcome)
+            yield query_rows(planned, collections[planned.name], outcome)
 
     def steps() -> Iterator[pl.DataFrame]:
         for planned, outcome in outcomes():
             yield negative_tables.trace_table(planned.name, list(planned.config["function"]), outcome.traces)
 
-    tables: dict[str, pl.DataFrame | RunRows] = {
+    tables: Tables = {
         "trials": trials,
-        "queries": RunRows(pl.Schema(result_tables.QUERY_SCHEMA | measures if done else {}), queries),
+        "queries": RunRows(pl.Schema(QUERY_SCHEMA | measures if done else {}), queries),
         "samplers": pl.DataFrame(samplers, infer_schema_length=None),
         "steps": RunRows(negative_tables.SCHEMA, steps),
     }
@@ -142,3 +153,70 @@ def _embeddings(storage: Storage, run: str) -> dict[str, NDArray[Any]]:
     outcome = read_outcome(storage, run)
     assert outcome is not None
     return outcome.embeddings
+
+
+def mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:
+    """The mean of several folds' curves by epoch; a fold that stopped keeps its last value."""
+    longest = max((len(curve) for curve in curves), default=0)
+    return [float(np.mean([curve[min(epoch, len(curve) - 1)] for curve in curves])) for epoch in range(longest)]
+
+
+def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None, error: str | None) -> dict[str, Any]:
+    """One row of trials.parquet; of a failed run, whatever is known of it."""
+    config, outcome_ = planned.config, outcome or Outcome()
+    choices = config[CHOICES]
+    row: dict[str, Any] = {
+        "run": planned.name,
+        "overrides": shlex.join(planned.overrides),
+        **{group: choices[group] for group in ("ranker", "policy", "selector", "objective")},
+        "function": function_name(config),
+        "seed": config["seed"],
+        "status": "failed" if outcome is None else "done",
+        "error": error,
+        "collection": collection.name,
+        "fingerprint": collection.fingerprint,
+        "epochs": outcome_.epochs,
+        "best_epoch": outcome_.best_epoch,
+        "steps": outcome_.steps,
+        "seconds": outcome_.seconds,
+        "curve_loss": mean_curve(outcome_.losses),
+        "curve_validation": mean_curve(outcome_.validations),
+        "curve_dev_loss": mean_curve([curve for curve in outcome_.dev_losses if curve]),
+        "validation_measure": config["validation"]["measure"],
+        "swept": [{"key": key, "value": value} for key, value in planned.swept],
+        "drawn": list(planned.drawn),
+        "diverged": None if outcome is None else outcome.diverged,
+        "interpolation_weight": float(np.mean(outcome_.interpolation)) if outcome_.interpolation else None,
+    }
+    for origin in outcome_.values:
+        for measure, values in outcome_.values[origin].items():
+            row[f"{origin}:{measure}"] = float(values.mean())
+            row[f"{origin}:{measure}:bm25"] = float(outcome_.bm25[origin][measure].mean())
+            if origin in outcome_.interpolated:
+                row[f"{origin}:{measure}:interpolated"] = float(outcome_.interpolated[origin][measure].mean())
+    row |= {f"{EMBEDDINGS}:{figure}": float(np.mean(values)) for figure, values in outcome_.clusters.items()}
+    return row
+
+
+def trials_table(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    """trials.parquet, in the order of the plan."""
+    measured = dict.fromkeys(key for row in rows for key in row if key not in SCHEMA)
+    return pl.DataFrame(list(rows), schema={**SCHEMA, **dict.fromkeys(measured, pl.Float64)})
+
+
+def query_rows(planned: Planned, collection: Collection, outcome: Outcome) -> pl.DataFrame:
+    """The rows of queries.parquet of one run."""
+    ids = collection.queries["id"]
+    return pl.concat(
+        [
+            pl.DataFrame(
+                {
+                    "run": [planned.name] * len(queries),
+                    "query": ids.gather(queries),
+                    "origin": [origin] * len(queries),
+                    **outcome.values[origin],
+                }
+            )
+            for origin, queries in outcome.queries.items()
+        ]
+    )

@@ -13,8 +13,8 @@ from cluster.output.methods import is_learned
 from cluster.output.provenance import differences
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned, Point, plan
-from cluster.reports.sequential import Rule, Values, best_baseline, compare_all, contenders
 from cluster.runs.outcome import Outcome, read_outcome
+from cluster.statistics.sequential import StoppingRule, Values, best_baseline, compare_all, contenders
 from cluster.tune.run_source import FINISHED, RunSource
 from ranking.digest import digest
 
@@ -40,7 +40,7 @@ class DecidedRuns(RunSource):
         self,
         points: Sequence[Point],
         seeds: Sequence[int],
-        rule: Rule,
+        rule: StoppingRule,
         named: Callable[[Planned], bool],
         storage: Storage,
         made_of: Callable[[dict[str, Any]], Mapping[str, str]],

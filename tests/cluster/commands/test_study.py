@@ -49,8 +49,8 @@ def test_in_this_process_it_is_the_same(
     assert len(ended) == 18
     there = tmp_path / "there"
     asked = ["policy=fixed", "function=bm25,random", "seeds=2", "concurrent=1"]
-    for name in ("renew", "report"):  # which another process is to do, for this one holds the runs
-        monkeypatch.setattr(f"cluster.reports.finalize.{name}", lambda *_: pytest.fail("done in this process"))
+    for name in ("study_report", "report_study"):  # which another process is to do, for this one holds the runs
+        monkeypatch.setattr(f"cluster.reports.study_report.{name}", lambda *_: pytest.fail("done in this process"))
     assert command("study", *base, *asked, f"out={there}") == 0
     assert (there / "tune").exists()
     assert f"report: {there}/report.html" in capsys.readouterr().out.replace("\n", "")

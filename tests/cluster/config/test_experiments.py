@@ -19,9 +19,9 @@ from cluster.config.validate import check_run
 from cluster.output.methods import items_of
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, identity, plan
-from cluster.reports import result_tables
-from cluster.reports.paper_mapping import map_methods
-from cluster.reports.paper_table import printed
+from cluster.reports import study_tables
+from cluster.reports.papers.paper_mapping import map_methods
+from cluster.reports.papers.paper_table import printed
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
 
@@ -51,8 +51,8 @@ def as_trials(runs: list[Planned]) -> pl.DataFrame:
     for run in runs:
         name = Path(str(run.config["collection"].get("path", "pydocs"))).name
         collection: Any = SimpleNamespace(name=name, fingerprint=f"of {name}")
-        rows.append(result_tables.trial_row(run, collection, None, "not run"))
-    return result_tables.trials_table(rows)
+        rows.append(study_tables.trial_row(run, collection, None, "not run"))
+    return study_tables.trials_table(rows)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from cluster.reports.report import Report
+
 SWEPT = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
 METHODS = (
     ("fixed", "random", "uniform", 0.20),
@@ -113,3 +115,8 @@ def written_trials() -> Callable[..., pl.DataFrame]:
 
 
 PARTS = {"ranker": "feed_forward", "policy": "fixed", "selector": "uniform", "objective": "softmax"}
+
+
+def files_of(report: Report) -> set[str]:
+    """The names of a report's figures."""
+    return {drawing.name for section in report.sections for drawing in section.drawings()}

@@ -11,10 +11,9 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 from cluster.reports.canvas import COLOURS, png, svg
-from cluster.reports.embedding_map import PALETTE, embedding_map, planes, where_queries_lie
-from cluster.reports.page import Markup
-from cluster.reports.study_report import render
-from cluster.reports.summary import summarise
+from cluster.reports.embedding_map import PALETTE, embedding_map, planes
+from cluster.reports.study_report import StudyResults, study_report
+from tests.cluster.reports.conftest import files_of
 
 TWO = [("fixed", "bm25", "uniform", 0.3), ("fixed", "random", "uniform", 0.2)]
 GREY = COLOURS[-1].lower()
@@ -193,13 +192,12 @@ def test_points_are_pixels(made_up_study: Any) -> None:
 def test_the_report_shows_it(made_up_study: Any) -> None:
     trials, queries = made_up_study(seeds=1, methods=TWO)
     embeddings = made_up_embeddings(trials["run"].to_list())
-    made = [render(trials, queries, summarise(trials), "", embeddings=embeddings) for _ in range(2)]
-    assert made[0] == made[1]
-    assert "map.png" in made[0].figures
-    before, _, section = made[0].html.partition("Where the queries lie")
+    made = [study_report(StudyResults(trials, queries, embeddings=embeddings)) for _ in range(2)]
+    assert made[0].to_html() == made[1].to_html()
+    assert "map" in files_of(made[0])
+    before, _, section = made[0].to_html().partition("Where the queries lie")
     assert 'aria-label="map"' not in before
     assert section.count('aria-label="map"') == 1
-    without = render(trials, queries, summarise(trials), "", embeddings=embeddings.clear())
-    assert "map.png" not in without.figures
-    assert "Where the queries lie" not in without.html
-    assert where_queries_lie(Markup("")) == ""
+    without = study_report(StudyResults(trials, queries, embeddings=embeddings.clear()))
+    assert "map" not in files_of(without)
+    assert "Where the queries lie" not in without.to_html()

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.reports import hardness as module
+from cluster.reports.analysis_sections import hardness
 from cluster.reports.canvas import png
-from cluster.reports.hardness import at_the_end, hardness, how_hard
-from cluster.reports.page import Markup
-from cluster.reports.study_report import render
-from cluster.reports.summary import summarise
+from cluster.reports.hardness import at_the_end, hardness_figure
+from cluster.reports.study_report import StudyResults, study_report
 from cluster.rollouts.request import compose_learning
 from cluster.runs.negative_tables import ROWS, SCHEMA, trace_table
 from ranking.errors import BadInput
 from sampling.shown import Trace
 from tests.cluster.command_line import command
+from tests.cluster.reports.conftest import files_of
 
 
 def trace(count: int, **given: Any) -> dict[str, np.ndarray]:
@@ -111,7 +111,7 @@ def test_the_figure_has_a_line_a_method_where_its_runs_still_trained(made_up_stu
     trials, _ = made_up_study(seeds=3, methods=[("fixed", "bm25", "uniform", 0.3), ("fixed", "random", "uniform", 0.2)])
     runs = trials["run"].to_list()
     lengths = dict(zip(runs, (600, 600, 300, 600, 300, 300), strict=True))
-    drawn = hardness(trials, pl.concat([trace_table(run, ["x"], [trace(n)]) for run, n in lengths.items()]))
+    drawn = hardness_figure(trials, pl.concat([trace_table(run, ["x"], [trace(n)]) for run, n in lengths.items()]))
     assert drawn is not None
     scores, misranked = drawn.axes
     assert [ax.get_ylabel() for ax in drawn.axes] == ["mean score of negatives", "share of misranked negatives"]
@@ -125,21 +125,22 @@ def test_the_figure_has_a_line_a_method_where_its_runs_still_trained(made_up_stu
 def test_a_study_without_steps_has_no_such_section(made_up_study: Any) -> None:
     trials, _ = made_up_study(seeds=1)
     nothing = pl.DataFrame(schema=SCHEMA)
-    assert hardness(trials, nothing) is None
-    assert how_hard(trials, nothing, Markup("")) == ""
+    assert hardness_figure(trials, nothing) is None
+    assert hardness(trials, nothing) == []
 
 
 def test_the_report_shows_it(made_up_study: Any) -> None:
     trials, queries = made_up_study(seeds=2, methods=[("fixed", "bm25", "dynamic", 0.3)])
-    made = render(trials, queries, summarise(trials), "", steps=made_up_steps(trials, index=True))
-    assert "negatives.png" in made.figures
-    assert "How hard the negatives were" in made.html
+    report = study_report(StudyResults(trials, queries, made_up_steps(trials, index=True)))
+    html = report.to_html()
+    assert "negatives" in files_of(report)
+    assert "How hard the negatives were" in html
     for part in ("versions of the index", "its age (steps)", "age of the index (steps)"):
-        assert part in made.html
-    rows = re.findall(r"<tr><td>bm25 · dynamic</td>.*?</tr>", made.html.partition("in the last tenth")[2])
+        assert part in html
+    rows = re.findall(r"<tr><td>bm25 · dynamic</td>.*?</tr>", html.partition("in the last tenth")[2])
     # Of steps 1080 to 1199 the ages are 280 to 399.
-    assert re.sub(r"<[^>]+>", "|", rows[0]).endswith("|6||340 |± 0|||2||")
-    plain = how_hard(trials, made_up_steps(trials), Markup(""))
+    assert re.sub(r"<[^>]+>", "|", rows[0]).endswith("|6||340 |± 0||2||")
+    plain = hardness(trials, made_up_steps(trials))[0].to_html()
     assert "last tenth" in plain
     assert "versions of" not in plain
 
@@ -147,7 +148,7 @@ def test_the_report_shows_it(made_up_study: Any) -> None:
 def test_the_figure_is_the_same_each_time(made_up_study: Any) -> None:
     trials, _ = made_up_study(seeds=2, failed=1)
     steps = made_up_steps(trials, 300)
-    images = [png(drawn) for drawn in (hardness(trials, steps), hardness(trials, steps)) if drawn]
+    images = [png(drawn) for drawn in (hardness_figure(trials, steps), hardness_figure(trials, steps)) if drawn]
     assert len(images) == 2
     assert images[0] == images[1]
 

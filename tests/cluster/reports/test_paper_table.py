@@ -7,12 +7,10 @@ import polars as pl
 import pytest
 
 from cluster.config.schema import Published
-from cluster.reports.convergence import convergence
-from cluster.reports.finalize import own_baseline
-from cluster.reports.paper_mapping import map_collections, map_methods
-from cluster.reports.paper_table import beside, printed, read_published
-from cluster.reports.study_report import render
-from cluster.reports.summary import summarise
+from cluster.reports.papers.paper_mapping import map_collections, map_methods
+from cluster.reports.papers.paper_table import paper_section, printed, read_published
+from cluster.reports.study_report import StudyResults, design_baseline, study_report
+from cluster.statistics.summary import summarise
 from ranking.errors import BadInput
 
 PAPER: dict[str, Any] = {
@@ -53,7 +51,8 @@ def cells(html: str) -> list[list[str]]:
 
 def section(trials: pl.DataFrame, paper: dict[str, Any] | None = None, given: tuple[str, ...] = ()) -> str:
     published = Published.model_validate(paper or PAPER)
-    return str(beside(published, trials, summarise(trials), convergence(trials), given))
+    (part,) = paper_section(published, trials, summarise(trials), given)
+    return str(part.to_html())
 
 
 def test_the_papers_figures_stand_beside_ours(written_trials: Any) -> None:
@@ -197,19 +196,19 @@ def test_marks_are_against_the_experiments_baseline(written_trials: Any) -> None
         for spread in range(5)
     ]
     trials = written_trials(runs, ("objective",))
-    named = own_baseline(trials, {"baseline": "objective=sir_v0"})
+    named = design_baseline(trials, {"baseline": "objective=sir_v0"})
     assert named == "objective=sir_v0"
     summary = summarise(trials, named)
     paper = SIR | {"measures": {"MRR@100": "AP@100"}, "methods": {"V3": "objective=sir_v3", "V4": "objective=sir_v4"}}
-    html = str(beside(Published.model_validate(paper), trials, summary, convergence(trials)))
-    assert "say what differs from bm25 · uniform · objective=sir_v0" in html
+    html = str(paper_section(Published.model_validate(paper), trials, summary)[0].to_html())
+    assert "mark what differs from bm25 · uniform · objective=sir_v0" in html
     assert [row[2] for row in cells(html)[2:5]] == [".4020 ± .0016 ‡†", ".4021 ± .0016 ‡†", ".2020 ± .0016"]
 
 
 def test_a_baseline_that_was_left_out_is_none(written_trials: Any) -> None:
     trials = written_trials([("function=bm25 objective=sir_v3", 0.4)], ("objective",))
-    assert own_baseline(trials, {"baseline": "objective=sir_v0"}) is None
-    assert own_baseline(trials, {}) is own_baseline(trials, None) is None
+    assert design_baseline(trials, {"baseline": "objective=sir_v0"}) is None
+    assert design_baseline(trials, {}) is None
 
 
 def test_findings_and_differences_are_said_and_escaped(written_trials: Any) -> None:
@@ -217,7 +216,7 @@ def test_findings_and_differences_are_said_and_escaped(written_trials: Any) -> N
     assert "AC is &lt;best&gt;." in html
     assert "MedQuAD for News &amp; more." in html
     assert "This study was run with scale=small" in html
-    assert "Beside Somebody 2001, table 3" in html
+    assert "Compared with Somebody 2001, table 3" in html
 
 
 def test_a_collection_is_a_section(written_trials: Any) -> None:
@@ -291,9 +290,8 @@ def test_an_experiment_without_a_paper_has_no_such_section(written_trials: Any) 
 def test_the_report_has_both_sections(made_up_study: Any) -> None:
     trials, queries = made_up_study(swept=[("policy.agent", ["0", "1"])])
     study = {"design": {"published": PAPER}, "overrides": ["scale=small"]}
-    summary = summarise(trials)
-    html = render(trials, queries, summary, "", study=study).html
-    assert "Beside Somebody 2001, table 3" in html
+    html = study_report(StudyResults(trials, queries, config=study)).to_html()
+    assert "Compared with Somebody 2001, table 3" in html
     assert "How reliably it is learned" in html
     assert "News; here pydocs" in html
     assert "100% (2 of 2)" in html

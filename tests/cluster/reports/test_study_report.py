@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import io
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from rich.console import Console
 
-from cluster.reports.html_tables import probability, winners
-from cluster.reports.page import Markup, table, tag
-from cluster.reports.study_report import Report, render
-from cluster.reports.summary import summarise
+from cluster.output.storage import Storage
+from cluster.reports.labels import p_value
+from cluster.reports.report import Cell, Fold, Report, Section, Table, TerminalLine
+from cluster.reports.study_report import StudyResults, study_report
+from tests.cluster.reports.conftest import files_of
 
 VOID = {"meta", "br", "link", "img", "hr"}
 
@@ -47,7 +51,10 @@ def made_up_report(made_up_study: Any) -> tuple[pl.DataFrame, Report]:
         rankers=("feed_forward", "match_pyramid"), failed=2, swept=[("training.rate", ["0.001", "0.1"])]
     )
     trials = trials.with_columns(overrides=pl.col("overrides") + " note=<i>&")
-    return trials, render(trials, queries, summarise(trials), "note: <script>alert(1)</script>\n", "pyrite study a<b")
+    config = {"command": "pyrite study a<b"}
+    return trials, study_report(
+        StudyResults(trials, queries, config=config, written="note: <script>alert(1)</script>\n")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -56,15 +63,15 @@ def report(made_up_study: Any) -> tuple[pl.DataFrame, Report]:
 
 
 def test_the_page_is_whole_and_needs_nothing_else(report: Any) -> None:
-    page = Checked(report[1].html)
-    assert report[1].html.startswith("<!doctype html>")
+    page = Checked(report[1].to_html())
+    assert report[1].to_html().startswith("<!doctype html>")
     assert all(address.startswith("#") for address in page.addresses)
-    assert "@import" not in report[1].html
-    assert not re.search(r"url\((?!#)", report[1].html)
+    assert "@import" not in report[1].to_html()
+    assert not re.search(r"url\((?!#)", report[1].to_html())
 
 
 def test_everything_a_user_wrote_is_escaped(report: Any) -> None:
-    html = report[1].html
+    html = report[1].to_html()
     assert "<script" not in html
     assert "<i>" not in html
     assert "<b>out of memory" not in html
@@ -76,50 +83,53 @@ def test_everything_a_user_wrote_is_escaped(report: Any) -> None:
 
 def test_every_run_has_its_command(report: Any) -> None:
     trials, made = report
-    text = "".join(Checked(made.html).words)
+    text = "".join(Checked(made.to_html()).words)
     for overrides in trials["overrides"]:
         assert f"pyrite train {overrides}" in text
 
 
 def test_it_says_what_was_run_and_how_to_read_it(report: Any) -> None:
-    text = "".join(Checked(report[1].html).words)
-    for part in ("pydocs", "0123456789abcdef", "38 done, 2 failed", "Holm", "Kolmogorov-Smirnov", "BM25's own order"):
+    text = "".join(Checked(report[1].to_html()).words)
+    for part in ("pydocs", "0123456789abcdef", "38 done, 2 failed", "Holm", "Kolmogorov-Smirnov", "BM25 alone"):
         assert part in text
-    assert "the winner depends on the candidates" in text
 
 
-def test_figures_are_files_too(report: Any) -> None:
-    made = report[1]
-    assert set(made.figures) == {f"{n}.png" for n in ("runs", "density", "curves", "hyperparameters", "queries")}
-    assert all(image.startswith(b"\x89PNG") for image in made.figures.values())
-    assert made.html.count("<svg") == len(made.figures)
+def test_figures_and_tables_are_files_too(report: Any, tmp_path: Path) -> None:
+    made, storage = report[1], Storage(str(tmp_path))
+    made.write(storage)
+    assert files_of(made) >= {"runs", "density", "curves", "hyperparameters", "queries", "spread"}
+    for name in files_of(made):
+        assert (storage.read(f"figures/{name}.png") or b"").startswith(b"\x89PNG")
+    assert made.to_html().count("<svg") == len(files_of(made))
+    assert set(made.to_csv()) == {"summary.csv"}
+    assert (storage.read("summary.csv") or b"").startswith(b"collection,ranker,policy")
 
 
 def test_the_same_study_gives_the_same_page(report: Any, made_up_study: Any) -> None:
-    assert made_up_report(made_up_study)[1] == report[1]
+    assert made_up_report(made_up_study)[1].to_html() == report[1].to_html()
 
 
 def test_a_study_of_failures_has_a_page(made_up_study: Any) -> None:
     trials, _ = made_up_study(failed=100)
-    made = render(trials, pl.DataFrame(), summarise(trials), "")
-    assert made.figures == {}
-    assert "No run has ended well." in "".join(Checked(made.html).words)
+    made = study_report(StudyResults(trials, pl.DataFrame()))
+    assert files_of(made) == set()
+    assert "No run has finished." in "".join(Checked(made.to_html()).words)
 
 
 def test_a_study_of_one_run_has_a_page(made_up_study: Any) -> None:
     trials, queries = made_up_study(seeds=1, methods=[("fixed", "bm25", "uniform", 0.3)])
-    made = render(trials, queries, summarise(trials), "")
-    Checked(made.html)
-    assert set(made.figures) == {"runs.png", "density.png", "curves.png"}
-    for part in ("Beside", "How reliably"):  # it repeats no paper and learns no agents
-        assert part not in made.html
+    made = study_report(StudyResults(trials, queries))
+    Checked(made.to_html())
+    assert files_of(made) == {"runs", "density", "curves"}
+    for part in ("Compared with", "How reliably"):  # it repeats no paper and learns no agents
+        assert part not in made.to_html()
 
 
 def test_a_baseline_and_several_collections_are_shown(made_up_study: Any) -> None:
     studies = made_up_study(seeds=2), made_up_study(seeds=2, collection="med<quad")
     trials, queries = (pl.concat(frames) for frames in zip(*studies, strict=True))
-    summary = summarise(trials, "policy=fixed function=bm25 selector=uniform")
-    text = "".join(Checked(render(trials, queries, summary, "").html).words)
+    made = study_report(StudyResults(trials, queries), "policy=fixed function=bm25 selector=uniform")
+    text = "".join(Checked(made.to_html()).words)
     assert "feed_forward on med<quad" in text
     assert "baseline" in text
 
@@ -127,25 +137,36 @@ def test_a_baseline_and_several_collections_are_shown(made_up_study: Any) -> Non
 def test_figures_of_embeddings_are_over_no_candidates(made_up_study: Any) -> None:
     trials, queries = made_up_study(seeds=1)
     trials = trials.with_columns(pl.lit(0.5).alias("embeddings:MI"))
-    text = "".join(Checked(render(trials, queries, summarise(trials), "").html).words)
-    assert "evaluated onbm25 and random candidates" in text
+    text = "".join(Checked(study_report(StudyResults(trials, queries)).to_html()).words)
+    assert "evaluated onBM25's top passages and random passages" in text
     assert "MI" in text
 
 
-def test_a_method_that_wins_everywhere(made_up_study: Any) -> None:
-    trials, _ = made_up_study(methods=[("fixed", "bm25", "uniform", 0.3)])
-    assert [line.endswith("the same method wins everywhere.") for line in winners(summarise(trials), "AP@100")] == [
-        True
-    ]
-
-
 def test_pieces_escape_what_they_are_given() -> None:
-    assert tag("p", "a < b", class_='x"y') == '<p class="x&#34;y">a &lt; b</p>'
-    assert tag("p", Markup("<b>"), None) == "<p><b>–</p>"
-    assert "<td>&lt;i&gt;</td>" in table(["a"], [["<i>"]])
-    assert '<th colspan="1"><b>s</b></th>' in table(["a"], [tag("b", "s")])
+    table = Table(
+        ["a"], [["<i>"], [None], "<s>", [Cell(1, "± 2", "*", best=True, below="b<")], [Cell("x y", code=True)]]
+    )
+    html = table.to_html()
+    assert "<td>&lt;i&gt;</td>" in html
+    assert "<td>–</td>" in html
+    assert '<th colspan="1">&lt;s&gt;</th>' in html
+    assert "<td><b>1</b> <small>± 2</small><sup>*</sup><br><small>b&lt;</small></td>" in html
+    assert "<td><code>x y</code></td>" in html
+    assert "<summary>t</summary><p>a &lt; b</p>" in Fold("t", ["a < b"]).to_html()
+
+
+def test_a_terminal_shows_what_sections_name() -> None:
+    out = io.StringIO()
+    table = Table(["method", "n"], ["ranker", [Cell("a[b]"), Cell(1, marks="*", best=True)]])
+    lines = ["said [once]", TerminalLine("[red]failed[/] x")]
+    Report("t", [Section("s", ["not shown"], [table, *lines])]).to_terminal(Console(file=out, width=80))
+    text = out.getvalue()
+    assert "not shown" not in text
+    assert [line.split() for line in text.splitlines() if "a[b]" in line] == [["a[b]", "1*"]]
+    assert "said [once]\n" in text
+    assert "failed x" in text
 
 
 @pytest.mark.parametrize(("p", "text"), [(0.0001, "<.001"), (0.04951, ".050"), (1.0, "1.000"), (None, None)])
 def test_probabilities(p: float | None, text: str | None) -> None:
-    assert probability(p) == text
+    assert p_value(p) == text

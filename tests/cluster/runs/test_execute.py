@@ -230,19 +230,19 @@ def test_a_folder_that_is_not_there(base: list[str]) -> None:
 
 def test_tables_have_the_documented_columns(base: list[str]) -> None:
     from cluster.plan.sweep import plan, points
-    from cluster.reports import result_tables
+    from cluster.reports import study_tables
 
     planned = plan(points([], [], base)[0], [], [0])[0]
     artifacts = Artifacts()
     outcome = run(planned.config, artifacts.parts(planned.config))
     collection = artifacts.collection(planned.config)
-    table = result_tables.trials_table([result_tables.trial_row(planned, collection, outcome, None)])
-    assert table.columns[: len(result_tables.SCHEMA)] == list(result_tables.SCHEMA)
+    table = study_tables.trials_table([study_tables.trial_row(planned, collection, outcome, None)])
+    assert table.columns[: len(study_tables.SCHEMA)] == list(study_tables.SCHEMA)
     assert {"bm25:AP@10", "bm25:AP@10:bm25", "random:RR@10", "random:RR@10:interpolated"} <= set(table.columns)
     assert table["diverged"].to_list() == [False]
     assert 0 <= table["interpolation_weight"][0] <= 1
     assert 0 < table["bm25:AP@10:interpolated"][0] <= 1
-    queries = result_tables.query_rows(planned, collection, outcome)
+    queries = study_tables.query_rows(planned, collection, outcome)
     assert queries.columns == ["run", "query", "origin", "AP@10", "RR@10"]
     mean = queries.filter(pl.col("origin") == "bm25")["AP@10"].mean()
     assert mean == pytest.approx(table["bm25:AP@10"][0])

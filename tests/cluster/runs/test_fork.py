@@ -15,11 +15,11 @@ import torch
 from cluster.config.compose import compose
 from cluster.output.result_store import SavedState
 from cluster.output.storage import Storage
-from cluster.reports.fork_values import gates, values
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
 from cluster.runs.execute import run
 from cluster.runs.fork import BASE, base_states, continue_fork, with_functions
+from cluster.statistics.fork_values import gates, values
 from ranking.errors import BadInput
 from sampling.policies.forked import ForkAction
 from tests.made_up import write_beir

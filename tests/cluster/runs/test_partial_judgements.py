@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from cluster.reports.partial_judgements import decided, partial_judgements, profits
 from cluster.runs.partial_judgements import partially_judged
+from cluster.statistics.few_judgements import decided, few_judgements, profits
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
@@ -50,7 +50,7 @@ def trials(values: dict[tuple[str, str, str, str], list[float]]) -> pl.DataFrame
 
 
 def test_what_few_judgements_decide_is_held_against_what_all_do() -> None:
-    table = partial_judgements(trials({
+    table = few_judgements(trials({
         ("a", "", "", ""): [0.50, 0.51, 0.52, 0.50], ("b", "", "", ""): [0.40, 0.41, 0.41, 0.40],
         ("a", "mm", "5", ""): [0.30, 0.31, 0.32, 0.30], ("b", "mm", "5", ""): [0.40, 0.42, 0.41, 0.40],
         ("a", "mm", "20", ""): [0.48, 0.49, 0.50, 0.49], ("b", "mm", "20", ""): [0.40, 0.41, 0.41, 0.40],
@@ -80,4 +80,4 @@ def test_no_pair_is_decided_by_chance() -> None:
 
 def test_a_study_without_partial_judgements_tells_nothing() -> None:
     bare = trials({("a", "", "", ""): [0.5, 0.5], ("b", "", "", ""): [0.4, 0.4]})
-    assert partial_judgements(bare).is_empty()
+    assert few_judgements(bare).is_empty()

@@ -11,8 +11,8 @@ import pytest
 from cluster.output.event_log import EventLog
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned, points
-from cluster.reports.sequential import Rule
 from cluster.runs.outcome import Outcome, write_outcome
+from cluster.statistics.sequential import StoppingRule
 from cluster.tune.decided_runs import EVENT, DecidedRuns
 from cluster.tune.run_source import FINISHED
 from tests.cluster.command_line import command
@@ -23,7 +23,7 @@ MEANS = {"random": 0.3, "bm25": 0.36, "in_batch": 0.366}
 
 def source(storage: Storage, most: int = 30) -> DecidedRuns:
     found = points([], ["policy=fixed", "selector=uniform"], ["function=random,bm25,in_batch"])
-    return DecidedRuns(found, range(most), Rule(most=most), lambda run: False, storage, lambda config: MADE_OF)
+    return DecidedRuns(found, range(most), StoppingRule(most=most), lambda run: False, storage, lambda config: MADE_OF)
 
 
 def finish(storage: Storage, planned: Planned) -> None:

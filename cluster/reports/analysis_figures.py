@@ -1,0 +1,187 @@
+"""Draws the analyses of a study: variation over seeds, places, power, few judgements, differences by query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from cluster.reports.canvas import INK, grid, legend, looks, name_axes, section_titles
+from cluster.reports.labels import title_of, value
+from cluster.statistics.across_places import ALL
+from cluster.statistics.by_query import TIE
+from cluster.statistics.power import DIFFERENCES
+from cluster.statistics.seed_variation import BEST_OF
+
+
+def setting_name(row: dict[str, Any]) -> str:
+    """The name of a setting, or of two together."""
+    return row["setting"] + (f" with {row['together_with']}" if row["together_with"] else "")
+
+
+def variation_figure(frame: pl.DataFrame) -> Figure | None:
+    """Draw the four figures of `seed_variation` side by side, a row per ranker, over the leading origin.
+
+    None if nothing can be compared.
+    """
+    here = frame.filter(candidates=frame[0, "candidates"]) if len(frame) else frame
+    here = here.drop_nulls("beats")
+    if here.is_empty():
+        return None
+    sections = here.select("collection", "ranker").unique(maintain_order=True).rows()
+    titles = ["spread", "a run beats one of the other", "best of k runs", "never learned"]
+    most = here.group_by("collection", "ranker").len()["len"].max()
+    figure, axes = grid(section_titles(sections), titles, 1.3 + 0.24 * int(str(most)))
+    styles, measure = looks(here["method"]), here[0, "measure"]
+    for row, (collection, ranker) in enumerate(sections):
+        family = here.filter(collection=collection, ranker=ranker).sort("best_of_1")
+        ratio, won, best, risk = axes[4 * row : 4 * row + 4]
+        for y, method in enumerate(family.iter_rows(named=True)):
+            look = styles[method["method"]]
+            for ax, name in ((ratio, "ratio"), (won, "beats"), (risk, "below")):
+                if method[name] is not None:
+                    ax.plot((method[f"{name}_low"], method[f"{name}_high"]), (y, y), color=look.colour, lw=1.6)
+                    ax.plot(method[name], y, color=look.colour, marker=look.marker, ms=5)
+            reached = [method[f"best_of_{k}"] for k in BEST_OF]
+            best.plot(BEST_OF, reached, color=look.colour, ls=look.line, marker=look.marker, ms=3, lw=1.2)
+        for ax, at in ((ratio, 1.0), (won, 0.5)):
+            ax.axvline(at, color=INK, lw=0.8, ls="--")
+        for ax in (ratio, won, risk):
+            ax.set_yticks([])
+            ax.set_ylim(-0.6, len(family) - 0.4)
+        ratio.set_xscale("log")
+        ratio.set_xticks(ticks := _around_one(family), [f"{tick:g}" for tick in ticks])
+        ratio.set_xticks([], minor=True)
+        won.set_xlim(-0.03, 1.03)
+        risk.set_xlim(-0.03, 1.03)
+        best.set_xticks(BEST_OF, list(map(str, BEST_OF)))
+        name_axes(ratio, "ratio of deviations", "")
+        name_axes(won, "probability", "")
+        name_axes(best, "k", measure)
+        name_axes(risk, f"share below {value(family[0, 'line'])}" if family[0, "line"] is not None else "", "")
+    legend(figure, styles, here["method"])
+    return figure
+
+
+def _around_one(family: pl.DataFrame) -> list[float]:
+    """Ticks of ratios: powers of two, or of ten if they span more."""
+    low, high = family["ratio_low"].min(), family["ratio_high"].max()
+    if low is None or high is None:
+        return [1.0]
+    bounds = max(float(str(low)), 1e-4), float(str(high))
+    base = 10.0 if bounds[1] / bounds[0] > 100 else 2.0
+    first, last = (int(np.floor(np.log(bound) / np.log(base))) for bound in bounds)
+    return [base**power for power in range(min(first, 0), max(last + 1, 0) + 1)][:12]
+
+
+def across_figure(frame: pl.DataFrame) -> Figure | None:
+    """Draw a forest: each method's difference at every place, and over all; None without two places."""
+    methods = frame.filter(place=ALL).sort("difference")["method"].to_list()
+    if not methods:
+        return None
+    places = frame.filter(pl.col("place") != ALL)["place"].unique().sort().to_list()
+    figure, (ax,) = grid([""], [""], 0.8 + 0.17 * len(methods) * (len(places) + 2))
+    styles, ticks, names = looks(methods), [], []
+    y = 0.0
+    for method in methods:
+        look = styles[method]
+        for place in [ALL, *reversed(places)]:
+            rows = frame.filter(method=method, place=place).rows(named=True)
+            if rows:
+                whole = place == ALL
+                ax.plot((rows[0]["low"], rows[0]["high"]), (y, y), color=look.colour, lw=3 if whole else 1.2)
+                if whole:
+                    ax.plot((rows[0]["next_low"], rows[0]["next_high"]), (y, y), color=look.colour, lw=0.8, ls=":")
+                ax.plot(rows[0]["difference"], y, color=look.colour, marker="D" if whole else "o", ms=6 if whole else 4)
+                ticks.append(y)
+                names.append(method if whole else place)
+            y += 1
+        y += 0.8
+    ax.axvline(0, color=INK, lw=0.8, ls="--")
+    low, high = (float(str(bound)) for bound in (frame["low"].min(), frame["high"].max()))
+    ax.set_xlim(low - 0.1 * (high - low), high + 0.1 * (high - low))
+    ax.set_yticks(ticks, names)
+    ax.tick_params(axis="y", length=0)
+    name_axes(ax, f"difference of {frame[0, 'measure']} from {frame[0, 'against']}", "")
+    return figure
+
+
+def power_figure(frame: pl.DataFrame) -> Figure | None:
+    """Draw the seeds that a t-test takes by the size of the difference, a line per method; None if nothing is known."""
+    known = frame.drop_nulls("seeds")
+    if known.is_empty():
+        return None
+    sections = known.select("collection", "ranker").unique(maintain_order=True).rows()
+    figure, axes = grid(section_titles(sections), [""], height=2.9)
+    styles = looks(known["method"])
+    for (collection, ranker), ax in zip(sections, axes, strict=True):
+        here = known.filter(collection=collection, ranker=ranker)
+        for part in here.partition_by("method", maintain_order=True):
+            look = styles[part[0, "method"]]
+            ax.plot(part["difference"], part["seeds"], color=look.colour, ls=look.line, lw=1.6)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ticks = [0.002, 0.005, *DIFFERENCES, 0.1]
+        ax.set_xticks(ticks, [f"{tick:g}".replace("0.", ".", 1) for tick in ticks])
+        ax.set_xticks([], minor=True)
+        most = max(here["seeds"].to_list())
+        counts = [count for count in (2, 5, 10, 20, 50, 100, 200, 500, 1000) if count <= 2 * most]
+        ax.set_yticks(counts, list(map(str, counts)))
+        ax.set_yticks([], minor=True)
+        name_axes(ax, f"difference of {known[0, 'measure']}", "seeds")
+    legend(figure, styles, known["method"])
+    return figure
+
+
+def few_judgements_figure(frame: pl.DataFrame) -> Figure | None:
+    """Draw τ by budget, a panel per collection, a line per order; None if nothing was judged in part."""
+    plain = frame.filter(feeders="[]", of="all")
+    if plain.is_empty():
+        return None
+    places = plain["collection"].unique().sort().to_list()
+    figure, axes = grid([""], places, 3.0)
+    styles = looks(plain["order"])
+    for place, ax in zip(places, axes, strict=True):
+        for (order,), part in plain.filter(collection=place).partition_by("order", as_dict=True).items():
+            look = styles[str(order)]
+            ax.plot(part["budget"], part["tau"], color=look.colour, ls=look.line, marker=look.marker, label=str(order))
+        ax.set_xscale("log")
+        budgets = plain["budget"].unique().sort().to_list()
+        ax.set_xticks(budgets, list(map(str, budgets)))
+        ax.minorticks_off()
+        ax.set_ylim(-1.05, 1.05)
+        name_axes(ax, "judgements per query", "τ between the policies' rankings")
+    axes[0].legend(loc="lower right", frameon=False)
+    return figure
+
+
+def query_histogram(compared: pl.DataFrame, measure: str) -> Figure | None:
+    """Draw the differences of `cluster.statistics.by_query.best_two` as a histogram per ranker and origin."""
+    drawn = compared.filter(pl.col("differences").list.len() > 0)
+    if drawn.is_empty():
+        return None
+    origins = drawn["candidates"].unique(maintain_order=True).to_list()
+    several = drawn["collection"].n_unique() > 1
+    across = min(len(origins), 2)
+    figure, axes = grid([""] * -(-len(drawn) // across), [""] * across, height=2.5)
+    for ax in axes[len(drawn) :]:
+        ax.remove()
+    for ax, row in zip(axes, drawn.iter_rows(named=True), strict=False):
+        d = np.array(row["differences"])
+        reach = float(np.abs(d).max()) or 1.0
+        ax.hist(
+            [d[d < -TIE], d[np.abs(d) <= TIE], d[d > TIE]],
+            bins=np.linspace(-reach, reach, 42).tolist(),  # 41 bins, so that ties are in the middle one
+            color=["#D55E00", "#7F7F7F", "#0072B2"],
+            alpha=0.85,
+            stacked=True,
+        )
+        ax.axvline(float(d.mean()), color=INK, lw=1.2, ls="--")
+        title = title_of(row["ranker"], row["collection"], several)
+        ax.set_title(f"{title} · {row['candidates']} candidates", loc="left", fontsize=10, color=INK)
+        name_axes(ax, f"{measure} of {row['first']}\nminus {row['second']}", "queries")
+        ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    return figure

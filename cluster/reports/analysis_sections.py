@@ -1,0 +1,469 @@
+"""Lays out the analyses of a study: decisions, variation over seeds, places, power, settings, agents, hardness."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from cluster.reports import analysis_figures as draw
+from cluster.reports.embedding_map import embedding_map
+from cluster.reports.hardness import end_table, hardness_figure
+from cluster.reports.labels import p_value, signed_interval, title_of, value
+from cluster.reports.report import Cell, Drawing, Fold, Section, Table
+from cluster.reports.result_sections import CURVES, cell, origin_name, tested
+from cluster.reports.run_figures import curves
+from cluster.reports.settings_figures import surface_figure
+from cluster.runs.measured_on import MEAN
+from cluster.statistics.across_places import ALL, across_places
+from cluster.statistics.convergence import agents, convergence
+from cluster.statistics.few_judgements import few_judgements, profits
+from cluster.statistics.importance import importance
+from cluster.statistics.oscillation import oscillation
+from cluster.statistics.power import DIFFERENCES, LONGEST, MOST, power
+from cluster.statistics.seed_variation import seed_variation
+from cluster.statistics.sequential import StoppingRule, decisions
+from cluster.statistics.zero_shot import summarise_zero_shot
+
+Rows = list["list[object] | str"]
+
+
+def analyses(
+    trials: pl.DataFrame, options: Mapping[str, Any], baseline: str | None, rule: StoppingRule | None
+) -> list[Section]:
+    """Everything beyond the means, as far as the study has the runs for it.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+        options: the study's options.
+        baseline: a method that others are compared with.
+        rule: when a comparison is decided.
+    """
+    sections = _decisions(trials, rule, baseline) if rule and options.get("stop") == "decided" else []
+    sections += _variation(seed_variation(trials, options.get("never_below")))
+    sections += _across(across_places(trials))
+    sections += power_section(power(trials, rule))
+    sections += _importance(trials)
+    return sections + _few_judgements(trials)
+
+
+def contrasts(tested: pl.DataFrame) -> Section:
+    """The differences that were named before the study ran."""
+    head = ["against", "seeds", "its mean", "the other's", "difference", "95%", "p (Holm)"]
+    tables = []
+    for part in tested.partition_by("candidates", maintain_order=True):
+        rows = [
+            [
+                row["against"], row["seeds"],
+                *(f"{row[side + 'mean']:.4f} ± {row[side + 'std'] or 0:.4f}" for side in ("", "against_")),
+                f"{row['difference']:+.4f}", signed_interval(row["low"], row["high"]), f"{row['p_holm']:.2g}",
+            ]
+            for row in part.iter_rows(named=True)
+        ]  # fmt: skip
+        caption = f"{part[0, 'method']} against others: {part[0, 'measure']}, {origin_name(part[0, 'candidates'])}"
+        tables.append(Table(head, rows, caption=caption))
+    text = (
+        "One method against each of those that were named before the study ran. Pairs have a seed in common. "
+        "Intervals draw seeds and queries with replacement; p is of a t-test over seeds, by Holm's method over the "
+        "opponents. The first origin's table is the primary one."
+    )
+    frames = {"contrasts.parquet": tested}
+    return Section("The differences that the study was made for", [text, *tables], tables[:1], frames)
+
+
+def _decisions(trials: pl.DataFrame, rule: StoppingRule, baseline: str | None) -> list[Section]:
+    frame = decisions(trials, rule, baseline)
+    if frame.is_empty():
+        return []
+    rows, lines = [], []
+    for row in frame.iter_rows(named=True):
+        verdict, more = decision_words(row, rule), outlook(row, rule)
+        rows.append([
+            row["ranker"], row["method"], row["against"], verdict, f"{row['difference']:+.4f}",
+            signed_interval(row["low"], row["high"]), p_value(row["p"]), row["seeds"], more,
+        ])  # fmt: skip
+        seeds = f"{row['seeds']} seeds" + ("" if row["more"] is None else f", {more}")
+        names = f"{row['ranker']}: {row['method']} and {row['against']}"
+        lines.append(f"{names}: {verdict} ({row['difference']:+.4f}, {seeds})")
+    bounds = " or ".join(f"{bound:.3g}" for bound in frame["bound"].unique().sort().to_list())
+    head = ["ranker", "method", "against", "is", "difference", "interval at the end", "p", "seeds", "seeds to come"]
+    text = (
+        f"{frame[0, 'measure']} over {origin_name(frame[0, 'candidates'])}, each method against the best baseline, by "
+        "differences paired by seed. “Better” and “worse” are methods that differ, “equal” are methods that differ "
+        f"by less than {rule.equal_within:g}. One could look after every seed and stop at any time, so a decision "
+        "holds. Over all pairs of methods at once, the chance that any pair without a difference is declared "
+        "different is below .05, and so is the chance that any pair declared equal is not.",
+        f"The interval and the decision are about the mean difference with each seed's cut off at {bounds}: the mean "
+        "of differences without bounds could not be decided with tens of seeds. If clip= does not set the bound, the "
+        f"first {rule.first} seeds did, by how far runs spread, and are no evidence. A comparison that after half of "
+        "the seeds would take far more than there are stays open without them. “Seeds to come” is a guess from the "
+        "seeds so far. Methods that are decided get no more seeds, so the other tables of this page compare unequal "
+        "numbers of runs, and their tests, which ask for a number fixed beforehand, do not apply.",
+    )
+    frames = {"decisions.parquet": frame}
+    return [Section("What is decided", [Table(head, rows, words=4), *text], lines, frames)]
+
+
+def decision_words(row: Mapping[str, Any], rule: StoppingRule) -> str:
+    """A decision in words."""
+    return f"equal within {rule.equal_within:g}" if row["verdict"] == "equal" else str(row["verdict"])
+
+
+def outlook(row: Mapping[str, Any], rule: StoppingRule) -> str:
+    """The seeds that an open comparison is expected to take yet."""
+    more = row["more"]
+    if more is None:
+        return "decided"
+    if math.isinf(more) or more > 50 * rule.most:
+        return "can't be estimated"
+    return f"about {more:.0f} more for {rule.equal_within:g}"
+
+
+def _variation(frame: pl.DataFrame) -> list[Section]:
+    figure = draw.variation_figure(frame)
+    if figure is None:
+        return [Section("", [], frames={"spread.parquet": frame})] if len(frame) else []
+
+    def interval(row: dict[str, Any], name: str, form: str) -> str | None:
+        if row[name] is None:
+            return None
+        return f"{row[name]:{form}} ({row[f'{name}_low']:{form}}–{row[f'{name}_high']:{form}})"
+
+    rows = [
+        [
+            *(row["ranker"], row["method"], row["candidates"], row["against"]),
+            *(value(row["std"]), interval(row, "ratio", ".2f"), p_value(row["brown_forsythe_p_holm"])),
+            *(interval(row, "beats", ".0%"), *(value(row[f"best_of_{k}"]) for k in (1, 5))),
+            interval(row, "below", ".0%"),
+        ]
+        for row in frame.iter_rows(named=True)
+    ]
+    head = ["ranker", "method", "candidates", "against", "deviation", "ratio", "p (Holm)", "beats it"]
+    text = (
+        "A method whose runs spread less is the safer one to train once, whatever its mean. “Ratio” is its deviation "
+        "divided by the other's, below 1 if it is steadier; p is Brown and Forsythe's test that they spread alike. "
+        "“Beats it” is how often a run of it is better than one of the other: 50% is a coin. “Best of 5” is the mean "
+        "of the best of five runs, for those who can try. “Below the line” is the share of runs that never learned: "
+        f"below {value(frame[0, 'line'])}, failed ones among them. Intervals in brackets are 95% intervals; of few "
+        "runs they are wide."
+    )
+    caption = "Each method against the best baseline, over the leading origin; lines are 95% intervals."
+    table = Table([*head, "one run", "best of 5", "below the line"], rows, words=4)
+    return [
+        Section("Beyond the mean", [table, text, Drawing("spread", figure, caption)], (), {"spread.parquet": frame})
+    ]
+
+
+def _across(frame: pl.DataFrame) -> list[Section]:
+    figure = draw.across_figure(frame)
+    frames = {"across.parquet": frame} if len(frame) else {}
+    if figure is None:
+        return [Section("", [], frames=frames)] if frames else []
+    rows = [
+        [
+            *(row["method"], row["places"], row["pairs"], f"{row['difference']:+.4f}"),
+            signed_interval(row["low"], row["high"]),
+            *(f"{row['heterogeneity']:.4f}", signed_interval(row["next_low"], row["next_high"])),
+        ]
+        for row in frame.filter(place=ALL).sort("difference", descending=True).iter_rows(named=True)
+    ]
+    head = ["method", "places", "pairs", "difference", "95% interval", "between places", "at the next place"]
+    text = (
+        f"{frame[0, 'measure']} over {origin_name(frame[0, 'candidates'])}, the difference from "
+        f"{frame[0, 'against']}. A place is a collection and a ranker. The difference is the mean over places, which "
+        "are a sample of all places (a random-effects model); “between places” is the standard deviation of the true "
+        "differences, and “at the next place” bounds the difference at a place that was not seen."
+    )
+    caption = "Diamonds and thick lines sum up the places below them; a dotted line bounds the next place."
+    return [
+        Section(
+            "Over collections and rankers", [Table(head, rows), text, Drawing("across", figure, caption)], (), frames
+        )
+    ]
+
+
+def power_section(frame: pl.DataFrame) -> list[Section]:
+    """The number of seeds that differences take; nothing if no pair of methods has three seeds."""
+    figure = draw.power_figure(frame)
+    if figure is None:
+        return []
+    tried = {"seeds": MOST, "seeds_of_many": MOST, "seeds_sequential": LONGEST}
+    rows = []
+    for part in frame.partition_by("ranker", "method", maintain_order=True):
+        at = {row["difference"]: row for row in part.iter_rows(named=True)}
+        counts = [
+            " / ".join(f"> {most:,}" if at[size][name] is None else str(at[size][name]) for name, most in tried.items())
+            for size in DIFFERENCES
+        ]
+        names = part[0, "ranker"], part[0, "method"], part[0, "against"]
+        rows.append([*names, part[0, "pairs"], f"{part[0, 'spread']:.4f}", *counts])
+    head = ["ranker", "method", "against", "pairs", "spread", *(f"for {size:g}" for size in DIFFERENCES)]
+    note = "Seeds that a difference takes at 80% power: one t-test / all methods compared / sequential (stop=decided)."
+    text = (
+        "Estimated from the spread of these runs: the seeds with which a difference of this size is found in four "
+        "studies of five. Three numbers each: of a paired t-test at .05; of the same if all methods here are compared "
+        "(the first of Holm's steps); and of a sequential comparison over all pairs (stop=decided), which needs no "
+        "number beforehand. With five seeds this estimate may be off by a factor of two."
+    )
+    table = Table(head, rows, words=3, note=note)
+    caption = "Seeds of a paired t-test with a power of 80%, by the size of the difference."
+    return [Section(
+        "How many seeds it takes", [table, text, Drawing("power", figure, caption)], (), {"power.parquet": frame},
+    )]  # fmt: skip
+
+
+def _importance(trials: pl.DataFrame) -> list[Section]:
+    shares, ranks = importance(trials)
+    figure = surface_figure(trials, shares)
+    if figure is None:
+        return []
+    rows = [
+        [row["ranker"], draw.setting_name(row), f"{row['share']:.0%}", f"{row['low']:.0%}–{row['high']:.0%}",
+         f"{row['explained']:.0%}", row["runs"]]
+        for row in shares.sort("collection", "ranker", "share", descending=[False, False, True]).iter_rows(named=True)
+    ]  # fmt: skip
+    parts: list[Any] = [
+        Table(["ranker", "setting", "share", "nine of ten", "predicted", "runs"], rows, words=2),
+        "A random forest learned the results of runs from their settings, and its variance is shared out: how much "
+        "each setting explains by itself, and how much two explain only together (“with”). “Predicted” is the share "
+        "of the variance of unseen runs that it predicts: if that is small, shares mean little, and the rest is "
+        "chance, by seed. A setting whose interval reaches down to nothing may not matter.",
+    ]
+    if len(ranks):
+        rows = [
+            [row["ranker"], row["method"], row["settings"], f"{row['expected']:.4f}",
+             f"{row['rank']:.0f} of {row['drawn'] + 1}", f"{row['low']:.0f}–{row['high']:.0f}",
+             "" if row["inside"] else "outside what was drawn"]
+            for row in ranks.iter_rows(named=True)
+        ]  # fmt: skip
+        head = ["ranker", "method", "defaults", "expected", "rank", "nine of ten", ""]
+        parts += [
+            Table(head, rows, words=3),
+            "The rank of each method's defaults among the settings that were drawn for it, as the forest expects, the "
+            "best first. Defaults far down the list can be improved by searching; near its top they can't.",
+        ]
+    caption = "Shares with nine of ten resamplings of the runs, and the surface averaged over all other settings."
+    parts.append(Drawing("surface", figure, caption))
+    frames = {"surface.parquet": shares} | ({"defaults.parquet": ranks} if len(ranks) else {})
+    return [Section("Which settings mattered", parts, (), frames)]
+
+
+def _few_judgements(trials: pl.DataFrame) -> list[Section]:
+    frame, gained = few_judgements(trials), profits(trials)
+    if frame.is_empty():
+        return []
+
+    def order(row: dict[str, Any]) -> str:
+        fed = f" fed by {row['feeders'].strip('[]')}" if row["feeders"] != "[]" else ""
+        return f"{row['order']}{fed}" + (f", only {row['of']}" if row["of"] != "all" else "")
+
+    rows = [
+        [
+            row["collection"], order(row), row["budget"], f"{row['tau']:.2f}", row["winner"], row["by_all"],
+            f"{row['same']:.0%}", f"{row['opposite']:.0%}", "yes" if row["enough"] else "",
+        ]
+        for row in frame.iter_rows(named=True)
+    ]  # fmt: skip
+    head = ["collection", "order", "judged", "τ", "winner", "by all", "decided alike", "opposite", "enough"]
+    tables = [Table(head, rows, words=2, caption="Policies by few judgements and by all")]
+    parts: list[Any] = [*tables]
+    figure = draw.few_judgements_figure(frame)
+    if figure is not None:
+        caption = "1: few judgements rank the policies as all do; 0: no better than chance."
+        parts.append(Drawing("partial_judgements", figure, caption))
+    if len(gained):
+        rows = [
+            [
+                row["collection"], row["policy"], row["feeders"].strip("[]"), row["order"], row["budget"],
+                f"{row['value']:.4f}", f"{row['unfed']:.4f}", f"{row['gain']:+.4f}",
+                signed_interval(row["low"], row["high"]),
+            ]
+            for row in gained.iter_rows(named=True)
+        ]  # fmt: skip
+        head = ["collection", "policy", "fed by", "order", "judged", "with", "without", "gain", "95% interval"]
+        tables.append(Table(head, rows, words=4, caption="Which policies gain by having fed the pool"))
+        parts.append(tables[-1])
+    frames = {"partial_judgements.parquet": frame} | ({"profits.parquet": gained} if len(gained) else {})
+    return [Section("By partial judgements", parts, tables, frames)]
+
+
+def zero_shot(trials: pl.DataFrame, measured: pl.DataFrame | None) -> list[Section]:
+    """What rankers reach on collections that they were not trained on: a table per origin and measure.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+        measured: the frame of `zero_shot.parquet`; None if the study has none.
+    """
+    if measured is None or measured.is_empty():
+        return []
+    summary = summarise_zero_shot(trials, measured)
+    (_, first), *others = tables = [
+        (f"{measure}, {origin_name(origin)}", _collections(part, f"{measure}, {origin_name(origin)}"))
+        for (origin, measure), part in summary.group_by("origin", "measure", maintain_order=True)
+    ]
+    text = (
+        "Means over runs and one standard deviation; the number of queries of a collection is in brackets. The mean "
+        "weighs all collections alike. Every run is measured with the weights that were best on the collection that "
+        "it was trained on. Single values are in zero_shot.parquet."
+    )
+    folds = [Fold(title, [table]) for title, table in others]
+    assert tables
+    return [Section("On collections without training", [first, *folds, text])]
+
+
+def _collections(part: pl.DataFrame, caption: str) -> Table:
+    """One measure over one origin: a column per collection, their mean last."""
+    columns = [*(name for name in part["collection"].unique(maintain_order=True) if name != MEAN), MEAN]
+    several = part["learned_from"].n_unique() > 1
+    rows: Rows = []
+    for (place, ranker), family in part.group_by("learned_from", "ranker", maintain_order=True):
+        rows.append(f"{ranker}, trained on {place}" if several else str(ranker))
+        best = dict(family.group_by("collection").agg(pl.col("mean").max()).iter_rows())
+        for method in family.filter(collection=MEAN).sort("mean", descending=True)["method"]:
+            of = {row["collection"]: row | {"marks": ""} for row in family.filter(method=method).iter_rows(named=True)}
+            rows.append([method, *(cell(of[name], best[name]) for name in columns), of[MEAN]["runs"]])
+    bm25 = dict(part.group_by("collection").agg(pl.col("bm25").first()).iter_rows())
+    queries = dict(part.group_by("collection").agg(pl.col("queries").first()).iter_rows())
+    rows.append(["BM25 alone", *(value(bm25[name]) for name in columns), ""])
+    return Table(["method", *(f"{name} ({queries[name]:,})" for name in columns), "runs"], rows, caption=caption)
+
+
+def convergence_rates(trials: pl.DataFrame, measure: str) -> list[Section]:
+    """How many agents beat the random policy, if agents can be compared: with one another, or with that policy."""
+    every = convergence(trials)
+    frames = {"convergence.csv": every} if len(every) else {}
+    rates = every.filter(measure=measure)
+    if rates.is_empty() or not ((rates["agents"] > 1) | rates["rate"].is_not_null()).any():
+        return [Section("", [], frames=frames)] if frames else []
+    shown = ("difference", "pairs", "paired_p_holm", "t_p_holm", "ks_p_holm")
+    several = rates["collection"].n_unique() > 1
+    rows: Rows = []
+    for (collection, ranker), part in rates.partition_by(
+        "collection", "ranker", as_dict=True, maintain_order=True
+    ).items():
+        rows.append(title_of(str(ranker), str(collection), several))
+        for row in part.iter_rows(named=True):
+            share = f"{row['rate']:.0%} ({row['better']} of {row['agents']})" if row["rate"] is not None else None
+            between = f"{row['rate_low']:.0%} to {row['rate_high']:.0%}" if row["rate_low"] is not None else None
+            settled = f"{row['converged']} of {row['agents']}" if row["converged"] is not None else None
+            below = f"against {row['random']}" if row["random"] else ""
+            rows.append([
+                Cell(row["method"], below=below), row["candidates"], row["agents"], settled, share, between,
+                *(value(row[name]) for name in ("mean", "best", "better_mean", "random_mean")),
+                *(tested(test, row[test]) for test in shown),
+            ])  # fmt: skip
+    head = ["method", "candidates", "agents", "converged", "better than random", "95% interval"]
+    head += ["mean", "best agent", "better agents"]
+    head += ["random", "difference", "pairs", "paired p (Holm)", "t p (Holm)", "ks p (Holm)"]
+    of_agents = [
+        [
+            *(row[name] for name in ("collection", "ranker", "method", "candidates", "agent")),
+            {True: "yes", False: "no", None: None}[row["converged"]], row["runs"],
+            *(value(row[name]) for name in ("mean", "random_mean")),
+        ]
+        for row in agents(trials).filter(measure=measure).iter_rows(named=True)
+    ]  # fmt: skip
+    agent_head = ["collection", "ranker", "method", "candidates", "agent", "converged", "runs", "mean", "random policy"]
+    text = (
+        "The convergence rate is the share of agents whose rankers reach a higher mean than those of the random "
+        "policy (Cohen et al. 2019, table 2). All agents meet the same seeds, so with few of them they are above that "
+        "mean or below it together, whether or not they learned anything. The agent is the unit of the tests: the "
+        "paired one asks whether agents differ from the random policy's runs of the same seeds by more than from one "
+        "another. “Converged” are agents that ended learning by the criterion of until=, whether or not they are "
+        "better than random; the 95% interval is "
+        "a bootstrap over agents and seeds, and no narrower than the exact interval of a share."
+    )
+    fold = Fold("Every agent", [Table(agent_head, of_agents, words=4)])
+    return [Section("How reliably it is learned", [text, Table(head, rows, words=2), fold], (), frames)]
+
+
+def steadiness(trials: pl.DataFrame) -> list[Section]:
+    """How steadily the dev loss falls; nothing if no run has dev losses."""
+    frame = oscillation(trials)
+    if frame.is_empty():
+        return []
+    several = frame["collection"].n_unique() > 1
+    rows: Rows = []
+    for (collection, ranker), part in frame.partition_by(
+        "collection", "ranker", as_dict=True, maintain_order=True
+    ).items():
+        rows.append(title_of(str(ranker), str(collection), several))
+        for row in part.iter_rows(named=True):
+            # Three significant figures: variances of different rankers are orders of magnitude apart.
+            number, spread = (
+                None if row[name] is None else f"{row[name]:.3g}" for name in ("variance", "variance_std")
+            )
+            steadiest = row["variance"] is not None and row["against"] is None
+            losses = [None if row[name] is None else f"{row[name]:.3f}" for name in ("first", "best", "last")]
+            variance = Cell(number, f"± {spread}" if spread else "", best=steadiest)
+            tests = p_value(row["t_p"]), p_value(row["t_p_holm"])
+            rows.append([row["method"], f"{row['epochs']:.1f}", *losses, variance, *tests, row["runs"]])
+    head = [
+        "method",
+        "epochs",
+        "first dev loss",
+        "best",
+        "last",
+        "variance of the differences",
+        "p",
+        "p (Holm)",
+        "runs",
+    ]
+    text = (
+        "In Saeidi et al. (2017, figure 5) the dev loss oscillates from epoch to epoch with refined negatives, and is "
+        "stable with random ones. The variance of the differences between successive epochs measures that: it is 0 if "
+        "the loss changes by the same amount each epoch, and grows with every turn (which the figure, of means over "
+        "runs, smooths away).",
+        "Each figure is a mean over runs. p is of Student's t-test, adjusted by Holm's method for the methods of a "
+        "ranker, that a method is as steady as the steadiest, which is bold. Runs of fewer than three epochs have no "
+        "variance, and losses of different rankers or objectives have different scales.",
+    )
+    table = Table(head, rows, caption="dev loss by epoch")
+    return [Section("How steadily rankers learned", [*text, table, Drawing("curves", curves(trials), CURVES)])]
+
+
+def hardness(trials: pl.DataFrame, steps: pl.DataFrame | pl.LazyFrame) -> list[Section]:
+    """How hard the negatives were; nothing if no step was recorded.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+        steps: the frame of `steps.parquet`.
+    """
+    table, figure = end_table(trials, steps), hardness_figure(trials, steps)
+    text = (
+        "Scores are the ranker's when the negative was shown, before the update. Rankers that are trained differently "
+        "have scores of different scales: the distance of negatives below positives, and the share misranked, can be "
+        "compared. Harder negatives are not better ones; their effect is shown above."
+    )
+    caption = (
+        "The negatives that rankers were shown, by step: means over a method's runs and one standard deviation. A "
+        "negative is misranked if it scores no lower than its positive. If rankers are trained one after another, of "
+        "the last."
+    )
+    if table is None:
+        return []
+    drawn = [] if figure is None else [Drawing("negatives", figure, caption)]
+    return [Section("How hard the negatives were", [text, table, *drawn])]
+
+
+def embeddings(trials: pl.DataFrame, vectors: pl.DataFrame | None) -> list[Section]:
+    """The map of queries; nothing without embeddings.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+        vectors: the frame of `embeddings.parquet`; None if the study has none.
+    """
+    figure = None if vectors is None else embedding_map(trials, vectors)
+    if figure is None:
+        return []
+    text = (
+        "Each point is a query as a method's ranker embeds it (the run of the lowest seed), its colour the query's "
+        "category: PCA shows the two directions in which embeddings differ most and keeps distant points apart, t-SNE "
+        "keeps near neighbours near, and neither the size of its groups nor the space between them means anything.",
+        "A colour that stays together shows that the ranker arranges queries by that category. A map leaves out most "
+        "of a space, so if there are figures of the embeddings above, these decide.",
+    )
+    caption = "Embeddings of queries in two dimensions; queries of rarer categories, or of none, are grey."
+    return [Section("Where the queries lie", [*text, Drawing("map", figure, caption)])]

@@ -1,0 +1,78 @@
+"""Formats numbers as tables print them, and shortens the names of methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+
+PART = " · "
+LONG = 40
+"""The length of the longest name from which on names are shortened."""
+WIDTH = 34
+"""The width of a line of a broken name."""
+
+
+def value(number: float | None) -> str:
+    """A measure's value: four decimal places, no leading zero below one."""
+    if number is None:
+        return "–"
+    text = f"{number:.4f}"
+    return text.replace("0.", ".", 1) if abs(number) < 1 else text
+
+
+def p_value(p: float | None) -> str | None:
+    """A p value: three decimal places, no leading zero."""
+    if p is None or p != p:
+        return None
+    return "<.001" if p < 0.001 else f"{p:.3f}".replace("0.", ".", 1)
+
+
+def signed_interval(low: float | None, high: float | None) -> str | None:
+    """An interval of a difference."""
+    return None if low is None or high is None or low != low else f"{low:+.4f} to {high:+.4f}"
+
+
+def title_of(ranker: str, collection: str, several: bool) -> str:
+    """The title of a family: its ranker, and its collection if there are several."""
+    return f"{ranker} on {collection}" if several else ranker
+
+
+def short_names(methods: Iterable[str]) -> tuple[dict[str, str], str]:
+    """Shorten the names of methods for tables and figures, by what all of them share.
+
+    Args:
+        methods: their names, with " · " between their parts: the function first, then whatever else differs.
+
+    Returns:
+        A name for each, without the last parts that all share if any is long; and those parts, empty if none are
+        left out.
+    """
+    names = list(dict.fromkeys(methods))
+    parts = [name.split(PART) for name in names]
+    if len(names) < 2 or max(map(len, names)) <= LONG:
+        return {name: name for name in names}, ""
+    everywhere = [part for part in parts[0][1:] if all(part in others[1:] for others in parts)]
+    shortened = [[first, *(part for part in rest if part not in everywhere)] for first, *rest in parts]
+    if len(set(map(tuple, shortened))) < len(names):
+        return {name: name for name in names}, ""
+    return {name: PART.join(short) for name, short in zip(names, shortened, strict=True)}, PART.join(everywhere)
+
+
+def broken(name: str, width: int = WIDTH) -> str:
+    """Break a name over several lines, between its parts, and between words of a part that is longer than a line."""
+    words = [f"{word} " for word in name.split(" ")]
+    lines: list[str] = []
+    while words:
+        line = _fitting(words, width)
+        lines.append("".join(line).rstrip())
+        words = words[len(line) :]
+    return "\n".join(lines)
+
+
+def _fitting(words: Sequence[str], width: int) -> list[str]:
+    """The words of the next line: at least one, and no " · " at its start."""
+    lengths = [len("".join(words[: count + 1]).rstrip()) for count in range(len(words))]
+    count = max(sum(1 for _ in takewhile(lambda length: length <= width, lengths)), 1)
+    if count < len(words) and words[count].strip() == PART.strip():
+        count += 1
+    return list(words[:count])

@@ -1,0 +1,1 @@
+"""Compares a study with the figures of the paper that it repeats."""

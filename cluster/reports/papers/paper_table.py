@@ -1,0 +1,224 @@
+"""Compares a paper's figures with those of a study that repeats its experiment, in the paper's layout."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+from pydantic import ValidationError
+
+from cluster.config.refusals import refusal
+from cluster.config.schema import FIGURE, Published
+from cluster.reports.papers.paper_mapping import map_collections, map_methods
+from cluster.reports.report import Cell, Items, Part, Section, Table
+from cluster.reports.result_sections import cell, origin_name
+from cluster.statistics.convergence import convergence
+from cluster.statistics.summary import marks
+
+
+def read_published(design: Mapping[str, Any] | None) -> Published | None:
+    """Read the figures of the paper in an experiment's file; None if it has none.
+
+    Raises:
+        BadInput: if they are damaged.
+    """
+    content = (design or {}).get("published")
+    try:
+        return None if content is None else Published.model_validate(content)
+    except ValidationError as error:
+        raise refusal(error, config="study") from None
+
+
+def paper_section(
+    published: Published | None, trials: pl.DataFrame, summary: pl.DataFrame, given: Sequence[str] = ()
+) -> list[Section]:
+    """Compare a study with its paper: figures, findings, and differences; nothing without a paper.
+
+    Args:
+        published: the paper's figures.
+        trials: the frame of `trials.parquet`.
+        summary: the frame of `cluster.statistics.summary.summarise`.
+        given: the overrides by which the user changed the experiment.
+    """
+    if published is None:
+        return []
+    measure, origin = summary.row(0, named=True)["measure"], summary.row(0, named=True)["candidates"]
+    rates, matched = convergence(trials), map_methods(published, trials)
+    layout = PaperLayout(published, measure, origin, summary, rates, matched)
+    baseline = baseline_of(summary)
+    explained = f"mark what differs from {baseline}" if baseline else "are explained above"
+    rate = " The rate is the convergence rate, which is explained below." if published.convergence else ""
+    text = (
+        "“Paper” is what the paper prints, with its marks. “Here” is the mean over this study's runs ± their sample "
+        f"standard deviation; its marks {explained}, and unlike the paper's its p values are adjusted for the number "
+        f"of comparisons. Methods that the paper does not have come last.{rate}"
+    )
+    table = Table(layout.head, layout.rows(), caption=f"the paper's figures; here: {layout.here}")
+    differs = [*published.differs, *([f"This study was run with {shlex.join(given)}."] if given else [])]
+    findings: list[Part] = ["What the paper found:", Items(published.says)] if published.says else []
+    changes: list[Part] = ["What differs from the paper:", Items(differs)] if differs else []
+    return [Section(f"Compared with {published.source}", [*findings, table, text, *changes])]
+
+
+def printed(text: str) -> tuple[str, str, str]:
+    """Split a figure such as ".1239 ± .011 *†" into mean, deviation and marks, with the paper's decimal places."""
+    match = re.fullmatch(FIGURE, text)
+    if match is None:
+        raise ValueError(f"{text!r} is no figure")
+    mean, std, marks = match.groups("")
+    return mean, std, marks
+
+
+class PaperLayout:
+    """The table: a section per collection, a row per method; each column has the paper's figure and this study's.
+
+    If the columns are rankers, all figures are of one measure. If they are measures, each may have a separate origin,
+    and rankers of several checkpoints are separate rows.
+
+    Args:
+        published: what the paper reports.
+        measure: the leading measure, for columns that are rankers.
+        origin: the leading origin, for columns that name none.
+        summary, rates: the frames over all origins.
+        matched: the study's rankers and methods, by the paper's names.
+    """
+
+    def __init__(
+        self,
+        published: Published,
+        measure: str,
+        origin: str,
+        summary: pl.DataFrame,
+        rates: pl.DataFrame,
+        matched: dict[str, list[tuple[str, str]]],
+    ) -> None:
+        self.published = published
+        present = {paper: name for paper, name in published.rankers.items() if name in summary["ranker"]}
+        rankers = present or published.rankers
+        self.columns = [_of_measure(paper, ours, origin) for paper, ours in published.measures.items()] or [
+            PaperColumn(paper, name, measure, origin) for paper, name in rankers.items()
+        ]
+        self.measure, self.origin = measure, origin
+        summary = summary.filter(pl.col("ranker") != "bm25")
+        self.summary = {_place(row): row for row in summary.iter_rows(named=True)}
+        self.rates = {_place(row): row["rate"] for row in rates.iter_rows(named=True)}
+        self.baseline = "baseline_" if baseline_of(summary) else ""
+        self.several = bool(published.measures) and summary["ranker"].n_unique() > 1
+        self.matched = {name: self._rows_of(ours) for name, ours in matched.items()}
+
+    @property
+    def here(self) -> str:
+        """The measures and origins of the study's figures."""
+        if not self.published.measures:
+            return f"{self.measure}, {origin_name(self.origin)}"
+        led = not all(of.named for of in self.columns)
+        parts = [origin_name(self.origin)] if led else []
+        return ", ".join(parts + [f"“{of.title}” is {of.measure} of {of.origin}" for of in self.columns if of.named])
+
+    @property
+    def head(self) -> list[str]:
+        """Titles of the columns."""
+        kinds = ["", " rate"] if self.published.convergence else [""]
+        titles = [f"{of.title}{kind}, {whose}" for of in self.columns for kind in kinds for whose in ("paper", "here")]
+        return ["method", *titles, "runs"]
+
+    def rows(self) -> Iterator[list[object] | str]:
+        """The rows, each section under its title."""
+        collections = sorted({collection for collection, *_ in self.summary})
+        for paper, here in map_collections(self.published, collections):
+            yield f"{paper}; here {here}"
+            shown = {of.ranker for of in self.columns}
+            present = self._rows_of(
+                [(r, m) for c, r, m, *_ in self.summary if c == here and (r in shown or None in shown)]
+            )
+            theirs = dict.fromkeys(method for methods in self.matched.values() for method in methods)
+            for name in self.published.methods:
+                for method in [m for m in self.matched[name] if m in present] or [(None, "")]:
+                    yield self._row(paper, here, name, *method)
+            for method in present:
+                if method not in theirs:
+                    yield self._row(paper, here, "", *method)
+
+    def _rows_of(self, methods: Iterable[tuple[str, str]]) -> list[tuple[str | None, str]]:
+        """The keys of rows: the method and, unless columns are rankers, the ranker."""
+        return list(dict.fromkeys((ranker if self.published.measures else None, method) for ranker, method in methods))
+
+    def _row(self, paper: str, here: str, name: str, ranker: str | None, method: str) -> list[object]:
+        """The row of the paper's method `name` and the study's that matches it; either may be missing."""
+        ours = f"{ranker} · {method}" if self.several and ranker else method
+        cells: list[object] = [Cell(name or ours, below=ours if name and method else "")]
+        counts = set()
+        for of in self.columns:
+            place = (here, of.ranker or ranker or "", method, of.origin, of.measure)
+            row = self.summary.get(place)
+            if row is not None and self.baseline:
+                row = row | {"marks": marks(row, self.baseline)}
+            printed_here = self.published.figures.get(paper, {})
+            figures = {method: columns[of.title] for method, columns in printed_here.items() if of.title in columns}
+            cells += [_as_printed(figures.get(name), figures.values())]
+            cells += [cell(row, self._best(of, here))]
+            if self.published.convergence:
+                rate = self.published.convergence.get(paper, {}).get(name, {}).get(of.title)
+                cells += [_share(rate), _share(self.rates.get(place))]
+            counts |= {row["runs"]} if row else set()
+        return [*cells, "/".join(map(str, sorted(counts))) or None]
+
+    def _best(self, of: PaperColumn, collection: str) -> float | None:
+        """The best mean of a column."""
+        means = [
+            row["mean"]
+            for (c, ranker, _, *figure), row in self.summary.items()
+            if (c, *figure) == (collection, of.origin, of.measure) and of.ranker in (None, ranker)
+        ]
+        return max((mean for mean in means if mean is not None), default=None)
+
+
+@dataclass(frozen=True)
+class PaperColumn:
+    """A column of a paper's table.
+
+    Args:
+        title: the paper's title.
+        ranker: the study's; None if the ranker varies by row.
+        measure: the study's measure.
+        origin: the origin of its candidates.
+        named: whether the paper's file names the origin, rather than taking the leading one.
+    """
+
+    title: str
+    ranker: str | None
+    measure: str
+    origin: str
+    named: bool = False
+
+
+def _of_measure(title: str, text: str, leading: str) -> PaperColumn:
+    origin, _, measure = text.rpartition(":")
+    return PaperColumn(title, None, measure, origin or leading, bool(origin))
+
+
+def baseline_of(summary: pl.DataFrame) -> str | None:
+    """The method that is the study's baseline; None if it has none."""
+    named = summary["baseline"].drop_nulls() if "baseline" in summary.columns else pl.Series([], dtype=pl.String)
+    return None if named.is_empty() else str(named[0])
+
+
+def _place(row: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
+    return row["collection"], row["ranker"], row["method"], row["candidates"], row["measure"]
+
+
+def _as_printed(text: str | None, column: Iterable[str]) -> Cell:
+    """A figure of the paper, bold if it is the best of its column."""
+    if text is None:
+        return Cell(None)
+    mean, std, marks = printed(text)
+    best = float(mean) == max(float(printed(other)[0]) for other in column)
+    return Cell(mean, f"± {std}" if std else "", marks, best)
+
+
+def _share(rate: float | None) -> str | None:
+    return None if rate is None else f"{rate:.0%}"

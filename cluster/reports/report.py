@@ -1,0 +1,286 @@
+"""Lays out a report: sections of text, tables and figures, for a page, a terminal and files.
+
+A section is written once. The page shows all of it; the terminal shows the parts that the section names; its frames and
+figures become files beside the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import TypeAlias
+
+import polars as pl
+from markupsafe import Markup, escape
+from matplotlib.figure import Figure
+from rich import box
+from rich.console import Console, RenderableType
+from rich.markup import escape as escaped
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from cluster.output.storage import Storage
+from cluster.output.tables import as_parquet
+from cluster.reports.canvas import png, svg
+
+STYLE = files("cluster.reports").joinpath("page/page.css").read_text("utf-8")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table.
+
+    Args:
+        text: the value; None is a dash.
+        small: a deviation, after the value.
+        marks: what differs by a test.
+        best: whether it is the best of its column.
+        below: a second line, on the page only.
+        code: whether it is a command.
+    """
+
+    text: object
+    small: str = ""
+    marks: str = ""
+    best: bool = False
+    below: str = ""
+    code: bool = False
+
+    def to_html(self) -> Markup:
+        shown = escape("–" if self.text is None else self.text)
+        shown = _tag("b", shown) if self.best else _tag("code", shown) if self.code else shown
+        shown += Markup(" ") + _tag("small", self.small) if self.small else ""
+        shown += _tag("sup", self.marks) if self.marks else ""
+        return shown + (Markup("<br>") + _tag("small", self.below) if self.below else "")
+
+    def to_rich(self) -> Text:
+        text = Text("–" if self.text is None else str(self.text), "bold" if self.best else "")
+        text.append(f" {self.small}" if self.small else "", "dim")
+        return text.append(self.marks)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Args:
+        head: the titles of its columns.
+        rows: a list of cells, or a text that titles the rows after it.
+        words: the number of columns, from the left, that hold words rather than numbers.
+        caption: what it shows.
+        note: how to read its marks.
+    """
+
+    head: Sequence[str]
+    rows: Iterable[Sequence[object] | str]
+    words: int = 1
+    caption: str = ""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", list(self.rows))
+        for row in self.rows:
+            assert isinstance(row, str) or len(row) == len(self.head), (self.head, row)
+
+    def to_html(self) -> Markup:
+        kinds = [""] * self.words + ["number"] * (len(self.head) - self.words)
+        head = Markup().join(_tag("th", name, class_=kind) for name, kind in zip(self.head, kinds, strict=True))
+        lines = [
+            _tag("tr", _tag("th", row, colspan=str(len(self.head))))
+            if isinstance(row, str)
+            else _tag(
+                "tr", *(_tag("td", _cell(cell).to_html(), class_=kind) for cell, kind in zip(row, kinds, strict=True))
+            )
+            for row in self.rows
+        ]
+        caption = _tag("caption", self.caption) if self.caption else ""
+        note = _tag("p", self.note, class_="soft") if self.note else ""
+        body = _tag("thead", _tag("tr", head)), _tag("tbody", *lines)
+        return _tag("div", _tag("table", caption, *body), class_="wide", tabindex="0") + note
+
+    def to_rich(self) -> RichTable:
+        layout = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+        layout.title, layout.title_style, layout.title_justify = self.caption or None, "bold", "left"
+        layout.caption, layout.caption_style, layout.caption_justify = self.note or None, "dim", "left"
+        for index, name in enumerate(self.head):
+            word = index < self.words
+            layout.add_column(escaped(name), justify="left" if word else "right", overflow="fold", no_wrap=not word)
+        for row in self.rows:
+            if isinstance(row, str):
+                layout.add_section()
+                layout.add_row(Text(row, "bold cyan"))
+            else:
+                layout.add_row(*(_cell(cell).to_rich() for cell in row))
+        return layout
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure.
+
+    Args:
+        name: the name of its file, unique in the report.
+        figure: the figure.
+        caption: what it shows.
+    """
+
+    name: str
+    figure: Figure
+    caption: str
+
+    def to_html(self) -> Markup:
+        return _tag("figure", Markup(svg(self.figure, self.name)), _tag("figcaption", self.caption))
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list of lines."""
+
+    lines: Sequence[object]
+
+    def to_html(self) -> Markup:
+        return _tag("ul", *(_tag("li", line) for line in self.lines))
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and values."""
+
+    values: Mapping[str, object]
+
+    def to_html(self) -> Markup:
+        return _tag("dl", *(_tag("dt", name) + _tag("dd", fact) for name, fact in self.values.items()))
+
+
+@dataclass(frozen=True)
+class Verbatim:
+    """A command or a file, as it is."""
+
+    text: str
+
+    def to_html(self) -> Markup:
+        return _tag("pre", self.text)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Parts that a click on the page shows."""
+
+    title: str
+    parts: Sequence[Part]
+
+    def to_html(self) -> Markup:
+        return _tag("details", _tag("summary", self.title), *map(_to_html, self.parts))
+
+
+Part: TypeAlias = "str | Table | Drawing | Items | Facts | Verbatim | Fold"
+"""A text is a paragraph."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of a report.
+
+    Args:
+        title: its heading; empty for none.
+        parts: texts, tables and figures, for the page.
+        terminal: the parts that the terminal shows.
+        frames: tables to write, by file name (.csv or .parquet).
+    """
+
+    title: str
+    parts: Sequence[Part]
+    terminal: Sequence[Part] = ()
+    frames: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+
+    def to_html(self) -> Markup:
+        return (_tag("h2", self.title) if self.title else Markup()) + Markup().join(map(_to_html, self.parts))
+
+    def drawings(self) -> Iterator[Drawing]:
+        """Its figures, those behind folds too."""
+        waiting = list(self.parts)
+        while waiting:
+            part = waiting.pop(0)
+            if isinstance(part, Drawing):
+                yield part
+            waiting[:0] = part.parts if isinstance(part, Fold) else []
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report.
+
+    Args:
+        title: its heading.
+        sections: its sections, in order.
+    """
+
+    title: str
+    sections: Sequence[Section]
+
+    def to_html(self) -> str:
+        """The whole page, which needs no other file."""
+        head = (
+            Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">')
+            + _tag("title", self.title)
+            + _tag("style", Markup(STYLE))
+        )
+        body = _tag("h1", self.title), *(section.to_html() for section in self.sections)
+        page = _tag("html", _tag("head", head), "\n", _tag("body", *body), lang="en")
+        return f"<!doctype html>\n{page}\n"
+
+    def to_terminal(self, console: Console) -> None:
+        """Print the sections' tables and lines."""
+        for section in self.sections:
+            for part in section.terminal:
+                console.print(_to_terminal(part), soft_wrap=isinstance(part, str), crop=False)
+
+    def to_csv(self) -> dict[str, bytes]:
+        """The sections' CSV files, by name."""
+        return {name: frame.write_csv().encode() for name, frame in self._frames() if name.endswith(".csv")}
+
+    def write(self, storage: Storage) -> None:
+        """Write tables, figures and report.html."""
+        self.write_parts(storage)
+        storage.write("report.html", self.to_html().encode())
+
+    def write_parts(self, storage: Storage) -> None:
+        """Write tables and figures."""
+        for name, content in self.to_csv().items():
+            storage.write(name, content)
+        for name, frame in self._frames():
+            if name.endswith(".parquet"):
+                storage.write(name, as_parquet(frame))
+        for section in self.sections:
+            for drawing in section.drawings():
+                storage.write(f"figures/{drawing.name}.png", png(drawing.figure))
+
+    def _frames(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        for section in self.sections:
+            yield from section.frames.items()
+
+
+def _cell(cell: object) -> Cell:
+    return cell if isinstance(cell, Cell) else Cell(cell)
+
+
+def _to_html(part: Part) -> Markup:
+    return _tag("p", part) if isinstance(part, str) else part.to_html()
+
+
+def _to_terminal(part: Part) -> RenderableType:
+    if isinstance(part, Table):
+        return part.to_rich()
+    assert isinstance(part, str), part
+    return part if isinstance(part, TerminalLine) else escaped(part)
+
+
+class TerminalLine(str):
+    """A line with Rich's markup."""
+
+
+def _tag(name: str, *content: object, **attributes: str) -> Markup:
+    """Wrap content in an element; content that is no markup yet is escaped."""
+    given = Markup().join(Markup(' {}="{}"').format(key.rstrip("_"), text) for key, text in attributes.items() if text)
+    return Markup("<{0}{1}>{2}</{0}>").format(name, given, Markup().join(map(escape, content)))

@@ -1,0 +1,144 @@
+"""Draws what swept settings did to the results, and which of them mattered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cluster.output.methods import CHECKPOINT, factors, swept, with_factors
+from cluster.reports.analysis_figures import setting_name
+from cluster.reports.canvas import COLOURS, INK, Look, Panels, grid, legend, name_axes, section_titles
+from cluster.statistics.importance import METHOD, Floats, SearchedFamily, searched_families
+
+LEVELS = 6  # a number swept over up to this many values has a tick at each, and its means joined
+
+
+def hyperparameters(trials: pl.DataFrame, measure: str) -> Figure | None:
+    """Draw the measure against each swept hyperparameter, a row of panels each; None if none was swept.
+
+    Numbers have a logarithmic scale if they span more than a factor of 20; names are side by side with a box over all
+    methods, in which methods are ordered from left to right.
+    """
+    numbers = set(swept(trials).drop_nulls("number")["key"])
+    # A line joins the values of a number: runs that differ by it alone are of one method here.
+    trials = with_factors(trials, [key for key in factors(trials) if key not in numbers])
+    panels = Panels(trials, measure)
+    pairs = swept(trials).join(panels.runs.select("run").unique(), on="run")
+    values = pairs.group_by("key").agg(pl.col("value").n_unique())
+    # Rankers from several checkpoints have panels of their own.
+    keys = values.filter((pl.col("value") > 1) & (pl.col("key") != CHECKPOINT))["key"].sort().to_list()
+    if not keys:
+        return None
+    rows = section_titles(panels.sections) * len(keys)
+    figure, axes = grid(rows, [f"{origin} candidates" for origin in panels.origins], height=2.5)
+    places = [(k, *section, o) for k in keys for section in panels.sections for o in panels.origins]
+    for (key, collection, ranker, origin), ax in zip(places, axes, strict=True):
+        setting = pairs.filter(key=key).select("run", "number", setting="value")
+        here = panels.runs.filter(collection=collection, ranker=ranker, candidates=origin)
+        here = here.join(setting, on="run", maintain_order="left")
+        draw = _numbers if here["number"].null_count() == 0 else _names
+        draw(ax, here, panels.looks)
+        name_axes(ax, key, measure)
+    legend(figure, panels.looks, panels.runs["method"], lines=False)
+    return figure
+
+
+def _numbers(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
+    levels = here["number"].unique().sort().to_numpy()
+    few = len(levels) <= LEVELS
+    if len(levels) and levels[0] > 0 and levels[-1] > 20 * levels[0]:
+        ax.set_xscale("log")
+    for of in here.partition_by("method", maintain_order=True):
+        look = looks[of[0, "method"]]
+        ax.scatter(of["number"], of["value"], s=20, color=look.colour, marker=look.marker, alpha=0.75, lw=0)
+        means = of.group_by("number").agg(pl.col("value").mean()).sort("number")
+        if few and 1 < len(means) < len(of):
+            ax.plot(means["number"], means["value"], color=look.colour, ls=look.line, lw=1.2, alpha=0.75)
+    if few:
+        ax.set_xticks(levels, [f"{level:g}" for level in levels])
+        ax.set_xticks([], minor=True)
+
+
+def _names(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
+    settings = here["setting"].unique().sort().to_list()
+    line = {"color": INK, "alpha": 0.55, "linewidth": 1.0}
+    ax.boxplot(
+        [here.filter(setting=setting)["value"].to_numpy() for setting in settings],
+        positions=range(len(settings)),
+        widths=0.8,
+        showfliers=False,
+        boxprops=line,
+        whiskerprops=line,
+        capprops=line,
+        medianprops={**line, "linewidth": 1.8},
+    )
+    for x, setting in enumerate(settings):
+        methods = here.filter(setting=setting).partition_by("method", maintain_order=True)
+        for of, offset in zip(methods, np.linspace(-0.32, 0.32, len(methods) + 2)[1:-1], strict=True):
+            look = looks[of[0, "method"]]
+            at = np.full(len(of), x + offset)
+            ax.scatter(at, of["value"], s=18, color=look.colour, marker=look.marker, alpha=0.75, lw=0)
+    ax.set_xticks(range(len(settings)), settings)
+
+
+def surface_figure(trials: pl.DataFrame, shares: pl.DataFrame) -> Figure | None:
+    """Draw shares with their intervals, and the surface over the one or two settings that matter most."""
+    families = searched_families(trials)
+    if not families or shares.is_empty():
+        return None
+    titles = section_titles([(family.place["collection"], family.place["ranker"]) for family in families])
+    most = max(len(family.names) + len(family.names) * (len(family.names) - 1) // 2 for family in families)
+    figure, axes = grid(titles, ["share of the surface's variance", "the surface"], 1.9 + 0.22 * most)
+    for number, family in enumerate(families):
+        bars, shape = axes[2 * number : 2 * number + 2]
+        here = shares.filter(collection=family.place["collection"], ranker=family.place["ranker"]).sort("share")
+        for y, row in enumerate(here.iter_rows(named=True)):
+            bars.barh(y, row["share"], color=COLOURS[row["together_with"] is not None], height=0.6)
+            bars.plot((row["low"], row["high"]), (y, y), color="#555555", lw=1.4)
+        bars.set_yticks(range(len(here)), [setting_name(row) for row in here.iter_rows(named=True)])
+        bars.set_xlim(0, 1.02)
+        name_axes(bars, "share, and nine of ten resamplings", "")
+        _shape(family, here, shape, figure)
+    return figure
+
+
+def _shape(family: SearchedFamily, here: pl.DataFrame, ax: Any, figure: Figure) -> None:
+    """Draw the surface over the two numbers that matter most, or over one, a line per method."""
+    forest, points = family.forest(family.x, family.y, 0), family.points(np.random.default_rng(0))
+    single = here.filter(pl.col("together_with").is_null(), pl.col("setting") != METHOD).sort("share", descending=True)
+    best = [family.names.index(name) for name in single["setting"]]
+    measure = family.place["measure"]
+
+    def real(setting: int, at: Floats) -> Floats:
+        low, high = family.bounds[setting]
+        value = low + at * (high - low)
+        return np.asarray(np.exp(value) if family.log[setting] else value)
+
+    if len(best) > 1:
+        x, y = best[:2]
+        means = family.marginal(forest, points, (x, y), 16)
+        at = family.levels(0, 16)
+        shown = ax.pcolormesh(real(x, at), real(y, at), means.T, cmap="viridis", shading="nearest")
+        ax.scatter(real(x, family.x[:, x]), real(y, family.x[:, y]), s=9, color="white", edgecolor="black", lw=0.5)
+        if family.log[y]:
+            ax.set_yscale("log")
+        figure.colorbar(shown, ax=ax, label=measure)
+        name_axes(ax, family.names[x], family.names[y])
+    else:
+        x, at = best[0], family.levels(best[0], 24)
+        for number, method in enumerate(family.methods):
+            several = family.names[-1] == METHOD
+            inputs = np.column_stack([at, np.full(len(at), number)]) if several else at[:, None]
+            colour = COLOURS[number % len(COLOURS)]
+            of_method = family.x[:, -1] == number if several else np.ones(len(family.y), bool)
+            ax.plot(real(x, at), forest.predict(inputs), color=colour, lw=1.6, label=method)
+            ax.scatter(real(x, family.x[of_method, x]), family.y[of_method], s=9, color=colour, alpha=0.7, lw=0)
+        if len(family.methods) > 1:
+            ax.legend(fontsize=7, frameon=False)
+        name_axes(ax, family.names[x], measure)
+    if family.log[x]:
+        ax.set_xscale("log")

@@ -1,0 +1,1 @@
+"""Tests what the runs of a study show; draws nothing and starts nothing."""

@@ -1,0 +1,111 @@
+"""Summarises methods over collections and rankers: the part of a difference that holds beyond a single place."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy import stats
+
+from cluster.output.methods import evaluations, is_learned, measurements
+from cluster.statistics.paired import Floats, by_seed, mean_difference
+
+SCHEMA: dict[str, Any] = {
+    **dict.fromkeys(("candidates", "measure", "method", "against", "place"), pl.String),
+    **dict.fromkeys(("difference", "low", "high", "heterogeneity", "next_low", "next_high"), pl.Float64),
+    "places": pl.Int64,
+    "pairs": pl.Int64,
+}
+"""Columns of across.parquet."""
+ALL = "all"
+"""The place of the row that sums up the others."""
+
+
+class PooledEffect(NamedTuple):
+    """The effect over several places.
+
+    Args:
+        mean: the mean over all places, of which those seen are a sample.
+        low, high: its 95% interval.
+        between: the standard deviation of the true differences between places.
+        next_low, next_high: the 95% interval of the true difference at a place not seen yet.
+    """
+
+    mean: float
+    low: float
+    high: float
+    between: float
+    next_low: float
+    next_high: float
+
+
+def pool_effects(effects: Floats, variances: Floats) -> PooledEffect:
+    """Pool effects by a random-effects model: true differences vary by place, and each is measured with an error.
+
+    The variance between places is DerSimonian and Laird's (1986), the interval Hartung and Knapp's (2001), that of the
+    next place Higgins, Thompson and Spiegelhalter's (2009).
+
+    Args:
+        effects, variances: the mean differences of two or more places, and the variances of these means.
+    """
+    count = len(effects)
+    weights = 1 / np.maximum(variances, 1e-12)
+    fixed = (weights * effects).sum() / weights.sum()
+    excess = (weights * (effects - fixed) ** 2).sum() - (count - 1)
+    between = max(0.0, excess / (weights.sum() - (weights**2).sum() / weights.sum()))
+    weights = 1 / (np.maximum(variances, 1e-12) + between)
+    mean = float((weights * effects).sum() / weights.sum())
+    error = float(np.sqrt((weights * (effects - mean) ** 2).sum() / ((count - 1) * weights.sum())))
+    error = max(error, float(np.sqrt(1 / weights.sum())))  # never less sure than a fixed effect would be
+    reach = float(stats.t.isf(0.025, count - 1)) * error
+    further = float(stats.t.isf(0.025, max(count - 2, 1))) * float(np.sqrt(between + error**2))
+    return PooledEffect(mean, mean - reach, mean + reach, float(np.sqrt(between)), mean - further, mean + further)
+
+
+def across_places(trials: pl.DataFrame) -> pl.DataFrame:
+    """Compare each method with one reference at every place (a collection and ranker), and over all of them.
+
+    The reference is the method with the highest mean over the places, of those that are not learned and have runs at
+    all places. By the leading measure and origin.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+
+    Returns:
+        The columns of SCHEMA, one row per method and place, and one for all of them; empty with fewer than two places.
+    """
+    candidates, measure = evaluations(trials)[0]
+    every = measurements(trials).filter(candidates=candidates, measure=measure).drop_nulls("value")
+    places: dict[str, dict[str, dict[int, float]]] = {}
+    learned: set[str] = set()
+    for (collection, ranker, name), runs in every.partition_by("collection", "ranker", "method", as_dict=True).items():
+        places.setdefault(f"{ranker} on {collection}", {})[str(name)] = dict(runs.select("seed", "value").rows())
+        learned |= {str(name)} if is_learned(runs.row(0, named=True)) else set()
+    common = set.intersection(*map(set, places.values())) - learned if len(places) > 1 else set()
+    if not common:
+        return pl.DataFrame(schema=SCHEMA)
+    means = {
+        name: float(np.mean([np.mean(list(methods[name].values())) for methods in places.values()])) for name in common
+    }
+    reference = min(common, key=lambda name: (-means[name], name))
+    rows: list[dict[str, Any]] = []
+    for method in sorted({name for methods in places.values() for name in methods} - {reference}):
+        head = {"candidates": candidates, "measure": measure, "against": reference, "method": method}
+        effects, variances, pairs = [], [], 0
+        for place, methods in sorted(places.items()):
+            differences = by_seed(methods[method], methods[reference]) if method in methods else np.zeros(0)
+            if len(differences) < 2:
+                continue
+            mean, low, high, _, count = mean_difference(differences)
+            figures = {"place": place, "difference": mean, "low": low, "high": high}
+            rows.append(head | {"places": 1, "pairs": count} | figures)
+            effects.append(mean)
+            variances.append(float(differences.var(ddof=1)) / count)
+            pairs += count
+        if len(effects) > 1:
+            pooled = pool_effects(np.array(effects), np.array(variances))
+            figures = {"place": ALL, "difference": pooled.mean, "low": pooled.low, "high": pooled.high}
+            further = {"heterogeneity": pooled.between, "next_low": pooled.next_low, "next_high": pooled.next_high}
+            rows.append(head | {"places": len(effects), "pairs": pairs} | figures | further)
+    return pl.DataFrame(rows, schema=SCHEMA)

@@ -1,0 +1,72 @@
+"""Estimates each policy's share of false negatives, and what guards would have dropped, from a judged sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pooling.false_negatives import rate
+
+PAIR = ["query", "document"]
+SHARES = (0.01, 0.05, 0.1, 0.25, 0.5)
+"""Shares of the negatives that a guard would drop, those that score highest relative to their positive."""
+
+
+def rates_of(negatives: pl.DataFrame) -> pl.DataFrame:
+    """The share of relevant documents among the negatives shown, by method and by its functions.
+
+    Args:
+        negatives: method, query, document, function, times, inclusion, relevant (null if not judged).
+
+    Returns:
+        method, function ("all"), shown, judged, rate, low, high (95% interval).
+    """
+    rows = []
+    for (method,), shown in negatives.partition_by("method", as_dict=True, maintain_order=True).items():
+        functions = {str(name): part for (name,), part in shown.partition_by("function", as_dict=True).items()}
+        for function, part in ({"all": shown} | functions).items():
+            if function == "all" or len(functions) > 1:
+                rows.append({"method": method, "function": function, **_rate(part)})
+    return pl.DataFrame(rows, schema_overrides={"rate": pl.Float64})
+
+
+def guards_of(negatives: pl.DataFrame) -> pl.DataFrame:
+    """The negatives that a guard on the ranker's score would have dropped.
+
+    Args:
+        negatives: see `rates_of`; with margin.
+
+    Returns:
+        method, share (of the negatives shown, those that score highest relative to their positive), margin (score less
+        the positive's, from which on they are dropped), relevant_dropped (share of all relevant ones shown),
+        dropped_relevant (share of the dropped that is relevant), left (share of the rest that is relevant).
+    """
+    rows = []
+    for (method,), part in negatives.partition_by("method", as_dict=True, maintain_order=True).items():
+        shown = part.sort("margin", descending=True)
+        upto = shown["times"].cum_sum() / shown["times"].sum()
+        whole = _rate(shown)
+        for share in SHARES:
+            dropped, kept = shown.filter(upto <= share), shown.filter(upto > share)
+            if not len(dropped) or not len(kept):
+                continue
+            of_dropped, of_kept = _rate(dropped), _rate(kept)
+            relevant = (whole["rate"] or 0) * whole["shown"]
+            rows.append({
+                "method": method, "share": share, "margin": dropped["margin"].min(),
+                "relevant_dropped": (of_dropped["rate"] or 0) * of_dropped["shown"] / relevant if relevant else None,
+                "dropped_relevant": of_dropped["rate"], "left": of_kept["rate"],
+            })  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def _rate(part: pl.DataFrame) -> dict[str, Any]:
+    pairs = part.group_by(PAIR, maintain_order=True).agg(
+        pl.col("times").sum(), pl.col("inclusion").first(), pl.col("relevant").first()
+    )
+    relevant = pairs["relevant"].fill_null(float("nan")).to_numpy()
+    estimate = rate(pairs["times"].to_numpy().astype(np.float64), pairs["inclusion"].to_numpy(), relevant)
+    return {"shown": int(pairs["times"].sum()), "judged": estimate.judged, "rate": estimate.rate,
+            "low": estimate.low, "high": estimate.high}  # fmt: skip

@@ -1,0 +1,173 @@
+"""Tests whether the methods of one ranker differ, on one collection, origin and measure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from cluster.output.methods import column_of, is_learned
+from cluster.statistics.paired import MeasuredRun, are_means, differences, units
+from ranking.errors import BadInput
+from ranking.evaluation.significance import effect_size, holm, kolmogorov_smirnov, paired_t_test, sign_test, t_test
+
+TESTS = (
+    *("difference", "pairs", "paired_p", "paired_p_holm", "sign_p", "sign_p_holm"),
+    *("t_p", "t_p_holm", "ks_p", "ks_p_holm", "effect"),
+)
+"""Columns of a comparison, the test paired by seed first."""
+
+
+@dataclass(frozen=True)
+class MethodRuns:
+    """The runs of one method in one family.
+
+    Args:
+        identity: ranker, policy, function, selector, swept names, and method, the short name of all that.
+        runs: the finished runs.
+        failed: the number of failed runs.
+        diverged: the values of finished runs whose training diverged.
+        interpolated: the values of finished runs with their scores and the first stage's together.
+    """
+
+    identity: Mapping[str, str]
+    runs: Sequence[MeasuredRun]
+    failed: int = 0
+    diverged: Sequence[float] = ()
+    interpolated: Sequence[float] = ()
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The runs' values, ascending, so that no figure depends on the order of trials."""
+        return np.sort(np.array([run.value for run in self.runs], np.float64))
+
+    @property
+    def method(self) -> str:
+        return self.identity["method"]
+
+    @property
+    def mean(self) -> float:
+        return float(self.values.mean()) if len(self.values) else math.nan
+
+
+def runs_of(method: pl.DataFrame, identity: Sequence[str]) -> MethodRuns:
+    """Collect the runs of one method in one place, from its rows of `cluster.output.methods.measurements`.
+
+    Args:
+        method: the rows.
+        identity: the columns that identify the method.
+    """
+    done = method.drop_nulls("value")
+    runs = [
+        MeasuredRun(value, seed, agent, {pair["key"]: pair["value"] for pair in settings})
+        for value, seed, agent, settings in done.select("value", "seed", "agent", "settings").iter_rows()
+    ]
+    return MethodRuns(
+        {name: method[0, name] for name in identity},
+        runs,
+        int((method["status"] == "failed").sum()),
+        done.filter("diverged")["value"].sort().to_list(),
+        done["interpolated"].drop_nulls().sort().to_list(),
+    )
+
+
+def best_baselines(family: Sequence[MethodRuns]) -> dict[str, MethodRuns]:
+    """Find for each method the best of the others that a learned policy would have to beat.
+
+    That is the highest mean among the other methods that are not learned (Cohen et al. 2019, table 1); so the
+    best baseline itself is compared with the runner-up.
+    """
+    able = [runs for runs in family if not is_learned(runs.identity) and len(runs.values)]
+    ranked = sorted(able, key=lambda runs: (-runs.mean, runs.method))
+    best = {runs.method: next((other for other in ranked if other is not runs), None) for runs in family}
+    return {method: other for method, other in best.items() if other is not None}
+
+
+def compare(family: Sequence[MethodRuns], against: Mapping[str, MethodRuns]) -> dict[str, dict[str, float | None]]:
+    """Test each method against its opponent, and adjust for the number of distinct comparisons.
+
+    The best method and the runner-up are each other's opponents: that is one comparison, and Holm's
+    adjustment counts it once.
+
+    Args:
+        family: the methods.
+        against: the opponent by method; methods without an opponent, or that are their own, are not compared.
+
+    Returns:
+        For each compared method the columns of TESTS; None if a test cannot be made.
+    """
+    opponents = {
+        runs.method: (runs, against[runs.method])
+        for runs in family
+        if runs.method in against and against[runs.method] is not runs and len(runs.values)
+    }
+    pairs = {frozenset((a.method, b.method)): (a.runs, b.runs) for a, b in opponents.values()}
+    columns: list[NDArray[np.float64]] = []
+    for test in (_paired, _sign, _student, _distribution):
+        p = np.array([test(a, b) for a, b in pairs.values()])
+        columns += [p, holm(p)]
+    tested = dict(zip(pairs, zip(*columns, strict=True), strict=True))
+    rows = {}
+    for method, (a, b) in opponents.items():
+        p_values = tested[frozenset((method, b.method))]
+        count = len(differences(a.runs, b.runs))
+        numbers = (a.mean - b.mean, count, *p_values, effect_size(a.values, b.values))
+        rows[method] = {
+            name: None if math.isnan(number) else float(number) for name, number in zip(TESTS, numbers, strict=True)
+        } | {"pairs": count}
+    return rows
+
+
+def _paired(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> float:
+    values = differences(a, b)
+    return paired_t_test(values, np.zeros(len(values)))
+
+
+def _sign(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> float:
+    values = differences(a, b)
+    return sign_test(values, np.zeros(len(values)))
+
+
+def _student(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> float:
+    return t_test(units(a), units(b))
+
+
+def _distribution(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> float:
+    """Skip agents that have several runs each: means spread less than runs, whatever the methods do."""
+    return math.nan if are_means(a) or are_means(b) else kolmogorov_smirnov(units(a), units(b))
+
+
+def named_baseline(methods: pl.DataFrame, baseline: str) -> tuple[str, set[str]]:
+    """Find the method that a user names as the baseline.
+
+    Args:
+        methods: one row per ranker and method: method, ranker, policy, function, selector and swept names.
+        baseline: key=value pairs that only one method has, as "policy=fixed function=bm25 selector=uniform".
+
+    Returns:
+        The method, and the rankers to compare with it: all that have it, unless `ranker=…` names one.
+
+    Raises:
+        BadInput: if a key is unknown, or no method or several have these values.
+    """
+    columns = [name for name in methods.columns if name != "method"]
+    known = methods.drop("method", "ranker").unique().sort(pl.all()).iter_rows(named=True)
+    lines = [" ".join(f"{key}={value}" for key, value in row.items() if value != "-") for row in known]
+    remedy = "choose from: " + "; ".join(lines)
+    matching = methods
+    for part in baseline.split():
+        key, _, value = part.partition("=")
+        column = column_of(key) if column_of(key) in columns else key
+        if column not in columns:
+            raise BadInput(f"{part!r} is not one of {'=…, '.join(columns)}=…", f"baseline={baseline}", remedy)
+        matching = matching.filter(pl.col(column) == value)
+    names = matching["method"].unique()
+    if len(names) != 1:
+        matched = f"names {len(names)} methods" if len(names) else "names no method of this study"
+        raise BadInput(matched, f"baseline={baseline}", remedy)
+    return str(names[0]), set(matching["ranker"])

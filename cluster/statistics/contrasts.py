@@ -1,0 +1,120 @@
+"""Tests the few differences that a study was made for: one method against some others, named beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from cluster.output.methods import evaluations, with_methods
+from cluster.statistics.by_query import QueryNumbers, values_of
+from ranking.errors import BadInput
+from ranking.evaluation.significance import bootstrap_over_both, holm, paired_t_test
+
+OR = " | "
+_number, _text = pl.Float64, pl.String
+SCHEMA: dict[str, Any] = {
+    **dict.fromkeys(("candidates", "measure", "method", "against"), _text),
+    "seeds": pl.Int64,
+    **dict.fromkeys(("mean", "against_mean", "std", "against_std"), _number),
+    **dict.fromkeys(("difference", "low", "high", "p", "p_holm"), _number),
+}
+"""Columns of contrasts.parquet."""
+
+BySeed = dict[int, NDArray[np.float64]]
+
+
+def planned_contrasts(
+    trials: pl.DataFrame, queries: pl.DataFrame | pl.LazyFrame, requested: Sequence[str], seed: int = 0
+) -> pl.DataFrame:
+    """Test one method against each of some others, by the leading measure.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+        queries: the frame of `queries.parquet`.
+        requested: words of the overrides of one method each, the first being compared with the others. Of several, with
+            ` | ` between them, the one whose runs validated best represents all: the best of a kind by dev queries.
+        seed: the seed of the bootstrap.
+
+    Returns:
+        One row per origin and opponent: means and deviations over the seeds that both have, the mean `difference` with
+        an interval of 95% by a bootstrap over seeds and queries, p of a t-test paired by seed, and the same by Holm
+        over the opponents (over one origin: the first origin's family is the primary one).
+
+    Raises:
+        BadInput: if words name no method.
+    """
+    named = with_methods(trials).select("run", "method")
+    done = trials.filter(pl.col("status") == "done").join(named, on="run")
+    if len(requested) < 2:
+        raise BadInput("a contrast takes two methods", "contrasts", "give words of each")
+    chosen = [_named(done, words) for words in requested]
+    leading = evaluations(trials)[0][1]
+    rows: list[dict[str, Any]] = []
+    for origin, measure in evaluations(trials):
+        if measure != leading:
+            continue
+        first, *others = _by_seed(chosen, queries, origin, measure)
+        family = [_contrast(first, other, np.random.default_rng([seed, turn])) for turn, other in enumerate(others)]
+        adjusted = holm([row["p"] for row in family])
+        for row, other, p in zip(family, chosen[1:], adjusted, strict=True):
+            pair = {"method": chosen[0][0, "method"], "against": other[0, "method"]}
+            rows.append({"candidates": origin, "measure": measure, **pair, **row, "p_holm": float(p)})
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def _named(done: pl.DataFrame, requested: str) -> pl.DataFrame:
+    """The runs of the named method; of several, of the one that validated best.
+
+    Raises:
+        BadInput: if there is none.
+    """
+    named = pl.any_horizontal(pl.col("overrides").str.contains(words, literal=True) for words in requested.split(OR))
+    matching = done.filter(named).with_columns(dev=pl.col("curve_validation").list.max())
+    if matching.is_empty():
+        raise BadInput(f"no finished run has {requested!r} in its overrides", "contrasts", "see trials.parquet")
+    best = matching.group_by("method").agg(pl.col("dev").mean()).sort("dev", "method", descending=[True, False])
+    return matching.filter(pl.col("method") == best[0, "method"]).sort("seed")
+
+
+def _by_seed(
+    methods: Sequence[pl.DataFrame], queries: pl.DataFrame | pl.LazyFrame, origin: str, measure: str
+) -> list[BySeed]:
+    """For each method the values of the queries in the order of their names, by seed."""
+    seeds = [dict(runs.select("run", "seed").rows()) for runs in methods]
+    wanted, numbers = {run for method in seeds for run in method}, QueryNumbers()
+    portions: list[dict[int, list[tuple[NDArray[np.int32], NDArray[np.float64]]]]] = [{} for _ in methods]
+    for run, _, names, values in values_of(queries, wanted, [origin], measure):
+        for seed_of, kept in zip(seeds, portions, strict=True):
+            if run in seed_of:
+                kept.setdefault(seed_of[run], []).append((numbers.of(names), values))
+    rank = np.argsort(np.argsort(np.array(numbers.names)))
+    ordered = []
+    for kept in portions:
+        by_seed = {}
+        for seed in sorted(kept):
+            rows, values = (np.concatenate(parts) for parts in zip(*kept.pop(seed), strict=True))
+            by_seed[seed] = values[np.argsort(rank[rows], kind="stable")]
+        ordered.append(by_seed)
+    return ordered
+
+
+def _contrast(one: BySeed, other: BySeed, rng: np.random.Generator) -> dict[str, Any]:
+    seeds = [seed for seed in one if seed in other]
+    first, second = (np.array([values[seed] for seed in seeds]) for values in (one, other))
+    means = first.mean(axis=1), second.mean(axis=1)
+    low, high = bootstrap_over_both(first - second, rng)
+    return {
+        "seeds": len(seeds),
+        "mean": float(means[0].mean()),
+        "against_mean": float(means[1].mean()),
+        "std": float(means[0].std(ddof=1)) if len(seeds) > 1 else None,
+        "against_std": float(means[1].std(ddof=1)) if len(seeds) > 1 else None,
+        "difference": float((first - second).mean()),
+        "low": low,
+        "high": high,
+        "p": paired_t_test(*means),
+    }

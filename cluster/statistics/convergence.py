@@ -1,0 +1,216 @@
+"""Counts how many learned agents beat the random policy (the convergence rate).
+
+The same learning with another seed gives another agent, and not every agent finds a policy that is better than
+choosing at random (Cohen et al. 2019, table 2).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from scipy import stats
+
+from cluster.output.methods import METHOD, column_of, evaluations, factors, is_learned, measurements
+from cluster.output.storage import Storage
+from cluster.runs.agent_file import FILE
+from cluster.statistics.comparison import TESTS, compare, runs_of
+from ranking.checkpoint import from_bytes
+
+PLACE = ("collection", "candidates", "measure", "ranker")
+RESAMPLES = 4999
+TEXT, NUMBER, WHOLE = pl.String(), pl.Float64(), pl.Int64()
+AGENTS = {
+    **dict.fromkeys((*PLACE, "method", "agent"), TEXT), "runs": WHOLE, "mean": NUMBER,
+    "random": TEXT, "random_mean": NUMBER, "converged": pl.Boolean(), "better": pl.Boolean(),
+}  # fmt: skip
+RATES = {
+    **dict.fromkeys((*PLACE, "method"), TEXT), "agents": WHOLE, "better": WHOLE, "rate": NUMBER,
+    "rate_low": NUMBER, "rate_high": NUMBER, "converged": WHOLE, "mean": NUMBER,
+    "best": NUMBER, "better_mean": NUMBER, "random": TEXT, "random_mean": NUMBER,
+    **dict.fromkeys(TESTS, NUMBER), "pairs": WHOLE,
+}  # fmt: skip
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True)
+class LearnedMethod:
+    """A learned method in one place, and the random policy that it is compared with.
+
+    Args:
+        place: collection, candidates, measure and ranker.
+        runs: the method's finished runs: agent, seed, value, and whether the agent has converged.
+        method, random: their names; `random` is None if the study has no random policy there.
+        chance: the finished runs of the random policy: seed and value.
+        tests: the method's runs against the random policy's: the columns of TESTS.
+    """
+
+    place: dict[str, str]
+    runs: pl.DataFrame
+    method: str
+    random: str | None
+    chance: pl.DataFrame
+    tests: Mapping[str, float | None]
+
+    @property
+    def chance_mean(self) -> float | None:
+        """The mean of the random policy's runs; None without any."""
+        return float(self.chance["value"].to_numpy().mean()) if len(self.chance) else None
+
+
+def agents(trials: pl.DataFrame) -> pl.DataFrame:
+    """The mean of each agent's rankers, with that of the random policy.
+
+    Args:
+        trials: the frame of `trials.parquet`; the order of its rows does not matter.
+
+    Returns:
+        One row per agent and place: collection, candidates, measure, ranker, method, agent (its seed; "-" if the
+        study has only one), runs and their mean, random and random_mean (the random policy that it is compared
+        with and the mean of its runs; null without one), converged (by the agent's criterion, null without
+        one), and better, whether the agent's mean is higher.
+    """
+    rows: list[Row] = []
+    for learned in _learned(trials):
+        for agent in sorted(learned.runs["agent"].unique(), key=lambda seed: (len(seed), seed)):
+            of_agent = learned.runs.filter(agent=agent)
+            row: Row = {**learned.place, "method": learned.method, "agent": agent}
+            row |= {"runs": len(of_agent), "mean": of_agent["value"].mean(), "converged": of_agent["converged"].first()}
+            rows.append(row | {"random": learned.random, "random_mean": learned.chance_mean})
+    return pl.DataFrame(rows, schema=AGENTS).with_columns(better=pl.col("mean") > pl.col("random_mean"))
+
+
+def convergence(trials: pl.DataFrame) -> pl.DataFrame:
+    """The convergence rate of each learned method: the table in `convergence.csv`.
+
+    Args:
+        trials: the frame of `trials.parquet`; the order of its rows does not matter.
+
+    Returns:
+        The columns that docs/reference/results.md documents, one row per learned method and place; no rows if nothing is
+        learned.
+    """
+    every = agents(trials)
+    rows: list[Row] = []
+    for learned in _learned(trials):
+        place = [pl.col(name) == value for name, value in learned.place.items()]
+        of_method = every.filter(*place, method=learned.method)
+        better = of_method.filter(pl.col("better"))
+        row: Row = {**learned.place, "method": learned.method, "agents": len(of_method)}
+        if learned.random is not None:
+            row |= {"better": len(better), "rate": len(better) / len(of_method), **learned.tests}
+            row["rate_low"], row["rate_high"] = rate_interval(learned.runs, learned.chance)
+            of_better = learned.runs.filter(pl.col("agent").is_in(better["agent"].to_list()))
+            row["better_mean"] = of_better["value"].mean()
+        if of_method["converged"].null_count() < len(of_method):
+            row["converged"] = int(of_method["converged"].sum())
+        row |= {"mean": learned.runs["value"].mean(), "best": of_method["mean"].max()}
+        rows.append(row | {"random": learned.random, "random_mean": learned.chance_mean})
+    return pl.DataFrame(rows, schema=RATES)
+
+
+def rate_interval(runs: pl.DataFrame, chance: pl.DataFrame, seed: int = 0) -> tuple[float | None, float | None]:
+    """The 95% interval of a convergence rate, by a bootstrap over agents and over the seeds of both sides.
+
+    All agents are compared with one random policy over the same few seeds, so they are above or below it together: the
+    exact interval of a share (Clopper and Pearson 1934), which takes agents as independent, is too narrow, and here is
+    a lower limit of the width. Seeds' weights are spread by n / (n - 1), or a bootstrap of few would be too narrow.
+
+    Args:
+        runs: the agents' runs: agent, seed, value.
+        chance: the random policy's runs: seed and value.
+        seed: the seed of the bootstrap.
+
+    Returns:
+        (low, high); None if the two sides share fewer than two seeds.
+    """
+    wide = runs.pivot("agent", index="seed", values="value", aggregate_function="mean").sort("seed")
+    both = wide.join(chance.group_by("seed").agg(pl.col("value").mean()), on="seed", maintain_order="left").drop_nulls()
+    seeds, count = len(both), runs["agent"].n_unique()
+    if seeds < 2:
+        return None, None
+    leads = (both.drop("seed", "value").to_numpy() - both["value"].to_numpy()[:, None]).astype(np.float64)
+    rng = np.random.default_rng(seed)
+    drawn = rng.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds
+    weights = 1 / seeds + (drawn - 1 / seeds) * np.sqrt(seeds / (seeds - 1))
+    better = np.take_along_axis(weights @ leads > 0, rng.integers(count, size=(RESAMPLES, count)), 1)
+    low, high = np.quantile(better.mean(1), [0.025, 0.975])
+    exact = stats.binomtest(int((leads.mean(0) > 0).sum()), count).proportion_ci(0.95, method="exact")
+    return float(min(low, exact.low)), float(max(high, exact.high))
+
+
+def with_converged(trials: pl.DataFrame, storage: Storage) -> pl.DataFrame:
+    """Add to each run whether the agent that the study learned for it has converged; null without a criterion.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+        storage: the study's folder, whose `agents/` are read.
+    """
+    checkpoint = re.compile(r"(?:policy|selector)\.checkpoint=\S*/agents/([^/\s']+)")
+    named = [match[1] if (match := checkpoint.search(text or "")) else None for text in trials["overrides"]]
+    converged: dict[str, bool | None] = {}
+    for name in {name for name in named if name is not None}:
+        content = storage.read(f"agents/{name}/{FILE}")
+        converged[name] = from_bytes(content, name)["facts"].get("converged") if content else None
+    column = [None if name is None else converged[name] for name in named]
+    return trials.with_columns(converged=pl.Series(column, dtype=pl.Boolean))
+
+
+def _learned(trials: pl.DataFrame) -> Iterator[LearnedMethod]:
+    """Every learned method in every place, in the order of the places in the summary."""
+    settled = pl.col("converged") if "converged" in trials.columns else pl.lit(None, pl.Boolean).alias("converged")
+    every = measurements(trials).join(trials.select("run", settled), on="run", how="left")
+    every = every.drop_nulls("value").sort("value")  # means must not depend on their order
+    keys = [column_of(key) for key in factors(trials)]
+    origins = list(dict.fromkeys(origin for origin, _ in evaluations(trials)))
+    places = sorted(evaluations(trials), key=lambda pair: origins.index(pair[0]))
+    for collection in every["collection"].unique().sort():
+        for candidates, measure in places:
+            here = every.filter(collection=collection, candidates=candidates, measure=measure)
+            for ranker in here["ranker"].unique().sort():
+                place = dict(zip(PLACE, (collection, candidates, measure, ranker), strict=True))
+                yield from _of_family(place, here.filter(ranker=ranker), keys)
+
+
+def _of_family(place: dict[str, str], family: pl.DataFrame, keys: list[str]) -> Iterator[LearnedMethod]:
+    methods = list(family.select(*METHOD, *keys, "method").unique().sort("method").iter_rows(named=True))
+    runs = {
+        method["method"]: runs_of(family.filter(method=method["method"]), (*METHOD, *keys, "method"))
+        for method in methods
+    }
+    learned = [method for method in methods if is_learned(method)]
+    random = {method["method"]: _random(method, methods, keys) for method in learned}
+    against = {method: runs[other] for method, other in random.items() if other is not None}
+    tests = compare([runs[method["method"]] for method in learned], against)
+    for method in sorted(random, key=lambda name: (-runs[name].mean, name)):
+        of_method = family.filter(method=method).select("agent", "seed", "value", "converged")
+        chance = family.filter(method=random[method] or "").select("seed", "value")
+        yield LearnedMethod(place, of_method, method, random[method], chance, tests.get(method, {}))
+
+
+def _random(method: Mapping[str, str], methods: list[dict[str, str]], keys: list[str]) -> str | None:
+    """The method that chooses at random what a learned method has learned to choose, all else alike.
+
+    For a learned policy that is the random policy; if there is none of the same functions and selector, one of
+    others, preferably with selector uniform. For a learned selector it is the uniform one over the same
+    function, or else a random policy.
+    """
+    alike = [key for key in keys if key.split(".")[0] not in ("policy", "selector")]
+    others = [other for other in methods if not is_learned(other) and all(other[key] == method[key] for key in alike)]
+    if method["selector"] == "learned":
+        uniform = {**method, "selector": "uniform"}
+        for other in others:
+            if all(other[part] == uniform[part] for part in METHOD):
+                return other["method"]
+
+    def distance(other: Mapping[str, str]) -> tuple[bool, bool, bool, str]:
+        of_other, of_method = (set(part["function"].split("+")) for part in (other, method))
+        selectors = other["selector"] != method["selector"], other["selector"] != "uniform"
+        return (of_other != of_method, *selectors, other["method"])
+
+    random = [other for other in others if other["policy"] == "random"]
+    return min(random, key=distance)["method"] if random else None

@@ -1,0 +1,125 @@
+"""Estimates from forks how much actions are worth: differences with intervals, an oracle, tests of what matters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from cluster.statistics.paired import mean_difference
+
+BASE = "base"
+
+
+def values(forks: pl.DataFrame) -> pl.DataFrame:
+    """The value of each action at each batch: its forks less the unchanged ones, paired by training and replicate.
+
+    Args:
+        forks: columns base, at, replicate, action, soon, final.
+
+    Returns:
+        One row per action and batch: at, action, pairs, `final` and `soon` (mean differences of the best checkpoint's
+        measure, and of the measure right after the action), `low` and `high` (95% by Student's t over the pairs) and
+        `p`, two-sided. Pairs of one training share the state at which it was forked.
+    """
+    unchanged = forks.filter(pl.col("action") == BASE).select("base", "at", "replicate", final_0="final", soon_0="soon")
+    paired = forks.filter(pl.col("action") != BASE).join(unchanged, on=["base", "at", "replicate"])
+    rows = []
+    for (at, action), part in paired.group_by(["at", "action"], maintain_order=True):
+        mean, low, high, p, pairs = mean_difference((part["final"] - part["final_0"]).to_numpy())
+        row = {"at": at, "action": action, "pairs": pairs, "final": mean, "low": low, "high": high, "p": p}
+        rows.append(row | {"soon": float((part["soon"] - part["soon_0"]).to_numpy().mean())})
+    return pl.DataFrame(rows).sort("at", "final", descending=[False, True])
+
+
+@dataclass(frozen=True)
+class Gates:
+    """The most that a policy could gain by one decision, and what the best action depends on.
+
+    Args:
+        oracle: the gain over the unchanged runs from the best action of each training and batch. It is chosen
+            by half of the replicates and measured on the other half, or chance would be taken for knowledge.
+        schedule: the same with one action per batch for all trainings, chosen by the other trainings.
+        fixed: the same with one action for all, chosen by the other trainings.
+        time_p: p of the F test that actions are worth the same at every batch: the gate for schedules.
+        state_p: p of the F test that at one batch they are worth the same in every training: the gate for feedback.
+            nan with one training, or one replicate.
+    """
+
+    oracle: float
+    schedule: float
+    fixed: float
+    time_p: float
+    state_p: float
+
+
+def gates(forks: pl.DataFrame) -> Gates:
+    """Compute the `Gates`; forks have the columns that `values` takes. Batches that some training did not reach are
+    left out."""
+    cells = _cells(forks)
+    trainings, times, replicates, actions = cells.shape
+    if min(cells.shape) == 0 or actions < 2:
+        return Gates(*[float("nan")] * 5)
+    blocked = cells - cells.mean(axis=3, keepdims=True)
+    means = blocked.mean(axis=2)  # [trainings, times, actions]
+    within = float(np.square(blocked - means[:, :, None]).sum())
+    free = trainings * times * (replicates - 1) * (actions - 1)
+    of_time = means.mean(axis=0)
+    by_state = replicates * float(np.square(means - of_time).sum())
+    state_free = times * (trainings - 1) * (actions - 1)
+    by_time = replicates * trainings * float(np.square(of_time - of_time.mean(axis=0)).sum())
+    time_free = (times - 1) * (actions - 1)
+    state_p = _f(by_state, state_free, within, free)
+    error = (by_state, state_free) if trainings > 1 else (within, free)
+    time_p = _f(by_time, time_free, *error)
+    gained = cells - cells[..., :1]  # over the unchanged fork of the same replicate
+    return Gates(_oracle(gained), _left_out(gained, each_time=True), _left_out(gained, False), time_p, state_p)
+
+
+def _f(one: float, free: int, other: float, other_free: int) -> float:
+    if not free or not other_free:
+        return float("nan")
+    if other == 0:
+        return 1.0 if one == 0 else 0.0
+    return float(stats.f.sf((one / free) / (other / other_free), free, other_free))
+
+
+def _cells(forks: pl.DataFrame) -> NDArray[np.float64]:
+    """`final` as an array [trainings, batches, replicates, actions], the unchanged action first."""
+    names = [BASE, *sorted(set(forks["action"]) - {BASE})]
+    bases, replicates = sorted(set(forks["base"])), sorted(set(forks["replicate"]))
+    whole = len(bases) * len(replicates) * len(names)
+    times = [at for at in sorted(set(forks["at"])) if forks.filter(pl.col("at") == at).height == whole]
+    cells = np.zeros((len(bases), len(times), len(replicates), len(names)))
+    for row in forks.iter_rows(named=True):
+        if row["at"] in times:
+            index = bases.index(row["base"]), times.index(row["at"]), replicates.index(row["replicate"])
+            cells[(*index, names.index(row["action"]))] = row["final"]
+    return cells
+
+
+def _oracle(gained: NDArray[np.float64]) -> float:
+    replicates = gained.shape[2]
+    if replicates < 2:
+        return float("nan")
+    halves = np.arange(replicates) % 2 == 0
+    gains = []
+    for half in (halves, ~halves):
+        best = gained[:, :, half].mean(axis=2).argmax(axis=2)
+        gains.append(np.take_along_axis(gained[:, :, ~half].mean(axis=2), best[..., None], 2).mean())
+    return float(np.mean(gains))
+
+
+def _left_out(gained: NDArray[np.float64], each_time: bool) -> float:
+    means, trainings = gained.mean(axis=2), len(gained)
+    if trainings < 2:
+        return float("nan")
+    gains = []
+    for out in range(trainings):
+        others = np.delete(means, out, axis=0).mean(axis=0)
+        best = others.argmax(axis=1) if each_time else np.full(means.shape[1], others.mean(axis=0).argmax())
+        gains.append(means[out, np.arange(means.shape[1]), best].mean())
+    return float(np.mean(gains))

@@ -1,0 +1,243 @@
+"""Estimates which swept settings mattered, alone and together, and the rank of the defaults among what was drawn.
+
+A random forest learns the results of runs from their settings (a response surface), and a functional analysis of
+variance shares out its variance: how much each setting explains by itself, and how much any two only together (Hutter,
+Hoos and Leyton-Brown 2014, "An efficient approach for assessing hyperparameter importance"). Optuna's evaluator does
+the same for single settings. Resampled runs show how certain that is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from cluster.config.compose import compose
+from cluster.output.methods import evaluations, factors, measurements, swept, with_factors
+from ranking.errors import BadInput
+
+Floats = NDArray[np.float64]
+LEAST = 8
+"""The least number of runs and, for a setting that is not drawn, of values."""
+RESAMPLED, TREES = 12, 32
+POINTS, LEVELS, PAIR_LEVELS = 96, 12, 8
+METHOD = "method"
+"""The setting that numbers the methods, if there are several."""
+PLACE = dict.fromkeys(("collection", "ranker", "candidates", "measure"), pl.String)
+SHARES: dict[str, Any] = {
+    **PLACE,
+    **dict.fromkeys(("setting", "together_with"), pl.String),
+    **dict.fromkeys(("share", "low", "high", "explained"), pl.Float64),
+    "runs": pl.Int64,
+}
+"""Columns of surface.parquet."""
+DEFAULTS: dict[str, Any] = {
+    **PLACE,
+    **dict.fromkeys(("method", "settings"), pl.String),
+    **dict.fromkeys(("expected", "rank", "low", "high"), pl.Float64),
+    "drawn": pl.Int64,
+    "inside": pl.Boolean,
+}
+"""Columns of defaults.parquet."""
+
+
+@dataclass(frozen=True)
+class SearchedFamily:
+    """The runs of a ranker on a collection.
+
+    Args:
+        place: the columns of PLACE.
+        names: the settings, the methods last if there are several.
+        x: settings in the unit cube, a method by its number: [runs, settings].
+        y: the runs' results.
+        bounds: the range of each setting, on its scale.
+        log: whether a setting's scale is logarithmic.
+        methods: in order of their numbers.
+        defaults: the default settings by method; nan if there is none.
+    """
+
+    place: dict[str, str]
+    names: list[str]
+    x: Floats
+    y: Floats
+    bounds: Floats
+    log: list[bool]
+    methods: list[str]
+    defaults: dict[str, Floats]
+
+    def forest(self, x: Floats, y: Floats, seed: int) -> Any:
+        """A random forest fitted to some runs."""
+        from sklearn.ensemble import RandomForestRegressor
+
+        return RandomForestRegressor(TREES, min_samples_leaf=2, random_state=seed).fit(x, y)
+
+    def levels(self, setting: int, count: int) -> Floats:
+        """Values that represent a setting's range."""
+        if self.names[setting] == METHOD:
+            return np.arange(len(self.methods), dtype=np.float64)
+        return (np.arange(count) + 0.5) / count
+
+    def points(self, rng: np.random.Generator) -> Floats:
+        """Points of the whole space."""
+        points = rng.random((POINTS, len(self.names)))
+        if self.names[-1] == METHOD:
+            points[:, -1] = rng.integers(len(self.methods), size=POINTS)
+        return points
+
+    def in_cube(self, setting: int, value: float) -> float:
+        """The position of a value between a setting's bounds."""
+        low, high = self.bounds[setting]
+        at = math.log(value) if self.log[setting] and value > 0 else value
+        return (at - low) / (high - low)
+
+    def marginal(self, forest: Any, points: Floats, settings: tuple[int, ...], count: int) -> Floats:
+        """The surface over some settings, averaged over all others."""
+        levels = [self.levels(setting, count) for setting in settings]
+        cells = np.array(list(itertools.product(*levels)))
+        background = points[: POINTS // 2] if len(settings) > 1 else points
+        inputs = np.tile(background, (len(cells), 1))
+        inputs[:, list(settings)] = np.repeat(cells, len(background), axis=0)
+        means = forest.predict(inputs).reshape(len(cells), -1).mean(1)
+        return np.asarray(means).reshape([len(values) for values in levels])
+
+
+def importance(trials: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The shares of settings, and the ranks of defaults, by the leading measure over the leading origin.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+
+    Returns:
+        The columns of SHARES: `share` of the variance that a setting explains, or that it explains only together with
+        another, from `low` to `high` in nine of ten resamplings; `explained`, how much of the variance of unseen runs
+        the surface predicts. And those of DEFAULTS: the rank that the surface gives the
+        defaults of a method among the settings that were drawn for it, whether or not they lie inside their range.
+    """
+    shares: list[dict[str, Any]] = []
+    ranks: list[dict[str, Any]] = []
+    for family in searched_families(trials):
+        rng = np.random.default_rng(0)
+        whole = family.forest(family.x, family.y, 0)
+        samples = [rng.integers(len(family.y), size=len(family.y)) for _ in range(RESAMPLED)]
+        forests = [family.forest(family.x[rows], family.y[rows], seed) for seed, rows in enumerate(samples, 1)]
+        points = family.points(rng)
+        resampled = [_shares(family, forest, points) for forest in forests]
+        explained = _predicted(family)
+        for key, share in _shares(family, whole, points).items():
+            low, high = np.quantile([sample[key] for sample in resampled], (0.05, 0.95))
+            names = [family.names[setting] for setting in key]
+            setting = {"setting": names[0], "together_with": names[1] if len(names) > 1 else None, "share": share}
+            bounds = {"low": float(low), "high": float(high)}
+            shares.append(family.place | setting | bounds | {"explained": explained, "runs": len(family.y)})
+        ranks += _ranks(family, whole, forests)
+    return pl.DataFrame(shares, schema=SHARES), pl.DataFrame(ranks, schema=DEFAULTS)
+
+
+def searched_families(trials: pl.DataFrame) -> list[SearchedFamily]:
+    """The families that settings were drawn for, or swept over many values."""
+    pairs = swept(trials).drop_nulls("number").select("run", "key", "number")
+    values = pairs.group_by("key").agg(pl.col("number").n_unique())
+    drawn = set(trials["drawn"].explode().drop_nulls()) if "drawn" in trials.columns else set()
+    many = (pl.col("number") >= LEAST) | ((pl.col("number") > 2) & pl.col("key").is_in(sorted(drawn)))
+    keys = values.filter(many)["key"].sort().to_list()
+    if not keys or not evaluations(trials):
+        return []
+    candidates, measure = evaluations(trials)[0]
+    by_name = with_factors(trials, [key for key in factors(trials) if key not in keys])
+    every = measurements(by_name).filter(candidates=candidates, measure=measure).drop_nulls("value")
+    wide = pairs.filter(pl.col("key").is_in(keys)).pivot("key", index="run", values="number")
+    every = every.join(wide, on="run").join(trials.select("run", "overrides"), on="run")
+    families = []
+    for (collection, ranker), part in every.partition_by("collection", "ranker", as_dict=True).items():
+        runs = part.drop_nulls(keys).sort("run")
+        if len(runs) < LEAST or np.ptp(runs["value"].to_numpy()) < 1e-12:
+            continue
+        numbers = runs.select(keys).to_numpy().astype(np.float64)
+        log = [bool(column.min() > 0 and column.max() > 20 * column.min()) for column in numbers.T]
+        scaled = np.where(log, np.log(np.where(log, numbers, 1.0)), numbers)
+        bounds = np.stack([scaled.min(0), scaled.max(0)], 1)
+        x = (scaled - bounds[:, 0]) / np.maximum(bounds[:, 1] - bounds[:, 0], 1e-12)
+        methods = runs["method"].unique().sort().to_list()
+        names = list(keys)
+        if len(methods) > 1:
+            x = np.column_stack([x, [methods.index(method) for method in runs["method"]]])
+            names.append(METHOD)
+        first = runs.group_by("method").agg(pl.col("overrides").first())
+        defaults = {method: _defaults(overrides, keys) for method, overrides in first.rows()}
+        place = {"collection": str(collection), "ranker": str(ranker), "candidates": candidates, "measure": measure}
+        families.append(SearchedFamily(place, names, x, runs["value"].to_numpy(), bounds, log, methods, defaults))
+    return families
+
+
+def _defaults(overrides: str, keys: Sequence[str]) -> Floats:
+    """The values of settings that nobody sets."""
+    values = []
+    config: dict[str, Any] = {}
+    with suppress(BadInput):  # of a class that no longer exists
+        config = compose([text for text in shlex.split(overrides) if text.partition("=")[0].lstrip("+") not in keys])
+    for key in keys:
+        node: Any = config
+        for part in key.split("."):
+            node = node.get(part) if isinstance(node, dict) else None
+        values.append(float(node) if isinstance(node, int | float) else math.nan)
+    return np.array(values)
+
+
+def _shares(family: SearchedFamily, forest: Any, points: Floats) -> dict[tuple[int, ...], float]:
+    """The share of the surface's variance of each setting, and of each two beyond what they explain alone."""
+    total = float(forest.predict(points).var())
+    every = range(len(family.names))
+    single: dict[tuple[int, ...], float] = {
+        (setting,): float(family.marginal(forest, points, (setting,), LEVELS).var()) for setting in every
+    }
+    both: dict[tuple[int, ...], float] = {}
+    for pair in itertools.combinations(every, 2):
+        means = family.marginal(forest, points, pair, PAIR_LEVELS)
+        both[pair] = max(float(means.var() - means.mean(0).var() - means.mean(1).var()), 0.0)
+    scale = max(total, sum(single.values()) + sum(both.values()), 1e-15)
+    return {key: value / scale for key, value in {**single, **both}.items()}
+
+
+def _predicted(family: SearchedFamily) -> float:
+    """The share of the variance that forests predict in runs that they were not fitted to; below 0 counts as 0."""
+    order = np.random.default_rng(1).permutation(len(family.y))
+    predicted = np.empty(len(family.y))
+    for part in np.array_split(order, 5):
+        rest = np.setdiff1d(order, part)
+        predicted[part] = family.forest(family.x[rest], family.y[rest], 0).predict(family.x[part])
+    return max(0.0, 1 - float(((family.y - predicted) ** 2).mean() / family.y.var()))
+
+
+def _ranks(family: SearchedFamily, whole: Any, forests: Sequence[Any]) -> list[dict[str, Any]]:
+    """The rank of each method's defaults on the surface, among what was drawn for it."""
+    rows = []
+    for number, method in enumerate(family.methods):
+        values = family.defaults[method]
+        known = np.flatnonzero(~np.isnan(values))
+        if not len(known):
+            continue
+        at = np.array([family.in_cube(int(setting), float(values[setting])) for setting in known])
+        drawn = family.x if len(family.methods) == 1 else family.x[family.x[:, -1] == number]
+        default = drawn.copy()  # a setting without a number by default is averaged over what was drawn
+        default[:, known] = at
+
+        def rank(forest: Any, drawn: Floats = drawn, default: Floats = default) -> float:
+            return 1.0 + float((forest.predict(drawn) > forest.predict(default).mean() + 1e-12).sum())
+
+        low, high = np.quantile([rank(forest) for forest in forests], (0.05, 0.95))
+        settings = " ".join(f"{family.names[setting]}={values[setting]:g}" for setting in known)
+        expected = float(whole.predict(default).mean())
+        figures = {"expected": expected, "rank": rank(whole), "low": float(low), "high": float(high)}
+        inside = bool(((at >= 0) & (at <= 1)).all())
+        rows.append(
+            family.place | {"method": method, "settings": settings} | figures | {"drawn": len(drawn), "inside": inside}
+        )
+    return rows

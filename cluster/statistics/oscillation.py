@@ -1,0 +1,92 @@
+"""Measures how far dev losses go up and down from epoch to epoch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from cluster.output.methods import with_methods
+from ranking.evaluation.significance import holm, t_test
+
+DEV_LOSS = "curve_dev_loss"
+TEXT, NUMBER, WHOLE = pl.String(), pl.Float64(), pl.Int64()
+SCHEMA = {
+    **dict.fromkeys(("collection", "ranker", "method"), TEXT), "runs": WHOLE,
+    **dict.fromkeys(("epochs", "first", "best", "last", "variance", "variance_std"), NUMBER),
+    "against": TEXT, "t_p": NUMBER, "t_p_holm": NUMBER,
+}  # fmt: skip
+
+
+def oscillation(trials: pl.DataFrame) -> pl.DataFrame:
+    """How much dev losses oscillate, by method (Saeidi et al. 2017, figure 5, shows it and does not measure it).
+
+    A run's figure is the variance (ddof 1) of the differences of successive dev losses: 0 if the loss changes by
+    the same amount each epoch. Within a ranker each method is compared with the steadiest.
+
+    Args:
+        trials: the frame of `trials.parquet`; the order of its rows does not matter.
+
+    Returns:
+        One row per collection, ranker and method with dev losses: runs that have some, their mean number of epochs,
+        mean first, best and last dev loss, variance (the mean over runs of at least three epochs, null without any) and
+        variance_std (the sample standard deviation), then against, the method of the least variance (null in its
+        row), t_p of Student's test and t_p_holm, adjusted for the methods of the ranker. What is not finite, or
+        cannot be computed, is null.
+    """
+    rows: list[dict[str, Any]] = []
+    for family in dev_losses(trials).partition_by("collection", "ranker", maintain_order=True):
+        variances, of_family = {}, []
+        for part in family.partition_by("method", maintain_order=True):
+            curves = part[DEV_LOSS].to_list()
+            row = part.select("collection", "ranker", "method").row(0, named=True)
+            variances[row["method"]] = known = [value for value in map(_variance, curves) if math.isfinite(value)]
+            row |= {"runs": len(curves), "epochs": _mean(list(map(len, curves)))}
+            row |= {"first": _mean([curve[0] for curve in curves]), "last": _mean([curve[-1] for curve in curves])}
+            row |= {"best": _mean(list(map(_least, curves))), "variance": _mean(known)}
+            row["variance_std"] = float(np.std(known, ddof=1)) if len(known) > 1 else None
+            of_family.append(row)
+        rows += _compared(of_family, variances)
+    return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
+
+
+def dev_losses(trials: pl.DataFrame) -> pl.DataFrame:
+    """The dev losses of the finished runs that have some, with their methods; none in a study of an older Pyrite."""
+    if DEV_LOSS not in trials.columns:
+        return pl.DataFrame(schema={"collection": TEXT, "ranker": TEXT, "method": TEXT, "run": TEXT})
+    curves = trials.filter(pl.col("status") == "done").select("run", pl.col(DEV_LOSS).cast(pl.List(NUMBER)))
+    curves = curves.filter(pl.col(DEV_LOSS).list.len() > 0)
+    every = with_methods(trials).join(curves, on="run").select("collection", "ranker", "method", "run", DEV_LOSS)
+    return every.sort("collection", "ranker", "method", "run")
+
+
+def _variance(curve: Sequence[float]) -> float:
+    """The variance of the differences of successive values; NaN with fewer than three, or if one is not finite."""
+    if len(curve) < 3 or not np.isfinite(curve).all():
+        return math.nan
+    return float(np.var(np.diff(curve), ddof=1))
+
+
+def _least(curve: Sequence[float]) -> float:
+    return min((value for value in curve if math.isfinite(value)), default=math.nan)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    mean = float(np.mean(values)) if len(values) else math.nan
+    return mean if math.isfinite(mean) else None
+
+
+def _compared(rows: list[dict[str, Any]], variances: dict[str, list[float]]) -> list[dict[str, Any]]:
+    """Compare each method of a family with that of the least mean variance; of equals, the first by name."""
+    known = [row for row in rows if row["variance"] is not None]
+    if not known:
+        return rows
+    least = min(known, key=lambda row: (row["variance"], row["method"]))["method"]
+    others = [row for row in known if row["method"] != least]
+    p = [t_test(variances[row["method"]], variances[least]) for row in others]
+    for row, single, adjusted in zip(others, p, holm(p), strict=True):
+        row |= {"against": least, "t_p": single, "t_p_holm": float(adjusted)}
+    return rows

@@ -1,0 +1,209 @@
+"""Pairs the runs of two methods by seed, and bounds and tests the mean of their differences.
+
+All methods of a study meet the same seeds, and a seed sets the first weights and the order of the examples: runs of one
+seed do well or badly together, and what they share cancels out in their difference. Agents, however, differ from one
+learning to the next, and all runs with one agent share its luck: if a method has several agents, the agent is the unit,
+however many seeds each was tried with.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+Unit = tuple[tuple[str, str], ...]
+"""A seed and the settings that runs of both methods have."""
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A finished run.
+
+    Args:
+        value: the mean over the queries.
+        seed: the seed of its weights and of the order of its examples.
+        agent: the seed of the agent that chose its negatives; "-" for none.
+        settings: swept keys that do not tell methods apart, with their values.
+    """
+
+    value: float
+    seed: int = 0
+    agent: str = "-"
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+class Difference(NamedTuple):
+    """A mean difference.
+
+    Args:
+        mean: the mean over all pairs.
+        low, high: its 95% interval; nan if there is none.
+        p: the two-sided probability of such a mean if the true one is 0; nan if it can't be tested.
+        pairs: the number of pairs.
+    """
+
+    mean: float
+    low: float
+    high: float
+    p: float
+    pairs: int
+
+
+def mean_difference(differences: Sequence[float] | Floats) -> Difference:
+    """Bound and test the mean of paired differences by Student's t.
+
+    There is no interval with fewer than two pairs. Equal differences have an interval of no width, and p is 1 if they
+    are 0 and 0 otherwise; callers that compare runs leave those out.
+
+    >>> mean_difference([1.0, 2.0, 3.0]).low.__round__(2)
+    -0.48
+    """
+    values = np.asarray(differences, np.float64)
+    count = len(values)
+    mean = float(values.mean()) if count else float("nan")
+    if count < 2:
+        return Difference(mean, float("nan"), float("nan"), float("nan"), count)
+    error = float(values.std(ddof=1) / np.sqrt(count))
+    if error == 0:
+        return Difference(mean, mean, mean, float(mean == 0), count)
+    reach = float(stats.t.isf((1 - CONFIDENCE) / 2, count - 1)) * error
+    return Difference(mean, mean - reach, mean + reach, float(2 * stats.t.sf(abs(mean) / error, count - 1)), count)
+
+
+class CrossedDifference(NamedTuple):
+    """A mean difference over runs and queries, which are both a sample of all that could have been drawn.
+
+    Args:
+        mean: the mean over all runs and queries.
+        low, high: its 95% interval for other seeds and other queries.
+        p: the two-sided probability of such a mean if the true one is 0.
+        error: the standard error of the mean.
+        freedom: its degrees of freedom.
+        of_seed, of_query, of_cell: standard deviations of the effect of a seed, of a query, and of a single value.
+    """
+
+    mean: float
+    low: float
+    high: float
+    p: float
+    error: float
+    freedom: float
+    of_seed: float
+    of_query: float
+    of_cell: float
+
+    def p_equal(self, within: float) -> float:
+        """The probability of so small a difference if the true one is `within` or more, in either direction (TOST)."""
+        if self.error == 0:
+            return float(abs(self.mean) >= within)
+        return float(stats.t.sf((within - abs(self.mean)) / self.error, self.freedom))
+
+
+def crossed_difference(differences: Floats) -> CrossedDifference | None:
+    """Bound and test a mean by a model of random effects of seeds and queries.
+
+    A difference is the sum of the mean, an effect of its seed, one of its query, and a rest. Their variances follow
+    from the mean squares (the analysis of variance of a two-way layout without replication), negative ones being 0, and the
+    degrees of freedom from Satterthwaite's (1946) formula. The mean square of the seeds always counts in it: with
+    few seeds, that their effect seems to be 0 is no evidence that it is.
+
+    Args:
+        differences: float64 [runs, queries], paired.
+
+    Returns:
+        The difference; None with fewer than two runs or queries, or without any variance.
+    """
+    seeds, queries = differences.shape
+    if min(seeds, queries) < 2:
+        return None
+    mean, by_run, by_query = float(differences.mean()), differences.mean(1), differences.mean(0)
+    rest = differences - by_run[:, None] - by_query + mean
+    freedom = np.array([seeds - 1, queries - 1, (seeds - 1) * (queries - 1)], np.float64)
+    squares = np.array([queries * by_run.var(ddof=1), seeds * by_query.var(ddof=1), (rest**2).sum() / freedom[2]])
+    if squares.max() <= 1e-24:
+        return None
+    of_seed, of_query = (max(float(square - squares[2]), 0.0) for square in squares[:2])
+    total = of_seed + of_query + squares[2]
+    weights = np.array([1.0, float(of_query > 0), 1.0 - (of_seed > 0) - (of_query > 0)])
+    degrees = float(total**2 / ((weights * squares) ** 2 / freedom).sum())
+    error = float(np.sqrt(total / (seeds * queries)))
+    reach = float(stats.t.isf((1 - CONFIDENCE) / 2, degrees)) * error
+    p = float(2 * stats.t.sf(abs(mean) / error, degrees))
+    parts = np.sqrt([of_seed / queries, of_query / seeds, squares[2]]).tolist()
+    return CrossedDifference(mean, mean - reach, mean + reach, p, error, degrees, *parts)
+
+
+def by_seed(a: Mapping[int, float], b: Mapping[int, float]) -> Floats:
+    """The differences of two methods' values, over the seeds that both have, in their order."""
+    return np.array([a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())], np.float64)
+
+
+def differences(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> Floats:
+    """The differences of two methods' runs, one per pair.
+
+    A pair has one seed, and one value of each setting that runs of both have; runs that share all that are averaged. If
+    one method has several agents, a pair is an agent: the mean over all that it shares with the other method. If both
+    have several, it is an agent of the same name.
+
+    Returns:
+        The differences in the order of the seeds or agents; empty if nothing can be paired.
+    """
+    shared = sorted(_settings(a) & _settings(b))
+    of_a, of_b = _means(a, shared), _means(b, shared)
+    if len(of_a) > 1 and len(of_b) > 1:
+        pairs = [_common(of_a[agent], of_b[agent]) for agent in sorted(of_a.keys() & of_b.keys())]
+    elif len(of_a) > 1:
+        pairs = [_common(of_a[agent], other) for agent in sorted(of_a) for other in of_b.values()]
+    elif len(of_b) > 1:
+        pairs = [_common(first, of_b[agent]) for agent in sorted(of_b) for first in of_a.values()]
+    else:
+        every = [_common(first, other) for first in of_a.values() for other in of_b.values()]
+        return np.array([difference for pair in every for difference in pair], np.float64)
+    return np.array([fmean(pair) for pair in pairs if pair], np.float64)
+
+
+def units(runs: Sequence[MeasuredRun]) -> Floats:
+    """The values that a test of independent samples compares, ascending: if there are several agents, their means."""
+    agents = agent_means(runs)
+    return np.sort(np.array(list(agents.values()) if len(agents) > 1 else [run.value for run in runs], np.float64))
+
+
+def are_means(runs: Sequence[MeasuredRun]) -> bool:
+    """Whether any of the `units` is a mean of several runs, which spreads less than a run."""
+    return 1 < len({run.agent for run in runs}) < len(runs)
+
+
+def agent_means(runs: Sequence[MeasuredRun]) -> dict[str, float]:
+    """The mean of each agent's runs."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for run in runs:
+        values[run.agent].append(run.value)
+    return {agent: fmean(sorted(values[agent])) for agent in sorted(values)}
+
+
+def _settings(runs: Iterable[MeasuredRun]) -> set[str]:
+    """The settings that all runs have."""
+    known = [set(run.settings) for run in runs]
+    return set.intersection(*known) if known else set()
+
+
+def _means(runs: Sequence[MeasuredRun], shared: Sequence[str]) -> dict[str, dict[Unit, float]]:
+    """The mean value by agent and unit."""
+    values: dict[str, dict[Unit, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        unit = (("seed", f"{run.seed:020}"), *((key, run.settings[key]) for key in shared))
+        values[run.agent][unit].append(run.value)
+    return {agent: {unit: fmean(sorted(same)) for unit, same in units.items()} for agent, units in values.items()}
+
+
+def _common(first: Mapping[Unit, float], other: Mapping[Unit, float]) -> list[float]:
+    return [first[unit] - other[unit] for unit in sorted(first.keys() & other.keys())]

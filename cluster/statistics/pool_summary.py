@@ -1,0 +1,143 @@
+"""Summarises a pooling study by method and budget (Losada et al. 2016, tables 2 and 3, for the user's pool)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from cluster.pools.trial import WHOLE
+from cluster.statistics.paired import mean_difference
+from ranking.evaluation.significance import holm, paired_t_test
+
+RESAMPLES = 1000
+ALPHA = 0.05
+
+
+def summarise_pools(budgets: pl.DataFrame, methods: Sequence[str], baseline: str | None) -> pl.DataFrame:
+    """The relevant documents that each method found at each budget.
+
+    Args:
+        budgets: pool, method, seed, budget (`WHOLE` for the whole pool), topic, judged, found.
+        methods: labels, in the order in which they are shown.
+        baseline: the label that the others are tested against; None, or one that is missing, tests none.
+
+    Returns:
+        pool, method, judgements ("100", …, "all"), budget, found_mean (relevant documents per topic, mean over seeds),
+        found_std (over seeds), low, high (95% interval over topics and seeds), best (of the pool's methods at this
+        budget), difference (to the baseline), p (paired t-test over topics, of means over seeds, Holm-corrected over
+        the methods of a pool and budget; null for the baseline and without one).
+    """
+    rows: list[dict[str, Any]] = []
+    for (pool, budget), part in budgets.partition_by("pool", "budget", as_dict=True, maintain_order=True).items():
+        matrices = {
+            method: _matrix(of_method)
+            for (method,), of_method in part.partition_by("method", as_dict=True, maintain_order=True).items()
+        }
+        present = [method for method in methods if method in matrices]
+        best = max(float(values.mean()) for values in matrices.values())
+        against = matrices.get(baseline) if baseline is not None else None
+        tested = [method for method in present if against is not None and method != baseline and budget != WHOLE]
+        raw = [paired_t_test(matrices[method].mean(0), against.mean(0)) for method in tested if against is not None]
+        corrected = dict(zip(tested, holm(raw), strict=True))
+        for method in present:
+            values = matrices[method]
+            low, high = _interval(values)
+            mean, p = float(values.mean()), corrected.get(method)
+            rows.append(
+                {
+                    "pool": pool,
+                    "method": method,
+                    "judgements": "all" if budget == WHOLE else str(budget),
+                    "budget": budget,
+                    "found_mean": mean,
+                    "found_std": float((values - values[0]).mean(1).std(ddof=1)) if len(values) > 1 else None,
+                    "low": low,
+                    "high": high,
+                    "best": bool(np.isclose(mean, best)),
+                    "difference": None if against is None else mean - float(against.mean()),
+                    "p": None if p is None or np.isnan(p) else p,
+                }
+            )
+    # A method's rows together: a reader that guesses types soon sees that judgements may be "all".
+    pools = budgets["pool"].unique(maintain_order=True).to_list()
+    rows.sort(key=lambda row: (pools.index(row["pool"]), methods.index(row["method"]), row["budget"] == WHOLE))
+    return pl.DataFrame(rows, schema_overrides={"found_std": pl.Float64, "difference": pl.Float64, "p": pl.Float64})
+
+
+def pool_contrasts(budgets: pl.DataFrame, pairs: Sequence[Sequence[str]]) -> pl.DataFrame:
+    """How much more one method found than another, for the pairs that were named beforehand.
+
+    A question that was asked before anyone looked is one test: it is not corrected for the other methods, as those of
+    `summarise_pools` are.
+
+    Args:
+        budgets: see `summarise_pools`.
+        pairs: pairs of labels; one with a missing method (it failed) is left out.
+
+    Returns:
+        pool, method, against, judgements, difference (mean over topics of the means over seeds), low, high (Student's
+        95% interval over topics), p (paired t-test over topics, uncorrected). Null if there is no t: fewer than two
+        topics, or the same difference on all.
+    """
+    rows: list[dict[str, Any]] = []
+    parts = budgets.filter(pl.col("budget") != WHOLE).partition_by("pool", "budget", as_dict=True, maintain_order=True)
+    for method, against in pairs:
+        for (pool, budget), part in parts.items():
+            first, other = part.filter(method=method), part.filter(method=against)
+            if not len(first) or not len(other):
+                continue
+            differences = _matrix(first).mean(0) - _matrix(other).mean(0)
+            test = mean_difference(differences)
+            row = {"pool": pool, "method": method, "against": against, "judgements": budget, "difference": test.mean}
+            able = not np.isnan(paired_t_test(differences, np.zeros_like(differences)))
+            rows.append(row | dict.fromkeys(("low", "high", "p")) | (test._asdict() if able else {}))
+    columns = {"pool": pl.String, "method": pl.String, "against": pl.String, "judgements": pl.Int64}
+    return pl.DataFrame(rows, columns | dict.fromkeys(("difference", "low", "high", "p"), pl.Float64))
+
+
+def efforts(effort: pl.DataFrame) -> pl.DataFrame:
+    """Means over seeds: pool, method, area, to_50, to_80, to_90 (`pooling.effort`)."""
+    return effort.group_by("pool", "method", maintain_order=True).agg(pl.exclude("seed").mean())
+
+
+def estimate_errors(estimates: pl.DataFrame) -> pl.DataFrame:
+    """The errors of estimates over seeds: means by pool, method and budget, and for the relevant documents also bias,
+    rmse and covered (share of the seeds whose interval holds the truth)."""
+    error = pl.col("relevant") - pl.col("relevant_true")
+    held = pl.col("relevant_true").is_between(pl.col("relevant_low") - 1e-9, pl.col("relevant_high") + 1e-9)
+    keys = ("pool", "method", "budget")
+    return estimates.group_by(*keys, maintain_order=True).agg(
+        pl.exclude("seed", *keys).fill_nan(None).mean(),
+        bias=error.mean(),
+        rmse=(error**2).mean().sqrt(),
+        covered=held.mean(),
+    )
+
+
+def over_seeds(table: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """The numbers of a table averaged over seeds, by pool, method and keys; names of runs are left out."""
+    numbers = [name for name, dtype in table.schema.items() if dtype.is_numeric() and name not in ("seed", *keys)]
+    return table.group_by("pool", "method", *keys, maintain_order=True).agg(
+        pl.col(name).fill_nan(None).mean() for name in numbers
+    )
+
+
+def _matrix(of_method: pl.DataFrame) -> NDArray[np.float64]:
+    """Relevant documents found: float64 [seeds, topics]."""
+    return of_method["found"].to_numpy().astype(np.float64).reshape(of_method["seed"].n_unique(), -1)
+
+
+def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
+    """The 95% percentile bootstrap interval of the mean, drawing topics and seeds with replacement."""
+    rng = np.random.default_rng(0)
+    seeds, topics = values.shape
+    # How often each is drawn: the mean of a draw is then one product of matrices.
+    of_seeds = rng.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds
+    of_topics = rng.multinomial(topics, np.full(topics, 1 / topics), RESAMPLES) / topics
+    means = ((of_seeds @ values) * of_topics).sum(1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)

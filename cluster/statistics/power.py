@@ -1,0 +1,93 @@
+"""Estimates from the spread of runs how many seeds it takes to see a difference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from cluster.output.methods import evaluations, is_learned, measurements
+from cluster.statistics.paired import by_seed
+from cluster.statistics.sequential import ALPHA, StoppingRule, best_baseline
+from ranking.evaluation.anytime import p_values
+
+POWER = 0.8
+DIFFERENCES = (0.01, 0.02, 0.05)
+CURVE = tuple(float(f"{difference:.3g}") for difference in np.geomspace(0.002, 0.1, 15))
+MOST = 1000
+"""The highest number of seeds that is tried for a single test; for a sequential one it is LONGEST."""
+STUDIES, LONGEST = 200, 200
+SCHEMA: dict[str, Any] = {
+    **dict.fromkeys(("collection", "ranker", "candidates", "measure", "method", "against"), pl.String),
+    "pairs": pl.Int64,
+    "spread": pl.Float64,
+    "difference": pl.Float64,
+    **dict.fromkeys(("seeds", "seeds_of_many", "seeds_sequential"), pl.Int64),
+}
+"""Columns of power.parquet; a number of seeds is null if it is larger than what is tried."""
+
+
+def power(trials: pl.DataFrame, rule: StoppingRule | None = None) -> pl.DataFrame:
+    """The seeds that it takes to see differences, from the spread of the runs' differences, paired by seed.
+
+    Args:
+        trials: the frame of `trials.parquet`, of a pilot or an earlier study.
+        rule: the rule of a sequential comparison.
+
+    Returns:
+        One row per method (against the best baseline) and difference: `seeds` of a paired t-test at .05 with a power of
+        80%; `seeds_of_many` if as many methods are compared as here, the first of Holm's steps; `seeds_sequential`
+        after which four of five sequential comparisons are decided, of studies resampled from these runs.
+    """
+    rule = rule or StoppingRule()
+    candidates, measure = evaluations(trials)[0]
+    every = measurements(trials).filter(candidates=candidates, measure=measure).drop_nulls("value")
+    rows: list[dict[str, Any]] = []
+    for (collection, ranker), family in every.partition_by("collection", "ranker", as_dict=True).items():
+        values = {
+            str(method): dict(runs.select("seed", "value").rows())
+            for (method,), runs in family.partition_by("method", as_dict=True).items()
+        }
+        able = {str(row["method"]) for row in family.iter_rows(named=True) if not is_learned(row)}
+        place = {"collection": collection, "ranker": ranker, "candidates": candidates, "measure": measure}
+        pairs = max(len(values) * (len(values) - 1) // 2, 1)
+        for method in sorted(values):
+            other = best_baseline(values, able, method)
+            differences = by_seed(values[method], values[other]) if other else np.zeros(0)
+            if len(differences) < 3 or np.ptp(differences) < 1e-12:
+                continue
+            spread = float(differences.std(ddof=1))
+            known = {"method": method, "against": other, "pairs": len(differences), "spread": spread}
+            for size in sorted({*CURVE, *DIFFERENCES}):
+                needed = {
+                    "seeds": seeds_of_a_test(size, spread, ALPHA),
+                    "seeds_of_many": seeds_of_a_test(size, spread, ALPHA / max(len(values) - 1, 1)),
+                    "seeds_sequential": _sequential(differences, size, rule, pairs) if size in DIFFERENCES else None,
+                }
+                rows.append(place | known | {"difference": size} | needed)
+    return pl.DataFrame(rows, schema=SCHEMA).sort("collection", "ranker", "method", "difference")
+
+
+def seeds_of_a_test(difference: float, spread: float, alpha: float, power: float = POWER) -> int | None:
+    """The pairs with which a two-tailed paired t-test finds a difference with this power; None above `MOST`."""
+    n = np.arange(2, MOST + 1)
+    critical = stats.t.isf(alpha / 2, n - 1)
+    centre = difference / spread * np.sqrt(n)
+    reached = stats.nct.sf(critical, n - 1, np.minimum(centre, 30.0))
+    enough = np.flatnonzero((reached >= power) | (centre > 30.0 + critical))
+    return int(n[enough[0]]) if len(enough) else None
+
+
+def _sequential(differences: NDArray[np.float64], size: float, rule: StoppingRule, pairs: int) -> int | None:
+    """The seeds after which 80% of studies are decided, resampled from these differences and shifted to `size`."""
+    rng = np.random.default_rng(0)
+    drawn = rng.choice(differences - differences.mean() + size, (LONGEST, STUDIES))
+    bound = rule.of_spread(float(differences.std(ddof=1)))
+    above, below = p_values(drawn, 0.0, -bound, bound)
+    share = (2 * np.minimum(above, below) <= ALPHA / pairs).mean(1)
+    enough = np.flatnonzero(share >= POWER)
+    pilot = rule.first if rule.clip is None else 0
+    return max(int(enough[0]) + 1 + pilot, rule.first) if len(enough) else None

@@ -1,0 +1,145 @@
+"""Compares methods by more than their means: spread, which beats which, the best of k, and the risk of failing."""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from cluster.output.methods import evaluations, is_learned, measurements
+from ranking.evaluation.significance import holm
+
+Floats = NDArray[np.float64]
+BEST_OF = (1, 2, 3, 5, 10)
+RESAMPLES = 2000
+SHARE = 0.5
+"""The line below which a run counts as one that never learned, as a share of the best baseline's median."""
+_number, _text = pl.Float64, pl.String
+SCHEMA: dict[str, Any] = {
+    **dict.fromkeys(("collection", "ranker", "candidates", "measure", "method", "against"), _text),
+    "runs": pl.Int64,
+    **dict.fromkeys(("std", "against_std", "brown_forsythe_p", "brown_forsythe_p_holm"), _number),
+    **dict.fromkeys(("ratio", "ratio_low", "ratio_high"), _number),
+    **dict.fromkeys(("beats", "beats_low", "beats_high"), _number),
+    **{f"best_of_{k}": _number for k in BEST_OF},
+    **dict.fromkeys(("line", "below", "below_low", "below_high"), _number),
+}
+"""Columns of spread.parquet."""
+
+
+def seed_variation(trials: pl.DataFrame, line: float | None = None, seed: int = 0) -> pl.DataFrame:
+    """Compare the runs of each method with those of the best baseline, by the leading measure.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+        line: the value below which a run never learned; None: half of the best baseline's median.
+        seed: the seed of the bootstrap.
+
+    Returns:
+        The columns of SCHEMA: `ratio` of the standard deviations with a bootstrap interval of 95%, and the test of
+        Brown and Forsythe 1974 (Levene's with medians); `beats`, the probability that a run of the method is better
+        than one of `against`, ties counting half, with a bootstrap interval; `best_of_k`, the best of k runs
+        on average (Dodge et al. 2019, "Show your work", equation 3); `below`, the share of runs below the line,
+        failed ones among them, with Wilson's interval. What can't be computed is null.
+    """
+    rows: list[dict[str, Any]] = []
+    for candidates, measure in evaluations(trials):
+        if measure != evaluations(trials)[0][1]:
+            continue
+        every = measurements(trials).filter(candidates=candidates, measure=measure)
+        for (collection, ranker), family in every.partition_by("collection", "ranker", as_dict=True).items():
+            place = {"collection": collection, "ranker": ranker, "candidates": candidates, "measure": measure}
+            rows += [place | row for row in _family(family, line, [seed, crc32(f"{place}".encode())])]
+    order = ["collection", "ranker", "candidates", "method"]
+    return pl.DataFrame(rows, schema=SCHEMA).sort(order)
+
+
+def _family(family: pl.DataFrame, line: float | None, seed: list[int]) -> list[dict[str, Any]]:
+    values: dict[str, Floats] = {}
+    failed: dict[str, int] = {}
+    able: list[str] = []
+    for (name,), runs in family.partition_by("method", as_dict=True).items():
+        method = str(name)
+        values[method] = runs["value"].drop_nulls().sort().to_numpy()
+        failed[method] = int((runs["status"] == "failed").sum())
+        able += [] if is_learned(runs.row(0, named=True)) or not len(values[method]) else [method]
+    ranked = sorted(able, key=lambda method: (-values[method].mean(), method))
+    if line is None and ranked:
+        line = SHARE * float(np.median(values[ranked[0]]))
+    rows = []
+    for method in sorted(values):
+        other = next((name for name in ranked if name != method), None)
+        rng = np.random.default_rng([*seed, crc32(method.encode())])
+        row: dict[str, Any] = {"method": method, "against": other, "runs": len(values[method])}
+        row |= {f"best_of_{k}": best_of(values[method], k) for k in BEST_OF}
+        row |= _below(values[method], failed[method], line)
+        row |= _spreads(values[method], values[other], rng) if other is not None else {}
+        rows.append(row)
+    _adjust(rows)
+    return rows
+
+
+def _adjust(rows: list[dict[str, Any]]) -> None:
+    """Apply Holm's adjustment; the best two are each other's opponents, which is one test."""
+    p = {frozenset((row["method"], row["against"])): row.get("brown_forsythe_p") for row in rows}
+    tested = [pair for pair, value in p.items() if value is not None]
+    adjusted = dict(zip(tested, holm(np.array([p[pair] for pair in tested], np.float64)), strict=True))
+    for row in rows:
+        value = adjusted.get(frozenset((row["method"], row["against"])))
+        row["brown_forsythe_p_holm"] = None if value is None else float(value)
+
+
+def best_of(values: Floats, k: int) -> float | None:
+    """The best of k runs on average, drawn from these with replacement; `values` ascend."""
+    if not len(values):
+        return None
+    at_most = np.arange(len(values) + 1) / len(values)
+    return float(values @ np.diff(at_most**k))
+
+
+def beats(a: Floats, b: Floats) -> float:
+    """The probability that a run of `a` is better than one of `b`, ties counting half."""
+    ordered, pairs = np.sort(b), len(a) * len(b)
+    better, as_good = (np.searchsorted(ordered, a, side).sum() for side in ("left", "right"))
+    return float((better / pairs + as_good / pairs) / 2)
+
+
+def _counts(drawn: NDArray[np.int64]) -> Floats:
+    """How often each value was drawn in each row: float64 [rows, columns]."""
+    rows, columns = drawn.shape
+    cells = np.arange(rows)[:, None] * columns + drawn
+    return np.bincount(cells.ravel(), minlength=drawn.size).reshape(rows, columns).astype(np.float64)
+
+
+def _spreads(a: Floats, b: Floats, rng: np.random.Generator) -> dict[str, float | None]:
+    if min(len(a), len(b)) < 2:
+        return {}
+    drawn = [rng.choice(len(values), (RESAMPLES, len(values))) for values in (a, b)]
+    stds = a[drawn[0]].std(1, ddof=1), b[drawn[1]].std(1, ddof=1)
+    able = (stds[0] > 0) & (stds[1] > 0)
+    counts = [_counts(part) for part in drawn]
+    won = ((counts[0] @ np.heaviside(a[:, None] - b, 0.5)) * counts[1]).sum(1) / (len(a) * len(b))
+    std, other = float(a.std(ddof=1)), float(b.std(ddof=1))
+    row: dict[str, float | None] = {"std": std, "against_std": other, "beats": beats(a, b)}
+    row |= dict(zip(("beats_low", "beats_high"), map(float, np.quantile(won, [0.025, 0.975])), strict=True))
+    if std > 0 and other > 0:
+        row["ratio"] = std / other
+        interval = np.quantile(stds[0][able] / stds[1][able], [0.025, 0.975])
+        row |= dict(zip(("ratio_low", "ratio_high"), map(float, interval), strict=True))
+        if min(len(a), len(b)) > 2:
+            p = float(stats.levene(a, b, center="median").pvalue)
+            row["brown_forsythe_p"] = None if np.isnan(p) else p
+    return row
+
+
+def _below(values: Floats, failed: int, line: float | None) -> dict[str, float | None]:
+    count = len(values) + failed
+    if line is None or not count:
+        return {}
+    below = int((values < line).sum()) + failed
+    interval = stats.binomtest(below, count).proportion_ci(method="wilson")
+    return {"line": line, "below": below / count, "below_low": interval.low, "below_high": interval.high}

@@ -1,0 +1,167 @@
+"""Summarises a study: the mean of each method, how far its runs spread, and which differences are real.
+
+Cohen et al. 2019 (sections 5.4 and 6) report a sampling policy by the mean and deviation of many runs, never by its
+best one, and mark it if it differs from the best baseline by Student's t-test or, since consistency is
+the point, by the Kolmogorov-Smirnov test. Both take all runs as independent, which runs of the same seeds are not, so
+the test that leads here is paired by seed. A study makes many comparisons, so p values are also adjusted by Holm's
+method, and only the adjusted ones make marks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from zlib import crc32
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from cluster.output.methods import BM25, METHOD, RUN, column_of, evaluations, factors, first_stage_of, measurements
+from cluster.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, named_baseline, runs_of
+from cluster.statistics.paired import MeasuredRun
+from ranking.evaluation.significance import bootstrap_interval
+
+LEVEL = 0.05
+INTERPOLATED = ("interpolated_mean", "interpolated_std")
+MARKS = (("*", "paired"), ("‡", "t"), ("†", "ks"))
+
+Row = dict[str, object]
+
+
+def summarise(trials: pl.DataFrame, baseline: str | None = None, seed: int = 0) -> pl.DataFrame:
+    """Summarise a study, one row per method, candidate origin and measure: the table in `summary.csv`.
+
+    Each method is compared, within its ranker, collection, origin and measure, with the best baseline: the
+    highest mean among the *other* methods whose policy is not learned. Rows of ranker "bm25" hold the figures of BM25
+    alone over the same candidates.
+
+    Args:
+        trials: the frame of `trials.parquet`; the order of its rows does not matter.
+        baseline: a method to compare all others with as well, as "policy=fixed function=bm25
+            selector=uniform"; with "ranker=…" only the rows of that ranker.
+        seed: the seed of the bootstrap.
+
+    Returns:
+        The columns that docs/reference/results.md documents, by collection, origin, measure, ranker, and mean from the
+        highest. What cannot be computed is null.
+
+    Raises:
+        BadInput: if `baseline` does not name exactly one method.
+    """
+    every = measurements(trials)
+    keys = [column_of(key) for key in factors(trials)]
+    named, rankers = "", set[str]()
+    if baseline is not None:
+        named, rankers = named_baseline(every.select("method", *METHOD, *keys).unique(), baseline)
+
+    rows: list[Row] = []
+    for collection, candidates, measure in _places(trials, every):
+        place = {"collection": collection, "candidates": candidates, "measure": measure}
+        here = every.filter(pl.col(name) == value for name, value in place.items())
+        for ranker in here["ranker"].unique().sort():
+            family = _family(here.filter(pl.col("ranker") == ranker), keys)
+            best = best_baselines(family)
+            tests = compare(family, best)
+            fixed = {r.method: o for r in family for o in family if o.method == named and ranker in rankers}
+            fixed_tests = compare(family, {m: o for m, o in fixed.items() if len(o.values)})
+            for runs in family:
+                generator = np.random.default_rng([seed, _digest(*place.values(), ranker, runs.method)])
+                row: Row = {**place, **runs.identity, **_spread(runs, generator)}
+                row |= _comparison(runs.method, best, tests, "against", "")
+                row["marks"] = marks(row)
+                if baseline is not None:
+                    row |= _comparison(runs.method, fixed, fixed_tests, "baseline", "baseline_")
+                rows.append(row)
+        rows += [{**place, **row} for row in _first_stage(here["bm25"], keys, candidates)]
+    return pl.DataFrame(rows, schema=_schema(keys, baseline is not None))
+
+
+def marks(row: Mapping[str, object], prefix: str = "") -> str:
+    """The marks of what differs: "*" by the t-test paired by seed, "‡" by Student's, "†" by Kolmogorov-Smirnov."""
+    tests = ((mark, row.get(f"{prefix}{test}_p_holm")) for mark, test in MARKS)
+    return "".join(mark for mark, p in tests if isinstance(p, float) and p < LEVEL)
+
+
+def _places(trials: pl.DataFrame, every: pl.DataFrame) -> list[tuple[str, str, str]]:
+    pairs = evaluations(trials)
+    origins = list(dict.fromkeys(origin for origin, _ in pairs))
+    pairs.sort(key=lambda pair: origins.index(pair[0]))  # stable: measures stay in the order of the columns
+    return [(collection, *pair) for collection in every["collection"].unique().sort() for pair in pairs]
+
+
+def _family(results: pl.DataFrame, keys: list[str]) -> list[MethodRuns]:
+    """The methods of one ranker in one place, the highest mean first, those without any run last."""
+    family = [runs_of(method, (*METHOD, *keys, "method")) for method in results.partition_by("method")]
+    return sorted(family, key=lambda runs: (-runs.mean if len(runs.values) else math.inf, runs.method))
+
+
+def _spread(runs: MethodRuns, generator: np.random.Generator) -> Row:
+    values = runs.values
+    low, high = bootstrap_interval(values, generator)
+    steady = list((Counter(values.tolist()) - Counter(runs.diverged)).elements())
+    every = np.concatenate([values, np.zeros(runs.failed)])
+    return {
+        "runs": len(values),
+        "failed": runs.failed,
+        "diverged": len(runs.diverged),
+        "mean": runs.mean if len(values) else None,
+        "std": float(values.std(ddof=1)) if len(values) > 1 else None,
+        "min": float(values[0]) if len(values) else None,
+        "max": float(values[-1]) if len(values) else None,
+        "ci_low": None if math.isnan(low) else low,
+        "ci_high": None if math.isnan(high) else high,
+        **dict(zip(("trained_mean", "trained_std"), _mean_and_std(np.sort(steady)), strict=True)),
+        **dict(zip(("all_mean", "all_std"), _mean_and_std(np.sort(every)), strict=True)),
+        **dict(zip(INTERPOLATED, _mean_and_std(np.array(runs.interpolated)), strict=True)),
+    }
+
+
+def _mean_and_std(values: NDArray[np.float64]) -> tuple[float | None, float | None]:
+    mean = float(values.mean()) if len(values) else None
+    return mean, float(values.std(ddof=1)) if len(values) > 1 else None
+
+
+def _comparison(
+    method: str,
+    opponents: Mapping[str, MethodRuns],
+    tests: Mapping[str, Mapping[str, float | None]],
+    name: str,
+    prefix: str,
+) -> Row:
+    if method not in tests:
+        return {}
+    return {name: opponents[method].method} | {prefix + test: p for test, p in tests[method].items()}
+
+
+def _first_stage(figures: pl.Series, keys: list[str], candidates: str) -> list[Row]:
+    """The first stage alone over the same candidates: one value if all runs agree, as they do on one split."""
+    values = figures.drop_nulls().sort().to_numpy()
+    if not len(values):
+        return []
+    if np.ptp(values) <= 1e-12:
+        values = values[:1]
+    method = BM25 if first_stage_of(candidates) == "BM25" else RUN
+    identity = {"ranker": "bm25", **dict.fromkeys((*METHOD[1:], *keys), "-"), "method": method}
+    spread = _spread(MethodRuns(identity, [MeasuredRun(value) for value in values]), np.random.default_rng(0))
+    return [{**identity, **spread, "ci_low": None, "ci_high": None, "marks": ""}]
+
+
+def _digest(*names: str) -> int:
+    # A row's resamples depend on what it is about alone, not on which other rows there are.
+    return crc32("\n".join(names).encode())
+
+
+def _schema(keys: list[str], baseline: bool) -> dict[str, pl.DataType]:
+    text, number = pl.String(), pl.Float64()
+    schema: dict[str, pl.DataType] = dict.fromkeys(("collection", *METHOD, *keys, "method"), text)
+    schema |= dict.fromkeys(("measure", "candidates"), text)
+    schema |= dict.fromkeys(("runs", "failed", "diverged"), pl.Int64())
+    schema |= dict.fromkeys(("mean", "std", "min", "max", "ci_low", "ci_high"), number)
+    schema |= dict.fromkeys(("trained_mean", "trained_std", "all_mean", "all_std", *INTERPOLATED), number)
+    tests = {**dict.fromkeys(TESTS, number), "pairs": pl.Int64()}
+    schema |= {"against": text, **tests, "marks": text}
+    if baseline:
+        schema |= {"baseline": text, **{f"baseline_{name}": kind for name, kind in tests.items()}}
+    return schema

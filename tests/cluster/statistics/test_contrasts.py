@@ -1,0 +1,73 @@
+"""Tests of contrasts: what was made up is found, by seeds and queries, and the best of a kind stands for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cluster.reports.analysis_sections import contrasts
+from cluster.statistics.contrasts import planned_contrasts
+from ranking.errors import BadInput
+from ranking.evaluation.significance import bootstrap_over_both, paired_t_test
+
+SEEDS, QUERIES = 6, 40
+
+
+def study(lead: Mapping[str, float], dev: Mapping[str, float]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Runs of functions, each with a lead over what seeds and queries have in common, and a value on dev queries."""
+    rng, rows, values = np.random.default_rng(0), [], []
+    common = rng.normal(0.4, 0.02, (SEEDS, QUERIES))
+    for function, above in lead.items():
+        for seed in reversed(range(SEEDS)):
+            own = common[seed] + above + rng.normal(0, 0.01, QUERIES)
+            run = f"{function}{seed}"
+            rows.append({
+                "run": run, "ranker": "static", "policy": "fixed", "function": function, "selector": "uniform",
+                "objective": "softmax", "seed": seed, "status": "done", "collection": "c", "fingerprint": "c",
+                "overrides": f"policy=fixed function={function} seed={seed}", "curve_validation": [0.1, dev[function]],
+                "swept": [], "drawn": [], "bm25:AP@10": float(own.mean()), "random:AP@10": float(own.mean()),
+            })  # fmt: skip
+            for origin in ("bm25", "random"):
+                values += [
+                    {"run": run, "query": f"q{number}", "origin": origin, "AP@10": value}
+                    for number, value in enumerate(own)
+                ]
+    nothing = {"swept": pl.List(pl.Struct({"key": pl.String, "value": pl.String})), "drawn": pl.List(pl.String)}
+    return pl.DataFrame(rows, schema_overrides=nothing), pl.DataFrame(values).sample(fraction=1, shuffle=True, seed=1)
+
+
+def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it() -> None:
+    lead = {"bm25": 0.02, "random": 0.0, "tfidf": 0.005, "dense": 0.02}
+    trials, queries = study(lead, dict(zip(lead, (0.5, 0.3, 0.4, 0.5), strict=True)))
+    found = planned_contrasts(trials, queries, ["function=bm25", "function=random | function=tfidf", "function=dense"])
+    assert found.height == 4
+    first = found.filter(candidates="bm25")
+    assert first["against"].to_list() == ["tfidf · uniform", "dense · uniform"]  # tfidf was better on dev queries
+    assert first["difference"].to_list() == pytest.approx([0.015, 0.0], abs=0.002)
+    assert (first["low"] < first["difference"]).all()
+    assert (first["difference"] < first["high"]).all()
+    assert first[0, "p_holm"] == pytest.approx(2 * first[0, "p"])
+    assert first[0, "p_holm"] < 0.001 < 0.05 < first[1, "p_holm"]
+    means = [trials.filter(function=name).sort("seed")["bm25:AP@10"].to_numpy() for name in ("bm25", "tfidf")]
+    assert first[0, "p"] == pytest.approx(paired_t_test(*means))
+    assert first[0, "std"] == pytest.approx(means[0].std(ddof=1))
+    assert "tfidf" in str(contrasts(found).to_html())
+    for bad in (["function=bm25"], ["function=bm25", "function=nowhere"]):
+        with pytest.raises(BadInput):
+            planned_contrasts(trials, queries, bad)
+
+
+def test_an_interval_has_the_spread_of_seeds_and_of_queries() -> None:
+    rng = np.random.default_rng(1)
+    of_seeds, of_queries = rng.normal(0, 1, (30, 1)), rng.normal(0, 1, (1, 50))
+    for values, error in (
+        (of_seeds + 0 * of_queries, of_seeds.std() / 30**0.5),
+        (0 * of_seeds + of_queries, of_queries.std() / 50**0.5),
+    ):
+        low, high = bootstrap_over_both(values, np.random.default_rng(0))
+        assert (high - low) / (2 * 1.96 * error) == pytest.approx(1, abs=0.08)
+        assert low < values.mean() < high
+    assert np.isnan(bootstrap_over_both(of_queries, rng)).all()

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cluster.statistics.paired import MeasuredRun, agent_means, are_means, differences, units
+
+
+def of_agent(agent: str, *values: float) -> list[MeasuredRun]:
+    return [MeasuredRun(value, seed, agent) for seed, value in enumerate(values)]
+
+
+def test_runs_of_one_seed_are_a_pair() -> None:
+    a = [MeasuredRun(0.9, 2), MeasuredRun(0.5, 0), MeasuredRun(0.7, 1), MeasuredRun(0.1, 7)]
+    b = [MeasuredRun(0.4, 0), MeasuredRun(0.8, 1), MeasuredRun(0.3, 2), MeasuredRun(0.2, 9)]
+    assert differences(a, b) == pytest.approx([0.1, -0.1, 0.6])  # by seed; 7 and 9 have no partner
+    assert differences(b, a) == pytest.approx([-0.1, 0.1, -0.6])
+
+
+def test_seeds_of_two_digits_stand_after_those_of_one() -> None:
+    a, b = [MeasuredRun(1.0, 10), MeasuredRun(2.0, 9)], [MeasuredRun(0.0, 9), MeasuredRun(0.0, 10)]
+    assert differences(a, b).tolist() == [2.0, 1.0]
+
+
+def test_runs_of_one_seed_pair_by_the_settings_that_both_have() -> None:
+    a = [
+        MeasuredRun(0.5, 0, settings={"rate": "1", "own": "x"}),
+        MeasuredRun(0.9, 0, settings={"rate": "2", "own": "y"}),
+    ]
+    b = [MeasuredRun(0.4, 0, settings={"rate": "1"}), MeasuredRun(0.2, 0, settings={"rate": "2"})]
+    assert differences(a, b) == pytest.approx([0.1, 0.7])
+    alone = [MeasuredRun(0.4, 0)]  # has no rate: all runs of the seed are averaged
+    assert differences(a, alone) == pytest.approx([0.3])
+
+
+def test_an_agent_is_one_pair_however_many_seeds_it_has() -> None:
+    agents = [*of_agent("0", 0.5, 0.7), *of_agent("1", 0.2, 0.4), MeasuredRun(0.9, 1, "2"), MeasuredRun(0.9, 5, "3")]
+    random = of_agent("-", 0.3, 0.4)
+    expected = [(0.2 + 0.3) / 2, (-0.1 + 0.0) / 2, 0.5]  # agent 3 shares no seed
+    assert differences(agents, random) == pytest.approx(expected)
+    assert differences(random, agents) == pytest.approx([-d for d in expected])
+
+
+def test_two_methods_of_several_agents_pair_by_the_agent() -> None:
+    a = [*of_agent("0", 0.5, 0.7), *of_agent("1", 0.2)]
+    b = [*of_agent("0", 0.4, 0.2), *of_agent("2", 0.9), *of_agent("1", 0.5)]
+    assert differences(a, b) == pytest.approx([0.3, -0.3])
+
+
+def test_two_agents_are_several() -> None:
+    two, other = [*of_agent("0", 0.5, 0.7), *of_agent("1", 0.2, 0.4)], [*of_agent("0", 0.1, 0.1), *of_agent("1", 0.2)]
+    random = of_agent("-", 0.3, 0.4)
+    assert differences(two, random) == pytest.approx([0.25, -0.05])
+    assert differences(random, two) == pytest.approx([-0.25, 0.05])
+    assert differences(two, other) == pytest.approx([0.5, 0.0])
+
+
+def test_one_agent_is_repeated_by_its_seeds() -> None:
+    assert differences(of_agent("4", 0.5, 0.7), of_agent("-", 0.4, 0.4)) == pytest.approx([0.1, 0.3])
+
+
+def test_nothing_to_pair() -> None:
+    assert differences([], [MeasuredRun(0.1)]).shape == (0,)
+    assert differences([MeasuredRun(0.1, 1)], [MeasuredRun(0.1, 2)]).shape == (0,)
+
+
+def test_units_of_several_agents_are_their_means() -> None:
+    runs = [*of_agent("1", 0.4, 0.6), *of_agent("0", 0.1, 0.2, 0.9)]
+    assert agent_means(runs) == pytest.approx({"0": 0.4, "1": 0.5})
+    assert units(runs) == pytest.approx([0.4, 0.5])
+    assert are_means(runs) is True
+    once = [MeasuredRun(0.9, 0, "0"), MeasuredRun(0.1, 1, "1")]
+    assert units(once).tolist() == [0.1, 0.9]
+    assert are_means(once) is False
+    one = of_agent("0", 0.9, 0.1)
+    assert units(one).tolist() == [0.1, 0.9]
+    assert not are_means(one)
+    assert not are_means([])
+
+
+def test_the_order_of_runs_makes_no_difference() -> None:
+    rng = np.random.default_rng(0)
+    a = [MeasuredRun(value, seed, str(agent)) for agent in range(3) for seed, value in enumerate(rng.random(4))]
+    b = [MeasuredRun(value, seed) for seed, value in enumerate(rng.random(4)) for _ in range(2)]
+    expected = differences(a, b)
+    for _ in range(5):
+        shuffled = [[runs[i] for i in rng.permutation(len(runs))] for runs in (a, b)]
+        assert differences(*shuffled).tolist() == expected.tolist()

@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+from scipy import stats
+
+from cluster.output.methods import BM25, RUN, with_factors, with_methods
+from cluster.reports.labels import value
+from cluster.reports.result_sections import READING, side_by_side
+from cluster.statistics.summary import summarise
+
+BASE = "policy=fixed function=bm25 selector=uniform"
+
+
+def row(summary: pl.DataFrame, method: str, candidates: str = "bm25", measure: str = "AP@100") -> dict[str, Any]:
+    return summary.filter(method=method, candidates=candidates, measure=measure).row(0, named=True)
+
+
+def of(trials: pl.DataFrame, policy: str, function: str, selector: str) -> np.ndarray:
+    chosen = trials.filter(policy=policy, function=function, selector=selector, status="done")
+    return chosen["bm25:AP@100"].to_numpy()
+
+
+def test_figures_are_those_of_the_runs(made_up_study: Any) -> None:
+    trials, _ = made_up_study(seeds=5)
+    summary = summarise(trials, BASE)
+    found = row(summary, "bm25 · dynamic")
+    values, best = of(trials, "fixed", "bm25", "dynamic"), of(trials, "fixed", "bm25", "uniform")
+    expected = {
+        "runs": 5,
+        "failed": 0,
+        "mean": values.mean(),
+        "std": values.std(ddof=1),
+        "min": values.min(),
+        "max": values.max(),
+        "against": "bm25 · uniform",
+        "difference": values.mean() - best.mean(),
+        "t_p": stats.ttest_ind(values, best).pvalue,
+        "ks_p": stats.ks_2samp(values, best).pvalue,
+        "baseline": "bm25 · uniform",
+        "baseline_t_p": stats.ttest_ind(values, best).pvalue,
+    }
+    assert {name: found[name] for name in expected} == {
+        name: pytest.approx(value) if isinstance(value, float) else value for name, value in expected.items()
+    }
+    assert found["min"] <= found["ci_low"] < found["mean"] < found["ci_high"] <= found["max"]
+
+
+def test_the_opponent_is_the_best_that_is_not_learned(made_up_study: Any) -> None:
+    summary = summarise(made_up_study()[0])
+    against = {name: row(summary, name)["against"] for name in summary["method"].unique() if name != BM25}
+    assert against == {
+        "learned(random+bm25) · uniform": "bm25 · uniform",
+        "bm25 · uniform": "bm25 · dynamic",  # the runner-up: the learned policy, though better, is no baseline
+        "bm25 · dynamic": "bm25 · uniform",
+        "random(random+bm25) · uniform": "bm25 · uniform",
+        "random · uniform": "bm25 · uniform",
+    }
+    assert row(summary, "random · uniform", "random")["against"] == "random(random+bm25) · uniform"
+
+
+def test_holm_counts_the_two_best_as_one_comparison(made_up_study: Any) -> None:
+    summary = summarise(made_up_study()[0])
+    rows = summary.filter(pl.col("ranker") != "bm25", candidates="bm25", measure="AP@100")
+    least = rows.sort("t_p").row(0, named=True)
+    assert least["t_p_holm"] == pytest.approx(4 * least["t_p"])  # five methods, four comparisons
+    two = made_up_study(methods=[("fixed", "bm25", s, m) for s, m in (("uniform", 0.3), ("top", 0.29))])[0]
+    first = row(summarise(two), "bm25 · uniform")
+    assert first["t_p_holm"] == first["t_p"]  # one comparison is not adjusted at all
+
+
+def test_marks_follow_the_adjusted_p(made_up_study: Any) -> None:
+    summary = summarise(made_up_study(seeds=6)[0])
+    for found in summary.filter(pl.col("ranker") != "bm25").iter_rows(named=True):
+        for mark, test in (("*", "paired"), ("‡", "t"), ("†", "ks")):
+            assert (mark in found["marks"]) == (found[f"{test}_p_holm"] < 0.05)
+    assert row(summary, "random · uniform")["marks"] == "*‡†"
+    # With three runs no Kolmogorov-Smirnov test can find anything.
+    assert not summarise(made_up_study(seeds=3)[0])["marks"].str.contains("†").any()
+
+
+def test_runs_are_paired_by_their_seed(made_up_study: Any) -> None:
+    trials, _ = made_up_study(seeds=4)
+    summary = summarise(trials)
+    found = row(summary, "bm25 · dynamic")
+    values, best = of(trials, "fixed", "bm25", "dynamic"), of(trials, "fixed", "bm25", "uniform")
+    assert found["pairs"] == 4
+    assert found["paired_p"] == pytest.approx(stats.ttest_rel(values, best).pvalue)
+    assert found["paired_p"] != pytest.approx(found["t_p"])
+    others = pl.when(pl.col("selector") == "dynamic").then(pl.col("seed") + 2).otherwise("seed")
+    assert row(summarise(trials.with_columns(seed=others)), "bm25 · dynamic")["pairs"] == 2
+
+
+def test_diverged_runs_are_counted_and_left_out_beside(made_up_study: Any) -> None:
+    trials, _ = made_up_study(failed=1)
+    lost = (pl.col("selector") == "dynamic") & (pl.col("seed") < 2)
+    found = row(summarise(trials.with_columns(diverged=lost)), "bm25 · dynamic")
+    values = of(trials, "fixed", "bm25", "dynamic")
+    assert (found["runs"], found["failed"], found["diverged"]) == (4, 0, 2)
+    assert found["mean"] == pytest.approx(values.mean())
+    assert found["trained_mean"] == pytest.approx(values[2:].mean())
+    assert found["trained_std"] == pytest.approx(values[2:].std(ddof=1))
+    hurt = row(summarise(trials), "random · uniform")
+    known = of(trials, "fixed", "random", "uniform")
+    assert (hurt["runs"], hurt["failed"], hurt["diverged"]) == (3, 1, 0)
+    assert hurt["trained_mean"] == hurt["mean"] == pytest.approx(known.mean())
+    assert hurt["all_mean"] == pytest.approx(known.sum() / 4)
+    assert hurt["all_std"] == pytest.approx(np.std([*known, 0], ddof=1))
+    none = row(summarise(trials.with_columns(diverged=pl.lit(True))), "random · uniform")
+    assert (none["diverged"], none["trained_mean"], none["trained_std"]) == (3, None, None)
+
+
+def test_bm25s_own_order_is_one_value(made_up_study: Any) -> None:
+    summary = summarise(made_up_study()[0])
+    own = row(summary, BM25, "random")
+    assert (own["ranker"], own["policy"], own["runs"], own["mean"], own["std"]) == ("bm25", "-", 1, 0.7, None)
+    varied = made_up_study()[0].with_columns(pl.int_range(pl.len()).cast(pl.Float64).alias("bm25:AP@100:bm25"))
+    several = row(summarise(varied), BM25)
+    assert (several["runs"], several["ci_low"], several["ci_high"]) == (20, None, None)
+    for noise, values in ((1e-13, 1), (1e-9, 20)):  # what rounding makes is one value still
+        noisy = (0.5 + noise * pl.int_range(pl.len()) / 20).alias("bm25:AP@100:bm25")
+        assert row(summarise(made_up_study()[0].with_columns(noisy)), BM25)["runs"] == values
+    none = made_up_study()[0].with_columns(pl.lit(None, pl.Float64).alias("bm25:AP@100:bm25"))
+    assert summarise(none).filter(ranker="bm25", candidates="bm25", measure="AP@100").is_empty()
+
+
+def test_a_run_file_has_the_runs_own_order(made_up_study: Any) -> None:
+    trials = made_up_study()[0].rename(lambda name: name.replace("random:", "run_file:"))
+    summary = summarise(trials).filter(ranker="bm25", measure="AP@100")
+    assert summary.select("candidates", "method", "mean").rows() == [("bm25", BM25, 0.5), ("run_file", RUN, 0.7)]
+    out = io.StringIO()
+    Console(file=out, width=110).print(side_by_side(summarise(trials), "AP@100").to_rich())
+    assert [line.split()[-2] for line in out.getvalue().splitlines() if RUN in line] == [".7000"]
+
+
+def test_order_of_rows(made_up_study: Any) -> None:
+    summary = summarise(made_up_study(rankers=("match_pyramid", "feed_forward"))[0])
+    places = summary.select("candidates", "measure", "ranker").unique(maintain_order=True).rows()
+    rankers = ("feed_forward", "match_pyramid", "bm25")
+    assert places == [(c, m, r) for c in ("bm25", "random") for m in ("AP@100", "RR@10") for r in rankers]
+    for _, part in summary.group_by("candidates", "measure", "ranker"):
+        assert part["mean"].is_sorted(descending=True)
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_order_of_trials_does_not_matter(made_up_study: Any, seed: int) -> None:
+    trials, _ = made_up_study(swept=[("objective", ["softmax", "hinge"])], seeds=6)
+    shuffled = trials.sample(fraction=1, shuffle=True, seed=seed)
+    assert summarise(shuffled).equals(summarise(trials))
+
+
+def test_the_seed_is_of_the_bootstrap_alone(made_up_study: Any) -> None:
+    trials, _ = made_up_study(seeds=6)
+    one, two = summarise(trials, seed=0), summarise(trials, seed=1)
+    assert not one.equals(two)
+    assert one.drop("ci_low", "ci_high").equals(two.drop("ci_low", "ci_high"))
+
+
+def test_other_methods_do_not_move_an_interval(made_up_study: Any) -> None:
+    trials, _ = made_up_study(seeds=6)
+    fewer = trials.filter(pl.col("function") == "bm25")
+    assert row(summarise(trials), "bm25 · dynamic")["ci_low"] == row(summarise(fewer), "bm25 · dynamic")["ci_low"]
+
+
+def test_interpolated_figures_stand_beside(made_up_study: Any) -> None:
+    trials, _ = made_up_study(failed=1)
+    assert summarise(trials)["interpolated_mean"].null_count() == len(summarise(trials))
+    mixed = trials.with_columns((pl.col("bm25:AP@100") + 0.2).alias("bm25:AP@100:interpolated"))
+    found = row(summarise(mixed), "bm25 · dynamic")
+    assert found["interpolated_mean"] == pytest.approx(found["mean"] + 0.2)
+    assert found["interpolated_std"] == pytest.approx(found["std"])
+    assert row(summarise(mixed), "bm25 · dynamic", "random")["interpolated_mean"] is None
+    out = io.StringIO()
+    Console(file=out, width=110).print(side_by_side(summarise(mixed), "AP@100").to_rich())
+    (line,) = [line for line in out.getvalue().splitlines() if "bm25 · dynamic" in line]
+    assert f" {value(found['interpolated_mean'])} " in line
+    assert "ranker + BM25" in out.getvalue()
+
+
+def test_swept_names_and_few_numbers_make_methods(made_up_study: Any) -> None:
+    swept = [("training.rate", ["1e-3", "0.01"]), ("objective", ["softmax", "hinge"])]
+    trials = made_up_study(swept=swept)[0]
+    summary = summarise(trials)
+    assert summary.columns[5:8] == ["objective", "training.rate", "method"]
+    assert row(summary, "bm25 · uniform · objective=hinge · training.rate=0.01")["runs"] == 2
+    assert set(summary["objective"]) == {"softmax", "hinge", "-"}
+    pooled = summarise(with_factors(trials, ["objective"]))
+    assert "training.rate" not in pooled.columns
+    assert row(pooled, "bm25 · uniform · objective=hinge")["runs"] == 2
+    assert row(summarise(with_factors(trials, [])), "bm25 · uniform")["runs"] == 4
+
+
+def test_a_swept_key_never_hides_a_column(made_up_study: Any) -> None:
+    summary = summarise(made_up_study(swept=[("candidates", ["a", "b"])])[0])
+    assert set(summary["candidates"]) == {"bm25", "random"}
+    assert set(summary["swept.candidates"]) == {"a", "b", "-"}
+
+
+def test_objectives_are_told_apart_when_no_sweep_says_so(made_up_study: Any) -> None:
+    trials, _ = made_up_study()
+    other = trials.with_columns(objective=pl.lit("hinge"), run=pl.format("{}-hinge", "run"))
+    assert with_methods(pl.concat([trials, other]))["method"].n_unique() == 10
+    # Rankers that have one each are told apart already.
+    own = other.with_columns(ranker=pl.lit("match_pyramid"))
+    assert with_methods(pl.concat([trials, own]))["method"].n_unique() == 5
+
+
+def test_collections_are_families_of_their_own(made_up_study: Any) -> None:
+    one, two = made_up_study()[0], made_up_study(collection="medquad")[0]
+    summary = summarise(pl.concat([one, two]))
+    assert summary.filter(collection="pydocs").equals(summarise(one))
+    same_name = two.with_columns(collection=pl.lit("pydocs"), fingerprint=pl.lit("fedcba9876543210"))
+    names = summarise(pl.concat([one, same_name]))["collection"].unique().sort().to_list()
+    assert names == ["pydocs (01234567)", "pydocs (fedcba98)"]
+
+
+def test_failed_runs_are_counted(made_up_study: Any) -> None:
+    summary = summarise(made_up_study(failed=5)[0])
+    lost, hurt = row(summary, "random · uniform"), row(summary, "bm25 · uniform")
+    assert (lost["runs"], lost["failed"], lost["mean"], lost["against"], lost["marks"]) == (0, 4, None, None, "")
+    assert (hurt["runs"], hurt["failed"]) == (3, 1)
+    assert (
+        summary.filter(ranker="feed_forward", candidates="bm25", measure="AP@100")["method"][-1] == "random · uniform"
+    )
+
+
+def test_one_run_a_method_has_no_tests(made_up_study: Any) -> None:
+    found = row(summarise(made_up_study(seeds=1)[0]), "bm25 · dynamic")
+    assert found["difference"] < 0
+    assert all(found[name] is None for name in ("std", "ci_low", "t_p", "t_p_holm", "ks_p", "effect", "trained_std"))
+    assert found["marks"] == ""
+
+
+def test_two_runs_a_method_have_a_spread(made_up_study: Any) -> None:
+    trials, _ = made_up_study(seeds=2)
+    summary = summarise(trials)
+    found, values = row(summary, "bm25 · dynamic"), of(trials, "fixed", "bm25", "dynamic")
+    assert found["std"] == found["trained_std"] == pytest.approx(abs(values[1] - values[0]) / 2**0.5)
+    assert summary.schema["pairs"] == pl.Int64
+
+
+def test_no_done_runs(made_up_study: Any) -> None:
+    trials, _ = made_up_study(failed=100)
+    assert summarise(trials)["runs"].sum() == 0
+    assert summarise(trials.clear()).is_empty()
+    assert summarise(trials.select(pl.exclude("^.*:.*$"))).is_empty()
+
+
+@pytest.mark.parametrize("baseline", ["policy=fixed", "policy=nope", "colour=red", "", "policy"])
+def test_a_baseline_that_is_not_one_method(made_up_study: Any, baseline: str) -> None:
+    with pytest.raises(Exception, match="policy=fixed function=bm25 selector=dynamic;") as raised:
+        summarise(made_up_study()[0], baseline)
+    assert type(raised.value).__name__ == "BadInput"
+
+
+def test_a_baseline_of_one_ranker(made_up_study: Any) -> None:
+    trials, _ = made_up_study(rankers=("feed_forward", "match_pyramid"))
+    summary = summarise(trials, f"{BASE} ranker=feed_forward")
+    compared = summary.filter(pl.col("baseline").is_not_null())
+    assert set(compared["ranker"]) == {"feed_forward"}
+    assert "bm25 · uniform" not in set(compared["method"])
+
+
+def test_summary_survives_csv(made_up_study: Any) -> None:
+    summary = summarise(made_up_study()[0], BASE)
+    again = pl.read_csv(summary.write_csv().encode(), schema=summary.schema)
+    assert again.drop("marks").equals(summary.drop("marks"))
+    assert again["marks"].fill_null("").equals(summary["marks"])
+
+
+@pytest.mark.parametrize(("number", "text"), [(0.1234567, ".1235"), (1.0, "1.0000"), (-0.05, "-.0500"), (None, "–")])
+def test_figures_in_tables(number: float | None, text: str) -> None:
+    assert value(number) == text
+
+
+def test_the_table_fits_a_terminal_and_shows_all(made_up_study: Any) -> None:
+    summary = summarise(made_up_study(rankers=("feed_forward", "match_pyramid"), failed=1)[0])
+    out = io.StringIO()
+    Console(file=out, width=100).print(side_by_side(summary, "AP@100").to_rich())
+    text = out.getvalue()
+    assert "…" not in text
+    lines = text.splitlines()
+    assert [line for line in lines if "bm25 · dynamic" in line and "±" in line][1:]
+    assert any(BM25 in line and ".5000" in line and ".7000" in line for line in lines)
+    assert "3 (1 failed)" in text
+    assert "RR@10" not in text
+    Console(file=out, width=100).print(side_by_side(summary, "RR@10").to_rich())
+    assert "RR@10" in out.getvalue()
+
+
+def test_marks_are_explained_where_something_was_tested(made_up_study: Any) -> None:
+    summary = summarise(made_up_study()[0])
+    assert side_by_side(summary, "AP@100").note == READING
+    untested = summary.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("paired_p", "t_p", "ks_p"))
+    assert side_by_side(untested, "AP@100").note == ""
+
+
+def test_a_name_that_is_too_long_for_the_terminal_is_folded(made_up_study: Any) -> None:
+    trials, _ = made_up_study(swept=[("training.patience", ["2", "10"])])
+    mixed = trials.with_columns(pl.col("bm25:AP@100").alias("bm25:AP@100:interpolated"))
+    out = io.StringIO()
+    Console(file=out, width=80).print(side_by_side(summarise(mixed), "AP@100").to_rich())
+    assert "…" not in out.getvalue()
+    assert "patience=10" in out.getvalue()
