@@ -25,6 +25,7 @@ REACHED = {
     "cluster/mining/writing.py": "cluster/mining/test_mine.py",
     "cluster/reports/pool_figures.py": "cluster/commands/test_pool.py",
     "cluster/reports/pool_report.py": "cluster/commands/test_pool.py",
+    "cluster/statistics/audit_rates.py": "cluster/commands/test_audit.py",
     "cluster/reports/pool_tables.py": "cluster/commands/test_pool.py",
     "cluster/reports/power_report.py": "cluster/statistics/test_sequential.py",
     "cluster/tune/pool_run.py": "cluster/commands/test_pool.py",

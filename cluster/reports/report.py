@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.resources import files
 from typing import TypeAlias
 
@@ -129,7 +130,13 @@ class Drawing:
     figure: Figure
     caption: str
 
+    @cached_property
+    def png(self) -> bytes:
+        """The figure's file. It is drawn before the page's, which takes its layout from there."""
+        return png(self.figure)
+
     def to_html(self) -> Markup:
+        assert self.png
         return _tag("figure", Markup(svg(self.figure, self.name)), _tag("figcaption", self.caption))
 
 
@@ -254,7 +261,7 @@ class Report:
                 storage.write(name, as_parquet(frame))
         for section in self.sections:
             for drawing in section.drawings():
-                storage.write(f"figures/{drawing.name}.png", png(drawing.figure))
+                storage.write(f"figures/{drawing.name}.png", drawing.png)
 
     def _frames(self) -> Iterator[tuple[str, pl.DataFrame]]:
         for section in self.sections:

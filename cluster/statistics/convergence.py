@@ -91,8 +91,8 @@ def convergence(trials: pl.DataFrame) -> pl.DataFrame:
         trials: the frame of `trials.parquet`; the order of its rows does not matter.
 
     Returns:
-        The columns that docs/reference/results.md documents, one row per learned method and place; no rows if nothing is
-        learned.
+        The columns that docs/reference/results.md documents, one row per learned method and place; no rows
+        if nothing is learned.
     """
     every = agents(trials)
     rows: list[Row] = []

@@ -112,8 +112,8 @@ def crossed_difference(differences: Floats) -> CrossedDifference | None:
     """Bound and test a mean by a model of random effects of seeds and queries.
 
     A difference is the sum of the mean, an effect of its seed, one of its query, and a rest. Their variances follow
-    from the mean squares (the analysis of variance of a two-way layout without replication), negative ones being 0, and the
-    degrees of freedom from Satterthwaite's (1946) formula. The mean square of the seeds always counts in it: with
+    from the mean squares (the analysis of variance of a two-way layout without replication), negative ones being 0, and
+    the degrees of freedom from Satterthwaite's (1946) formula. The mean square of the seeds always counts in it: with
     few seeds, that their effect seems to be 0 is no evidence that it is.
 
     Args:

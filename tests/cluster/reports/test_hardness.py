@@ -139,7 +139,7 @@ def test_the_report_shows_it(made_up_study: Any) -> None:
         assert part in html
     rows = re.findall(r"<tr><td>bm25 · dynamic</td>.*?</tr>", html.partition("in the last tenth")[2])
     # Of steps 1080 to 1199 the ages are 280 to 399.
-    assert re.sub(r"<[^>]+>", "|", rows[0]).endswith("|6||340 |± 0||2||")
+    assert re.sub(r"<[^>]+>", "|", rows[0]).endswith("|6||340 |± 0|||2||")
     plain = hardness(trials, made_up_steps(trials))[0].to_html()
     assert "last tenth" in plain
     assert "versions of" not in plain
@@ -156,16 +156,16 @@ def test_the_figure_is_the_same_each_time(made_up_study: Any) -> None:
 def test_a_few_runs_at_a_time_give_the_same(made_up_study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     trials, _ = made_up_study(seeds=3)
     steps, seen = made_up_steps(trials, 300, index=True), list[int]()
-    whole, ends = hardness(trials, steps), at_the_end(trials, steps)
+    whole, ends = hardness_figure(trials, steps), at_the_end(trials, steps)
     monkeypatch.setattr(module, "BLOCK", 2)
-    by_place = module._by_place
+    by_stretch = module._by_stretch
 
     def watched(steps: pl.DataFrame, **options: Any) -> pl.DataFrame:
         seen.append(steps["run"].n_unique())
-        return by_place(steps, **options)
+        return by_stretch(steps, **options)
 
-    monkeypatch.setattr(module, "_by_place", watched)
-    parts = hardness(trials, steps)
+    monkeypatch.setattr(module, "_by_stretch", watched)
+    parts = hardness_figure(trials, steps)
     assert {*seen} == {1, 2}  # three runs a method
     assert whole is not None
     assert parts is not None

@@ -152,7 +152,7 @@ def test_a_measure_may_name_its_origin(written_trials: Any) -> None:
     caption = re.search("<caption>(.*?)</caption>", html)
     assert caption is not None
     assert caption[1].split("here: ")[1] == (
-        "over bm25 candidates, “R@1 near” is AP@100 of bm25, “R@1 far” is AP@100 of full, “I” is MI/H of embeddings"
+        "BM25&#39;s top passages, “R@1 near” is AP@100 of bm25, “R@1 far” is AP@100 of full, “I” is MI/H of embeddings"
     )
 
 

@@ -101,7 +101,7 @@ def test_figures_and_tables_are_files_too(report: Any, tmp_path: Path) -> None:
     for name in files_of(made):
         assert (storage.read(f"figures/{name}.png") or b"").startswith(b"\x89PNG")
     assert made.to_html().count("<svg") == len(files_of(made))
-    assert set(made.to_csv()) == {"summary.csv"}
+    assert set(made.to_csv()) == {"summary.csv", "convergence.csv"}
     assert (storage.read("summary.csv") or b"").startswith(b"collection,ranker,policy")
 
 

@@ -301,12 +301,3 @@ def test_marks_are_explained_where_something_was_tested(made_up_study: Any) -> N
     assert side_by_side(summary, "AP@100").note == READING
     untested = summary.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("paired_p", "t_p", "ks_p"))
     assert side_by_side(untested, "AP@100").note == ""
-
-
-def test_a_name_that_is_too_long_for_the_terminal_is_folded(made_up_study: Any) -> None:
-    trials, _ = made_up_study(swept=[("training.patience", ["2", "10"])])
-    mixed = trials.with_columns(pl.col("bm25:AP@100").alias("bm25:AP@100:interpolated"))
-    out = io.StringIO()
-    Console(file=out, width=80).print(side_by_side(summarise(mixed), "AP@100").to_rich())
-    assert "…" not in out.getvalue()
-    assert "patience=10" in out.getvalue()
