@@ -11,8 +11,8 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
-from rl.copies import Copies
 from rl.networks import PolicyNetwork
+from rl.vector_environment import VectorEnvironment
 
 STEPS = 20
 """Decisions of an episode."""
@@ -73,9 +73,13 @@ def better(time: int) -> int:
     return int(time >= STEPS // 2)
 
 
-def maker(seed: int, matter: bool = True) -> Callable[[int, int], Copies]:
+def maker(seed: int, matter: bool = True) -> Callable[[int, int], VectorEnvironment]:
     """Return a factory of copies of the toy."""
-    return lambda first, count: Copies([EarlyLate(copy, seed, matter) for copy in range(first, first + count)])
+
+    def make(first: int, count: int) -> VectorEnvironment:
+        return VectorEnvironment([EarlyLate(copy, seed, matter) for copy in range(first, first + count)])
+
+    return make
 
 
 @torch.no_grad()

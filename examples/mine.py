@@ -1,4 +1,4 @@
-"""Defines parts of one's own for the examples: a ranker and a sampling policy, each one class."""
+"""Defines custom parts for the examples: a ranker and a sampling policy, one class each."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class MeanOfWords(Ranker):
     """Compares the mean word vector of a query with that of a document by cosine.
 
     Args:
-        vectors: float32 [vocabulary, dimension], to start from.
-        generator: draws what else starts at random; here nothing.
-        scale: of the cosine, so that a softmax over scores can be sure.
+        vectors: float32 [vocabulary, dimension], the initial word vectors.
+        generator: draws other initial weights; unused here.
+        scale: factor of the cosine, so that a softmax over scores can be close to 0 and 1.
     """
 
     def __init__(self, vectors: NDArray[np.float32], generator: torch.Generator, scale: float = 20.0) -> None:
@@ -47,10 +47,10 @@ class MeanOfWords(Ranker):
 
 
 class EasyFirst(SamplingPolicy):
-    """Takes the first function for the first updates of a training, then the second: from easy to hard.
+    """Chooses the first function for the first updates of a training, then the second: from easy to hard.
 
     Args:
-        updates: how many updates are easy.
+        updates: number of updates with the first function.
     """
 
     def __init__(self, updates: int = 20) -> None:

@@ -1,9 +1,9 @@
-"""Trains in a loop of one's own, in plain PyTorch, with hard negatives that Pyrite chooses by the model's own scores.
+"""Trains in a custom loop in plain PyTorch, with hard negatives that Pyrite chooses by the model's current scores.
 
-The model is a table of word vectors; `selector=dynamic` asks it which candidates it finds hard, batch by batch.
+The model is a table of word vectors; `selector=dynamic` asks it for scores of candidates, batch by batch.
 """
 
-# %% A model of one's own: it scores texts, however it likes.
+# %% The model: anything that scores texts.
 import os
 import shlex
 
@@ -29,11 +29,11 @@ def scores(queries: list[str], documents: list[list[str]]) -> torch.Tensor:
     return 20 * torch.einsum("qd,qmd->qm", vectors(queries), flat)
 
 
-# %% Pyrite chooses the negatives: of BM25's lists those that this very model scores high, and others than last time.
+# %% Pyrite chooses the negatives: documents of BM25's lists that the model scores high, new ones for each batch.
 data = Negatives([*DATA, "function=bm25", "selector=dynamic", "training.batch_size=16"], score=scores)
 optimizer = torch.optim.Adam(words.parameters(), lr=0.05)
 
-# %% The loop is ours. Each batch's scores go back before the next is served.
+# %% The training loop. Scores are passed to `observe` before the next batch.
 losses = []
 for _ in range(3):
     for batch in data:
@@ -45,7 +45,7 @@ for _ in range(3):
         data.observe(batch, shown, loss.item())
         losses.append(loss.item())
 
-# %% What was supplied, and how the model scored it.
+# %% The negatives that were supplied, and the model's scores of them.
 (row,) = data.sampler.report()
 print(f"loss {losses[0]:.3f} at first, {losses[-1]:.3f} at last")
 print(f"{row['negatives']} negatives by {row['function']}, scored {row['negative_mean']:.2f} in the mean")

@@ -1,9 +1,9 @@
-"""Compares a policy of one's own: easy negatives first, then hard ones, against a coin for each batch.
+"""Compares a custom policy, easy negatives first and then hard ones, with a random choice for each batch.
 
-`mine.py` holds the class. It decides for each batch which retrieval function supplies the negatives.
+`mine.py` has the class. It decides for each batch which retrieval function supplies the negatives.
 """
 
-# %% One study: a class of ours and one of Pyrite's in turn, each choosing between the same two functions.
+# %% A study of two policies, the custom class and one of Pyrite's, that choose between the same two functions.
 import os
 import shlex
 
@@ -22,7 +22,7 @@ study = pyrite.study(
 measures = [name for name in study.trials.columns if name.startswith("bm25:")]
 print(study.trials.group_by("policy", maintain_order=True).agg(pl.col(measures).mean()))
 
-# %% Which function did the policy choose, update by update? Build its sampler, and watch.
+# %% The function that the policy chooses at each update: build a training and its sampler, and step them.
 from mine import EasyFirst  # noqa: E402
 
 from cluster.config.compose import compose  # noqa: E402

@@ -1,9 +1,9 @@
-"""Simulates judging a pool of one's own runs: in which order, and how good is the ranking after a few judgements?
+"""Simulates the judging of a pool: in which order, and how good is the ranking of runs after a few judgements?
 
-Give folders of your own in PYRITE_EXAMPLE="runs=FOLDER qrels=FILE"; without it, runs are made up here.
+Set PYRITE_EXAMPLE="runs=FOLDER qrels=FILE" to use other runs; by default runs are made up here.
 """
 
-# %% Four systems of three teams over five topics, the better the later, and judgements.
+# %% Four systems of three teams over five topics, later ones better, and judgements.
 import os
 import shlex
 import tempfile
@@ -29,13 +29,13 @@ judged = [f"{topic} 0 d{document} {int(relevant[topic, document])}" for topic in
 (folder / "qrels.txt").write_text("\n".join(judged) + "\n")
 DATA = shlex.split(os.environ.get("PYRITE_EXAMPLE", f"runs={folder / 'runs'} qrels={folder / 'qrels.txt'} depth=20"))
 
-# %% Orders of judging, compared in simulation; what was found after 5, 10, 20 judgements a topic.
+# %% Orders of judging, compared in simulation: relevant documents found after 5, 10 and 20 judgements per topic.
 study = pyrite.pool([*DATA, "method=mtf,mm,posterior_fusion,random", "seeds=3", "budgets=[5,10,20]", "dashboard=false"])
 print(study.summary)
 print(study.budgets.group_by("method", "budget", maintain_order=True).agg(pl.selectors.numeric().mean()))
 print("the page:", study.report)
 
-# %% One topic by hand: an adjudicator says what to judge, hears the grade, and says what is next.
+# %% One topic by hand: an adjudicator chooses a document, receives its grade, and chooses the next.
 from pooling.adjudicators.adjudicator import Adjudication  # noqa: E402
 from pooling.adjudicators.posterior_fusion import PosteriorFusion  # noqa: E402
 from pooling.pool import make_pool  # noqa: E402
@@ -48,6 +48,6 @@ for _ in range(5):
     document = judging.next()
     assert document is not None
     name = topic.documents[document]
-    grade = int(relevant[int(topic.name), int(name.removeprefix("d"))])  # here a person would say
+    grade = int(relevant[int(topic.name), int(name.removeprefix("d"))])  # a person would judge here
     judging.judge(document, grade)
     print(f"topic {topic.name}: {name} is {'relevant' if grade else 'not relevant'}")

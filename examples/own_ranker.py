@@ -1,9 +1,9 @@
-"""Studies one's own ranker: which negatives train it best, and how much depends on the seed?
+"""Studies a custom ranker: which negatives train it best, and how much depends on the seed?
 
-Run it as a script or cell by cell. `mine.py` holds the class; a ranker is one class with four methods.
+Run it as a script or cell by cell. `mine.py` has the class; a ranker is one class with four methods.
 """
 
-# %% The class takes the place of a ranker of Pyrite's; +ranker.NAME= sets an option of it.
+# %% The class replaces Pyrite's ranker; +ranker.NAME= sets one of its options.
 import os
 import shlex
 
@@ -21,11 +21,11 @@ study = pyrite.study(
 print(study.summary.select("ranker", "function", "selector", "runs"))
 print("the page:", study.report)
 
-# %% Frames are polars'. What did each function supply, and how hard was it?
+# %% Tables are polars data frames: the negatives of each function, and the measures of each query.
 print(study.samplers.select("run", "function", "negatives"))
 print(study.queries.group_by("run", "origin", maintain_order=True).agg(pl.col(pl.Float64).mean()))
 
-# %% The same parts by hand: a training and its sampler, stepped three times.
+# %% The same parts without a study: a training and its sampler, stepped three times.
 from cluster.config.compose import compose  # noqa: E402
 from cluster.runs.artifacts import Artifacts  # noqa: E402
 from cluster.runs.assemble import assemble  # noqa: E402

@@ -1,33 +1,42 @@
-"""Runs studies, trainings, learnings, minings and pooling studies from Python, and reads what they leave.
+"""Runs studies, trainings, learnings, minings and pooling studies from Python, and reads their results.
 
 >>> import pyrite
 >>> study = pyrite.study(["scale=tiny", "seeds=2", "function=random,bm25"])
 >>> study.summary, study.trials, study.report
 
-Overrides are those of the command line. What a folder holds is read again with `Study(FOLDER)`.
+Overrides are those of the command line. `StudyResult(FOLDER)` reads the results in a folder again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console
 
 from cluster.config.aliases import named_checkpoint
 from cluster.plan.sweep import key_of
-from pyrite.results import Learning, Mining, PoolStudy, Reported, Results, Study, Training
+from pyrite.results import (
+    LearningResult,
+    MiningResult,
+    PoolResult,
+    ReportedResult,
+    Result,
+    StudyResult,
+    TrainingResult,
+)
 from pyrite.running import run
 from ranking.errors import BadInput
 
 __all__ = [
     "BadInput",
-    "Learning",
-    "Mining",
-    "PoolStudy",
-    "Reported",
-    "Results",
-    "Study",
-    "Training",
+    "LearningResult",
+    "MiningResult",
+    "PoolResult",
+    "ReportedResult",
+    "Result",
+    "StudyResult",
+    "TrainingResult",
     "learn",
     "mine",
     "pool",
@@ -36,47 +45,66 @@ __all__ = [
     "train",
 ]
 
+_RENAMED = {
+    "Study": "StudyResult",
+    "Training": "TrainingResult",
+    "Learning": "LearningResult",
+    "Mining": "MiningResult",
+    "PoolStudy": "PoolResult",
+    "Reported": "ReportedResult",
+    "Results": "Result",
+}
 
-def study(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> Study:
-    """Compare ways of choosing negatives, spread with Ray Tune, as `pyrite study` does.
+
+def __getattr__(name: str) -> Any:
+    """Raise an error with the new name of a class that was renamed."""
+    if name in _RENAMED:
+        raise AttributeError(f"pyrite.{name} is called pyrite.{_RENAMED[name]} now")
+    raise AttributeError(f"module 'pyrite' has no attribute {name!r}")
+
+
+def study(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> StudyResult:
+    """Compare ways of choosing negatives, on Ray Tune or in this process, as `pyrite study` does.
 
     Args:
-        overrides: of runs, with sweeps, and of the study.
-        resume: a folder to go on with.
-        console: where progress and table are shown; None shows nothing.
+        overrides: overrides of the runs, with sweeps, and of the study.
+        resume: the folder of a study to resume; None starts a new one.
+        console: the console for progress and tables; None shows nothing.
 
     Raises:
-        BadInput: where an option or an input is wrong.
+        BadInput: if an option or an input is wrong.
     """
-    return Study(*run("study", overrides, resume, console))
+    return StudyResult(*run("study", overrides, resume, console))
 
 
-def train(overrides: Iterable[str] = (), *, console: Console | None = None) -> Training:
+def train(overrides: Iterable[str] = (), *, console: Console | None = None) -> TrainingResult:
     """Train and evaluate one ranker in this process, as `pyrite train` does, into a new folder or `out=`.
 
     Args:
-        overrides: without sweeps.
-        console: where progress and table are shown; None shows nothing.
+        overrides: overrides without sweeps.
+        console: the console for progress and tables; None shows nothing.
 
     Raises:
-        BadInput: where an option or an input is wrong.
+        BadInput: if an option or an input is wrong.
     """
     given = list(overrides)
     if "out" not in map(key_of, given):
         from cluster.output.storage import new_place
 
         given.append(f"out={new_place('train')}")
-    return Training(*run("train", given, None, console))
+    return TrainingResult(*run("train", given, None, console))
 
 
-def learn(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> Learning:
-    """Let an agent learn a sampling policy, as `pyrite learn` does; arguments as of `study`."""
-    return Learning(*run("learn", overrides, resume, console))
+def learn(
+    overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None
+) -> LearningResult:
+    """Let an agent learn a sampling policy, as `pyrite learn` does. For the arguments see `pyrite.study`."""
+    return LearningResult(*run("learn", overrides, resume, console))
 
 
-def mine(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> Mining:
-    """Mine negatives into a data set, as `pyrite mine` does; arguments as of `study`."""
-    return Mining(*run("mine", overrides, resume, console))
+def mine(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> MiningResult:
+    """Mine negatives into a data set, as `pyrite mine` does. For the arguments see `pyrite.study`."""
+    return MiningResult(*run("mine", overrides, resume, console))
 
 
 def rank(checkpoint: str, overrides: Iterable[str] = (), *, console: Console | None = None) -> str:
@@ -84,20 +112,20 @@ def rank(checkpoint: str, overrides: Iterable[str] = (), *, console: Console | N
 
     Args:
         checkpoint: a folder of `train` with `weights=true`, weights in it, or a checkpoint.
-        overrides: of conf/rank.yaml.
-        console: where progress and measures are shown; None shows nothing.
+        overrides: options of conf/rank.yaml.
+        console: the console for progress and measures; None shows nothing.
 
     Returns:
         The path of the TREC run.
 
     Raises:
-        BadInput: where an option or an input is wrong.
+        BadInput: if an option or an input is wrong.
     """
     from cluster.commands.rank import rank as write_run
 
     return write_run([*overrides, named_checkpoint(checkpoint)], console or Console(quiet=True))
 
 
-def pool(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> PoolStudy:
-    """Compare orders of judging in simulation, as `pyrite pool` does; arguments as of `study`."""
-    return PoolStudy(*run("pool", overrides, resume, console))
+def pool(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> PoolResult:
+    """Compare orders of judging in simulation, as `pyrite pool` does. For the arguments see `pyrite.study`."""
+    return PoolResult(*run("pool", overrides, resume, console))

@@ -1,4 +1,4 @@
-"""Reads what studies, trainings, learnings, minings and pooling studies leave in a folder."""
+"""Reads the results of studies, trainings, learnings, minings and pooling studies."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pyrite.running import run
 from ranking.errors import BadInput
 
 
-class Results:
+class Result:
     """A folder of results.
 
     Args:
         folder: a path or URI.
-        failed: how many of its runs have failed for good, where it was just run.
+        failed: number of runs that failed for good, if the experiment was just run.
     """
 
     def __init__(self, folder: str, failed: int = 0) -> None:
@@ -30,23 +30,23 @@ class Results:
 
     @property
     def folder(self) -> str:
-        """Where it lies."""
+        """The path or URI of the folder."""
         return self.storage.place
 
     @property
     def config(self) -> dict[str, Any]:
-        """Its `config.yaml`: the command, its options, and what it ran on.
+        """The content of `config.yaml`: the command, its options, and where it ran.
 
         Raises:
-            BadInput: where the folder holds none.
+            BadInput: if the folder has none.
         """
         return read_config(self.storage)
 
     def frame(self, name: str) -> pl.DataFrame:
-        """A table of it, as `trials` or `queries`; docs/reference/results.md has the columns.
+        """Return a table, such as `trials` or `queries`; docs/reference/results.md lists the columns.
 
         Raises:
-            BadInput: where there is no such table.
+            BadInput: if there is no such table.
         """
         content = self.storage.read(f"{name}.parquet")
         if content is None:
@@ -64,20 +64,20 @@ class Results:
         return self.frame("trials")
 
 
-class Reported(Results):
-    """Results with a summary and a report."""
+class ReportedResult(Result):
+    """Result with a summary and a report."""
 
     @property
     def trials(self) -> pl.DataFrame:
-        """A row a run (of a pooling study: a method and pool)."""
+        """One row per run (in a pooling study: per method and pool)."""
         return self.frame("trials")
 
     @property
     def summary(self) -> pl.DataFrame:
-        """What the table on screen shows, and the tests of significance behind it.
+        """The table that is shown on screen, and the significance tests behind it.
 
         Raises:
-            BadInput: where no run has come to its end.
+            BadInput: if no run has finished.
         """
         content = self.storage.read("summary.csv")
         if content is None:
@@ -93,66 +93,67 @@ class Reported(Results):
         return self.summary
 
 
-class Study(Reported):
-    """Ways of choosing negatives, compared over seeds and hyperparameters."""
+class StudyResult(ReportedResult):
+    """The results of a study: ways of choosing negatives, compared over seeds and hyperparameters."""
 
     @property
     def queries(self) -> pl.DataFrame:
-        """A row a run, candidate origin and test query."""
+        """One row per run, candidate origin and test query."""
         return self.frame("queries")
 
     @property
     def samplers(self) -> pl.DataFrame:
-        """A row a run and retrieval function: what it supplied, and how the ranker scored it."""
+        """One row per run and retrieval function: what it supplied, and the ranker's scores of it."""
         return self.frame("samplers")
 
     @property
     def steps(self) -> pl.DataFrame:
-        """A row a run and some steps: loss, gradient, hardness of negatives."""
+        """One row per run and step, or window of steps: loss, gradient, hardness of negatives."""
         return self.frame("steps")
 
     @property
     def decisions(self) -> pl.DataFrame:
-        """With `stop=decided`, a row a method and whom it is compared with: what is decided."""
+        """With `stop=decided`, one row per method and rival: what is decided."""
         return self.frame("decisions")
 
     @property
     def spread(self) -> pl.DataFrame:
-        """A row a method and candidate origin: how far runs spread, how often they beat others, how many are duds."""
+        """One row per method and candidate origin: the spread of runs, how often they beat others, how many fail."""
         return self.frame("spread")
 
     @property
     def across(self) -> pl.DataFrame:
-        """A row a method and place, where there are several collections or rankers, and one for all."""
+        """One row per method and place, if there are several collections or rankers, and one row for all places."""
         return self.frame("across")
 
     @property
     def power(self) -> pl.DataFrame:
-        """A row a method and difference: the seeds with which it is seen."""
+        """One row per method and difference: the number of seeds that detects it."""
         return self.frame("power")
 
     @property
     def surface(self) -> pl.DataFrame:
-        """Of a search, a row a setting, or two: how much of what runs reached it explains."""
+        """Of a search, one row per setting, or pair of settings: how much it explains of the runs' results."""
         return self.frame("surface")
 
     @property
     def defaults(self) -> pl.DataFrame:
-        """Of a search, a row a method: the rank of its defaults among what was drawn."""
+        """Of a search, one row per method: the rank of its defaults among the drawn settings."""
         return self.frame("defaults")
 
     def best(self, column: str | None = None) -> dict[str, Any]:
-        """The row of `trials` with the highest value: `run`, `overrides`, `seed`, `swept`, and all measures.
+        """Return the row of `trials` with the highest value: `run`, `overrides`, `seed`, `swept`, and all measures.
 
         Args:
-            column: as `bm25:AP@100`; None: the best of `curve_validation`, which no test query has seen.
+            column: a column such as `bm25:AP@100`; None takes the best of `curve_validation`, which no test query
+                influences.
 
         Raises:
-            BadInput: where no run has come to its end, or there is no such column.
+            BadInput: if no run has finished, or there is no such column.
         """
         done = self.trials.filter(status="done")
         if done.is_empty():
-            raise BadInput("no run has come to its end", self.folder, "see the column error of trials")
+            raise BadInput("no run has finished", self.folder, "see the column error of trials")
         if column is not None and column not in done.columns:
             known = ", ".join(name for name in done.columns if ":" in name)
             raise BadInput(f"there is no column {column!r}", self.folder, f"choose one of {known}")
@@ -165,43 +166,43 @@ class Study(Reported):
         return compose(shlex.split(self.best()["overrides"]))
 
     def files(self, run: str) -> dict[str, str]:
-        """Paths of what a run has left: `result`, and `weights`, `state` and `tensorboard` where there are any.
+        """Return the paths of a run's files: `result`, and `weights`, `state` and `tensorboard` if they exist.
 
         Args:
-            run: its name in `trials`.
+            run: the run's name in `trials`.
         """
-        found = {}
+        paths = {}
         folders = {"result": "runs", "weights": "weights", "state": "states", "tensorboard": "tensorboard"}
         for what, folder in folders.items():
             for name in self.storage.names(folder):
                 if name == run or name.startswith((f"{run}.", f"{run}-")):
-                    found[what] = self.storage.path(f"{folder}/{name}")
-        return found
+                    paths[what] = self.storage.path(f"{folder}/{name}")
+        return paths
 
     @classmethod
-    def restore(cls, folder: str, overrides: Iterable[str] = (), *, console: Console | None = None) -> Study:
-        """Go on with a study, as `pyrite study --resume` does; what has its result is not run again.
+    def restore(cls, folder: str, overrides: Iterable[str] = (), *, console: Console | None = None) -> StudyResult:
+        """Resume a study, as `pyrite study --resume` does. Finished runs are not repeated.
 
         Args:
-            folder: of the study.
+            folder: the folder of the study.
             overrides: options that may change: `concurrent`, `time_budget`, `baseline` and others.
-            console: where progress and table are shown; None shows nothing.
+            console: the console for progress and tables; None shows nothing.
         """
         return cls(*run("study", overrides, folder, console))
 
 
-class Training(Results):
-    """One trained ranker."""
+class TrainingResult(Result):
+    """The results of one trained ranker."""
 
     @property
     def measures(self) -> dict[str, float]:
-        """Each measure's mean over the test queries, by candidate origin: `bm25:AP@100`."""
+        """The mean of each measure over the test queries, by candidate origin: `bm25:AP@100`."""
         row = self.frame("trials").row(0, named=True)
         return {key: value for key, value in row.items() if ":" in key and isinstance(value, float)}
 
     @property
     def queries(self) -> pl.DataFrame:
-        """A row a candidate origin and test query."""
+        """One row per candidate origin and test query."""
         return self.frame("queries")
 
     @property
@@ -212,34 +213,34 @@ class Training(Results):
                                  self.storage.names("weights") else file)  # fmt: skip
 
 
-class Learning(Results):
-    """An agent that learned a sampling policy."""
+class LearningResult(Result):
+    """The results of an agent that learned a sampling policy."""
 
     @property
     def episodes(self) -> pl.DataFrame:
-        """A row an episode."""
+        """One row per episode."""
         return self.frame("episodes")
 
     @property
     def agent(self) -> str:
-        """The folder to give as `policy.checkpoint=`."""
+        """The folder to use as `policy.checkpoint=`."""
         return self.folder
 
     def _overview(self) -> pl.DataFrame:
         return self.episodes
 
 
-class Mining(Results):
+class MiningResult(Result):
     """A mined data set, which `datasets.load_dataset` and `collection=pairs` read."""
 
     @property
     def summary(self) -> pl.DataFrame:
-        """A row a function: negatives, those missing and guarded away, means of ranks and scores."""
+        """One row per function: negatives, missing and guarded ones, means of ranks and scores."""
         return pl.read_csv(io.BytesIO(self.storage.read("summary.csv") or b""))
 
     @property
     def rows(self) -> pl.DataFrame:
-        """The texts of all rows, of formats `parquet` and `dataset`."""
+        """The texts of all rows, with the formats `parquet` and `dataset`."""
         return self._parts("data")
 
     @property
@@ -249,26 +250,26 @@ class Mining(Results):
 
     @property
     def guarded(self) -> pl.DataFrame:
-        """A row a query and document that the guard dropped, and why."""
+        """One row per query and document that the guard dropped, with the reason."""
         return self.frame("guarded")
 
     def _parts(self, name: str) -> pl.DataFrame:
-        found = (self.storage.read(f"{name}/{part}") or b"" for part in self.storage.names(name))
-        return pl.concat([pl.read_parquet(io.BytesIO(content)) for content in found])
+        contents = (self.storage.read(f"{name}/{part}") or b"" for part in self.storage.names(name))
+        return pl.concat([pl.read_parquet(io.BytesIO(content)) for content in contents])
 
     def _overview(self) -> pl.DataFrame:
         return self.summary
 
 
-class PoolStudy(Reported):
-    """Orders of judging, compared in simulation."""
+class PoolResult(ReportedResult):
+    """The results of a pooling study: orders of judging, compared in simulation."""
 
     @property
     def budgets(self) -> pl.DataFrame:
-        """A row a pool, method, seed, topic and budget: how many relevant documents were found."""
+        """One row per pool, method, seed, topic and budget: the number of relevant documents found."""
         return self.frame("budgets")
 
     @property
     def curves(self) -> pl.DataFrame:
-        """A row a pool, method, seed and topic: the whole curve of relevant documents found."""
+        """One row per pool, method, seed and topic: the whole curve of relevant documents found."""
         return self.frame("curves")

@@ -16,12 +16,12 @@ def run(verb: str, overrides: Iterable[str], resume: str | None, console: Consol
 
     Args:
         verb: study, train, learn, mine or pool.
-        overrides: of the verb.
-        resume: a folder to go on with.
-        console: where progress and table are shown; None shows nothing.
+        overrides: the overrides of the verb.
+        resume: a folder to resume; None starts a new one.
+        console: the console for progress and tables; None shows nothing.
 
     Returns:
-        Its folder, and how many runs have failed.
+        The folder of the results, and the number of runs that failed.
     """
     try:
         experiment = kind_of(verb).read(list(overrides), resume)

@@ -1,4 +1,4 @@
-"""Serves batches of texts under a way of choosing negatives, to a training loop of one's own.
+"""Serves batches of texts with their negatives to the user's training loop.
 
 >>> from pyrite.torch import Negatives
 >>> data = Negatives(["collection=pydocs", "function=bm25", "selector=dynamic"], score=my_scores)
@@ -33,8 +33,7 @@ from ranking.rankers.ranker import Ranker
 __all__ = ["Negatives", "Score", "ServedBatch"]
 
 Score = Callable[[Sequence[str], Sequence[Sequence[str]]], Any]
-"""Scores of each query's documents [b, m], as an array or tensor, by the model that is trained; an empty document is
-none."""
+"""Returns the model's scores of each query's documents [b, m], as an array or tensor; an empty text is no document."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +43,14 @@ class ServedBatch:
     Args:
         step: its number, from 0.
         queries: b texts.
-        documents: for each query its positive and its negatives: b lists of one length, "" where there are too few.
-        present: bool [b, 1 + n], where there is a document.
-        query_ids: of the collection.
-        document_ids: likewise, None where there is no document.
-        scores: float32 [b, n], the functions' own scores of the negatives, nan where they have none.
-        teacher: float32 [b, 1 + n], what `teacher=` scores the documents, for distillation; nan where it has no score,
-            None without a teacher.
+        documents: for each query its positive and its negatives: b lists of one length, "" if there are too few.
+        present: bool [b, 1 + n], whether there is a document.
+        query_ids: the ids of the queries.
+        document_ids: the ids of the documents, None if there is no document.
+        scores: float32 [b, n], the functions' scores of the negatives, nan if they have none.
+        teacher: float32 [b, 1 + n], the scores of `teacher=` for distillation, nan if it has none; None without a
+            teacher.
+        places: the batch and its negatives as indices.
     """
 
     step: int
@@ -70,19 +70,19 @@ class ServedBatch:
 class Negatives(IterableDataset[ServedBatch]):
     """Batches of training pairs with their negatives; each iteration is an epoch.
 
-    The same pairs in the same order, and the same negatives, as `pyrite train` has with these overrides, as far as they
-    don't depend on the ranker. Serve it in the training's own process (`num_workers=0`, and `batch_size=None` for a
-    `DataLoader`): a policy goes on where the last batch left it.
+    The pairs, their order and the negatives are the same as those of `pyrite train` with these overrides, as far as
+    they do not depend on the ranker. Iterate in the training's process (`num_workers=0`, and `batch_size=None` for a
+    `DataLoader`), since a policy continues from the last batch.
 
     Args:
-        overrides: of a run: collection, functions, policy, selector, `training.batch_size`, `sampling.negatives`, seed.
-        score: the model's scores of now, for selectors that ask for them (`dynamic`, `simans`, …).
-        note: told what is being prepared.
+        overrides: overrides of a run: collection, functions, policy, selector, `training.batch_size`,
+            `sampling.negatives`, seed.
+        score: returns the model's current scores, for selectors that ask for them (`dynamic`, `simans`, …).
+        note: called with a line for each preparation step.
 
     Raises:
-        BadInput: where an option is wrong; with the first batch where it needs a ranker of Pyrite's own
-            (`function=dense`, `function=memory`, `selector=adversarial`), when that is observed where a policy needs
-            its step (`policy=curriculum`).
+        BadInput: if an option is wrong; with the first batch if a part needs Pyrite's ranker (`function=dense`,
+            `function=memory`, `selector=adversarial`); in `observe` if a policy needs its step (`policy=curriculum`).
     """
 
     def __init__(
@@ -97,24 +97,24 @@ class Negatives(IterableDataset[ServedBatch]):
         base = parts["base"]
         _, order, sampling = np.random.SeedSequence([config["seed"], 0]).spawn(3)
         self._rng = np.random.default_rng(order)
-        DropoutSeeds(self._rng)  # which a run's training makes first
+        DropoutSeeds(self._rng)  # a run's training draws these first
         self.sampler = make_sampler(config, parts, np.random.default_rng(sampling))
         split = base.splits[0]
         self._batches = build(config["batches"], "batches")
         self._batches.prepare(base.encoded, base.vectors, split.train)
-        self.training = _OwnTraining(self, base.encoded, config["training"], parts.get("teacher"))
+        self.training = _ExternalTraining(self, base.encoded, config["training"], parts.get("teacher"))
         self.training.examples = pairs_of(base.encoded, split.train, config["limits"]["examples"])
         self._documents, self._queries = self.collection.documents, self.collection.queries
         self._served: ServedBatch | None = None
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """Return the number of batches per epoch."""
         return self.training.steps_per_epoch
 
     def __iter__(self) -> Iterator[ServedBatch]:
-        """The batches of the next epoch."""
+        """Iterate over the batches of the next epoch."""
         if get_worker_info() is not None:
-            raise BadInput("a policy can't go on in several processes", "num_workers", "load with num_workers=0")
+            raise BadInput("a policy can't continue in several processes", "num_workers", "load with num_workers=0")
         training = self.training
         order = self._batches.order(training.examples, training.batch_size, self._rng)
         training.position = 0
@@ -144,9 +144,9 @@ class Negatives(IterableDataset[ServedBatch]):
         )
 
     def _cells(self, shown: NDArray[np.integer], column: str) -> list[list[str | None]]:
-        """A column of the documents of each row, None for none."""
+        """Return a column of the documents of each row, None if there is no document."""
         values = self._documents[column].gather(np.maximum(shown, 0).ravel().astype(np.uint32)).to_list()
-        flat = [value if there else None for value, there in zip(values, (shown >= 0).ravel(), strict=True)]
+        flat = [value if exists else None for value, exists in zip(values, (shown >= 0).ravel(), strict=True)]
         return [flat[start : start + shown.shape[1]] for start in range(0, len(flat), shown.shape[1])]
 
     @property
@@ -155,10 +155,10 @@ class Negatives(IterableDataset[ServedBatch]):
         return ["query", "positive", *(f"negative_{place}" for place in range(1, 1 + self.sampler.count))]
 
     def rows(self) -> Iterator[dict[str, str]]:
-        """The rows of the next epoch one by one, for `SentenceTransformerTrainer`: query, positive, negative_1 …
+        """Iterate over the rows of the next epoch, for `SentenceTransformerTrainer`: query, positive, negative_1 …
 
-        Rows that have fewer negatives are left out. A loader of another batch size cuts them otherwise than a batch of
-        ours. Loaders fetch ahead: nothing is to be observed here.
+        Rows with fewer negatives are left out. A loader's batch size may differ from `training.batch_size`. Loaders
+        fetch ahead, so `observe` must not be called for these rows.
         """
         for batch in self:
             for query, documents in zip(batch.queries, batch.documents, strict=True):
@@ -166,27 +166,27 @@ class Negatives(IterableDataset[ServedBatch]):
                     yield dict(zip(self.columns, [query, *documents], strict=True))
 
     def observe(self, batch: ServedBatch, scores: Any, loss: float = 0.0, gradient_norm: float = 0.0) -> None:
-        """Hand back how the model scored a batch, before its update: policies and selectors learn from it.
+        """Receive the model's scores of a batch, before its update: policies and selectors learn from them.
 
         Args:
-            batch: the last that was served.
-            scores: [b, 1 + n], of its documents, as an array or tensor.
-            loss: of the batch.
-            gradient_norm: of its gradient, for policies that look at it.
+            batch: the batch that was served last.
+            scores: [b, 1 + n], the scores of its documents, as an array or tensor.
+            loss: the batch loss.
+            gradient_norm: the norm of its gradient, for policies that read it.
 
         Raises:
-            ValueError: where it is not of the last batch, or of another shape.
+            ValueError: if it is not the last batch, or the scores have another shape.
         """
         if self._served is None or batch.step != self._served.step:
-            raise ValueError(f"batch {batch.step} is not the one that was served last: observe each before the next")
-        seen = _numbers(scores)
-        if seen.shape != tuple(batch.present.shape):
-            raise ValueError(f"scores are {seen.shape}, and the batch is {tuple(batch.present.shape)}")
+            raise ValueError(f"batch {batch.step} was not served last: observe each batch before the next")
+        observed = _numbers(scores)
+        if observed.shape != tuple(batch.present.shape):
+            raise ValueError(f"scores are {observed.shape}, and the batch is {tuple(batch.present.shape)}")
         of_batch, negatives = batch.places
         self.training.position += len(of_batch)
         self.training.step += 1
         try:
-            self.sampler.observe(negatives, UpdateResult(float(loss), float(gradient_norm), seen))
+            self.sampler.observe(negatives, UpdateResult(float(loss), float(gradient_norm), observed))
         finally:
             self.training.position -= len(of_batch)
             self.training.step -= 1
@@ -197,8 +197,8 @@ _PARTS = ("base", "function", "agent", "compressed", "similarity", "candidates",
 """Parts of a run that a sampler reads."""
 
 
-class _OwnTraining(FrozenRanker):
-    """What a sampler sees of a training that goes on elsewhere."""
+class _ExternalTraining(FrozenRanker):
+    """The view of the user's training that a sampler receives."""
 
     examples: Batch
 
@@ -211,41 +211,41 @@ class _OwnTraining(FrozenRanker):
 
     @property
     def steps_per_epoch(self) -> int:  # type: ignore[override]
-        """Batches of an epoch."""
+        """Batches per epoch."""
         return -(-len(self.examples) // self.batch_size)
 
     @property
     def epoch_over(self) -> bool:  # type: ignore[override]
-        """Whether the last batch of the epoch was learned from."""
+        """Whether the last batch of the epoch was trained on."""
         return self.position >= len(self.examples)
 
     @property
     def teacher(self) -> PairScores | None:
-        """Whose margins selectors may read."""
+        """The teacher, whose margins selectors may read."""
         return self._teacher
 
     @property
     def ranker(self) -> Ranker:
-        """Refused: the model is the user's."""
-        what = "this way of choosing needs a ranker of Pyrite's own, whose vectors or weights it takes"
-        raise BadInput(what, "function or selector", "choose one that asks for scores at most, or `pyrite train`")
+        """Raise: the model is the user's."""
+        what = "this way of choosing needs the vectors or weights of a Pyrite ranker"
+        raise BadInput(what, "function or selector", "choose one that needs scores only, or `pyrite train`")
 
     def loss_now(self, batch: Batch, negatives: NDArray[np.int32]) -> float:
-        """Refused: the model makes its step after a batch is observed."""
+        """Raise: the model makes its step after a batch is observed."""
         what = "this policy compares losses before and after a step, and the step is made elsewhere"
         raise BadInput(what, "policy", "choose fixed, random, mixture or schedule")
 
     def score(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
-        """The model's scores [q, m], −inf where the document is −1."""
+        """Return the model's scores [q, m], −inf if the document is −1."""
         score = self._data.score
         if score is None:
             raise BadInput("this way of choosing asks the model for scores", "selector", "give Negatives(…, score=…)")
         texts = [[text or "" for text in row] for row in self._data._cells(documents, "text")]
-        asked = self._data.collection.queries["text"].gather(np.asarray(queries).astype(np.uint32)).to_list()
-        found = _numbers(score(asked, texts))
-        if found.shape != documents.shape:
-            raise ValueError(f"score gave {found.shape} for {documents.shape} documents")
-        return np.where(documents >= 0, found, -np.inf).astype(np.float32)
+        query_texts = self._data.collection.queries["text"].gather(np.asarray(queries).astype(np.uint32)).to_list()
+        scores = _numbers(score(query_texts, texts))
+        if scores.shape != documents.shape:
+            raise ValueError(f"score returned {scores.shape} for {documents.shape} documents")
+        return np.where(documents >= 0, scores, -np.inf).astype(np.float32)
 
 
 def _numbers(scores: Any) -> NDArray[np.float32]:

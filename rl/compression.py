@@ -1,4 +1,4 @@
-"""Compresses queries and relevant documents into one vector each (φ), once for all copies of the environment."""
+"""Compresses queries and relevant documents to one vector each (φ), once for all copies of the environment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Compressed:
     """φ of every query and of every relevant document (Cohen et al. 2019, section 3.1.2).
 
     Args:
-        queries: float32 [queries, d], unit vectors; zero where no word has a vector.
+        queries: float32 [queries, d], unit vectors; zero if no word has a vector.
         documents: float32 [relevant documents, d], likewise.
         relevant: int32, the document of each row of `documents`, ascending.
     """
@@ -31,11 +31,11 @@ class Compressed:
 
     @property
     def dimension(self) -> int:
-        """d, of the word vectors."""
+        """d, the dimension of the word vectors."""
         return self.queries.shape[1]
 
     def matrix(self, batch: Batch, pairs: int) -> NDArray[np.float32]:
-        """B: the rows φ(q_1), φ(d_1), φ(q_2), φ(d_2), … of a batch, zero behind its end. Shape [2·pairs, d]."""
+        """Return B: the rows φ(q_1), φ(d_1), φ(q_2), φ(d_2), … of a batch, followed by zeros. Shape [2·pairs, d]."""
         rows = np.zeros((2 * pairs, self.dimension), np.float32)
         rows[0 : 2 * len(batch) : 2] = self.queries[batch.queries]
         rows[1 : 2 * len(batch) : 2] = self.documents[np.searchsorted(self.relevant, batch.positives)]
@@ -43,12 +43,13 @@ class Compressed:
 
 
 def compress(encoded: EncodedCollection, vectors: WordVectors, weighting: str) -> Compressed:
-    """φ(w_1 … w_n) = Σ weight(w_i)·f_e(w_i), scaled to length 1 so that a long document is no larger than a short one.
+    """Return φ(w_1 … w_n) = Σ weight(w_i)·f_e(w_i), scaled to length 1 so that long documents are not larger than short
+    ones.
 
     Args:
         encoded: the collection.
         vectors: f_e, the word vectors that rankers start from; a word without one adds nothing.
-        weighting: `tf` counts every occurrence as 1, `idf` by the word's idf.
+        weighting: `tf` counts every occurrence as 1, `idf` as the word's idf.
     """
     weights = _weights(encoded, weighting)
     relevant = np.unique(encoded.judgements.relevant().documents)

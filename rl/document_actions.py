@@ -1,4 +1,4 @@
-"""Lets an agent pick the documents of each batch: an action is one document a negative."""
+"""Lets an agent pick the documents of each batch: an action is one document per negative."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from rl.state import StateTables
 from sampling.sampler import Sampler
 
 HEAD = 10
-"""BM25's first documents, which are counted apart."""
+"""Number of BM25's first documents, which are counted separately."""
 
 
 class DocumentActions(Actions):
-    """An action is a document for each negative of the batch (Cohen et al. 2019, section 6.2).
+    """An action is one document for each negative of the batch (Cohen et al. 2019, section 6.2).
 
-    Each query of the batch picks from the s_d documents nearest to it: the i-th choice is the i-th of the list. What
-    is judged relevant is not in it. An action has a place for every query of a full batch; those behind the end of a
-    shorter one are not looked at.
+    Each query of the batch picks from the s_d documents nearest to it: the i-th choice is the i-th document of the
+    list, which has no relevant documents. An action has an entry for every query of a full batch; entries beyond the
+    end of a shorter one are ignored.
 
     Args:
         documents: s_d.
-        pairs: of a full batch.
-        picks: negatives of each query. They are drawn independently, and one that was drawn before is left out.
+        pairs: pairs in a full batch.
+        picks: negatives per query. They are drawn independently, and a document that was drawn before is left out.
     """
 
     lasting = False
@@ -39,11 +39,11 @@ class DocumentActions(Actions):
         self.space = spaces.MultiDiscrete(np.full(pairs * picks, documents))
         self.names = [f"BM25 1-{HEAD}", f"BM25 {HEAD + 1}-{BM25_DEPTH}", f"not in BM25's {BM25_DEPTH}"]
 
-    def tell(self, sampler: Sampler, action: Any) -> None:
+    def apply(self, sampler: Sampler, action: Any) -> None:
         sampler.selector = Picks(np.asarray(action, np.int64).reshape(self.pairs, self.picks), self.documents)
 
-    def recorded(self, action: Any, batch: Batch, tables: StateTables) -> list[int]:
-        """How many picks are among BM25's first ten, the rest of its list, and beyond it."""
+    def to_record(self, action: Any, batch: Batch, tables: StateTables) -> list[int]:
+        """Return the number of picks within BM25's first ten, within the rest of its list, and beyond it."""
         assert tables.candidates is not None
         places = np.asarray(action, np.int64).reshape(self.pairs, self.picks)[: len(batch)]
         nearness = tables.candidates[batch.queries[:, None], places, -1]

@@ -1,4 +1,4 @@
-"""Draws actions from what a policy network says."""
+"""Draws actions from the outputs of a policy network."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rl.state import Observation
 
 @torch.no_grad()
 def logits_of(actor: torch.nn.Module, observation: Observation) -> NDArray[np.float64]:
-    """What an actor says of one observation. Shape [outputs]."""
+    """Return an actor's logits for one observation. Shape [outputs]."""
     row = {name: torch.from_numpy(value)[None] for name, value in observation.items()}
     logits: NDArray[np.float64] = actor(row)[0].double().numpy()
     return logits
 
 
 def inverse_cdf(logits: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The choices that uniform draws of 0 … 1 stand for, by the inverse of each row's distribution function.
+    """Return the choices at uniform draws of 0 … 1, by the inverse of each row's distribution function.
 
     Args:
         logits: float64 [rows, choices].
@@ -34,19 +34,19 @@ def inverse_cdf(logits: NDArray[np.float64], uniform: NDArray[np.float64]) -> ND
 
 
 def draw_action(logits: NDArray[np.floating], seed: int, copy: int, decision: int) -> tuple[NDArray[np.int64], float]:
-    """One action of one copy of the environment.
+    """Draw one action of one copy of the environment.
 
-    Its random numbers depend on (seed, copy, decision) alone, so neither the number of runners nor an interrupt
-    changes them.
+    Its random numbers depend on (seed, copy, decision) only, so neither the number of runners nor an interrupt changes
+    them.
 
     Args:
         logits: [picks, choices]; a plain action is one pick.
-        seed: of the learning.
+        seed: the seed of the learning.
         copy: index of the copy among all copies.
-        decision: decisions that the copy took before this one, since learning began.
+        decision: number of decisions that the copy has taken before, since learning began.
 
     Returns:
-        The picks, int64 [picks], and ln π of them all.
+        The picks, int64 [picks], and ln π of all of them.
     """
     exact = logits.astype(np.float64)
     uniform = np.random.default_rng([seed, copy, decision]).random((len(exact), 1))

@@ -1,4 +1,4 @@
-"""Steps the training of a ranker as an environment: an agent chooses its negatives and is rewarded."""
+"""Steps the training of a ranker as an environment: an agent chooses its negatives and receives a reward."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from ranking.errors import BadInput
 from ranking.training import Batch, RankerTraining, UpdateResult
-from rl.rewards import Outcome, Reward, ValidationSample, ValidationSampleOptions, Values
+from rl.rewards import DecisionOutcome, Reward, ValidationSample, ValidationSampleOptions, Values
 from rl.state import Observation, State, StateTables
 from sampling.policies.policy import SamplingPolicy
 from sampling.sampler import Sampler
 
 Start = Callable[[np.random.SeedSequence], tuple[RankerTraining, Sampler]]
-"""Makes a fresh ranker's training and the sampler of its negatives from a seed."""
+"""Makes a fresh ranker's training, and the sampler of its negatives, from a seed."""
 
 
-class DictatedPolicy(SamplingPolicy):
-    """Chooses what it was told: the agent's hand inside the sampler."""
+class AgentPolicy(SamplingPolicy):
+    """Chooses the function that the agent has chosen."""
 
     def __init__(self) -> None:
         self.action = 0
@@ -33,12 +33,12 @@ class DictatedPolicy(SamplingPolicy):
 
 
 class Actions(ABC):
-    """What the agent can do, and how it is done to a sampler.
+    """The actions that an agent can take, and how a sampler follows them.
 
     Attributes:
-        space: of an action.
-        names: what `shares` counts, in order.
-        lasting: whether an action can be held beyond the batch that it was chosen for.
+        space: the action space.
+        names: the names of the shares that `shares` returns, in order.
+        lasting: whether an action can be held for more batches than the one that it was chosen for.
     """
 
     space: spaces.Space[Any]
@@ -46,27 +46,31 @@ class Actions(ABC):
     lasting = True
 
     def policy(self) -> SamplingPolicy | None:
-        """What takes the place of a sampler's policy, to be told; None leaves the configured one."""
+        """Return a policy that replaces the sampler's and follows the actions; None keeps the configured one."""
         return None
 
     @abstractmethod
-    def tell(self, sampler: Sampler, action: Any) -> None:
-        """Make the sampler act so until it is told again."""
+    def apply(self, sampler: Sampler, action: Any) -> None:
+        """Make the sampler follow an action until the next one."""
 
     @abstractmethod
-    def recorded(self, action: Any, batch: Batch, tables: StateTables) -> Any:
-        """What an episode remembers of an action on a batch: numbers or lists of them."""
+    def to_record(self, action: Any, batch: Batch, tables: StateTables) -> Any:
+        """Return what an episode records of an action on a batch: numbers or lists of numbers."""
 
     @abstractmethod
     def shares(self, taken: Sequence[Any]) -> dict[str, float]:
-        """What the actions of an episode were, as shares, from what was kept of each."""
+        """Return the shares of the actions in an episode.
+
+        Args:
+            taken: what `to_record` returned, one entry per action.
+        """
 
 
 class FunctionActions(Actions):
-    """An action is a retrieval function (section 3.1.1).
+    """Actions that are retrieval functions (Cohen et al. 2019, section 3.1.1).
 
     Args:
-        names: of the functions, in the sampler's order.
+        names: the names of the functions, in the sampler's order.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -74,13 +78,13 @@ class FunctionActions(Actions):
         self.space = spaces.Discrete(len(self.names))
 
     def policy(self) -> SamplingPolicy:
-        return DictatedPolicy()
+        return AgentPolicy()
 
-    def tell(self, sampler: Sampler, action: Any) -> None:
-        assert isinstance(sampler.policy, DictatedPolicy)
+    def apply(self, sampler: Sampler, action: Any) -> None:
+        assert isinstance(sampler.policy, AgentPolicy)
         sampler.policy.action = int(action)
 
-    def recorded(self, action: Any, batch: Batch, tables: StateTables) -> int:
+    def to_record(self, action: Any, batch: Batch, tables: StateTables) -> int:
         return int(action)
 
     def shares(self, taken: Sequence[Any]) -> dict[str, float]:
@@ -89,7 +93,7 @@ class FunctionActions(Actions):
 
 
 def check_decision_every(decision_every: int | str, actions: Actions) -> None:
-    """Refuse a `decision_every` that is neither a number of batches nor `epoch`, or longer than the actions last."""
+    """Raise if `decision_every` is neither a number of batches nor `epoch`, or is longer than actions can last."""
     if decision_every != "epoch" and (not isinstance(decision_every, int) or decision_every < 1):
         raise BadInput(
             f"decision_every is {decision_every!r}", "decision_every", "choose a number of batches from 1 up, or epoch"
@@ -105,20 +109,21 @@ def check_decision_every(decision_every: int | str, actions: Actions) -> None:
 class SamplingEnvironment(gymnasium.Env[Observation, Any]):
     """One copy of the environment: an episode trains a fresh ranker until early stopping or the epoch limit.
 
-    It steps the one `RankerTraining` there is. The seed of a copy's n-th episode is
-    `SeedSequence(seed, spawn_key=(1, copy, n))`: no two copies share one, whichever worker they are on, and none
-    is a seed of a run that is evaluated (those have no spawn key that begins so).
+    It steps a `ranking.training.RankerTraining`, as `pyrite train` does. The seed of a copy's n-th episode is
+    `SeedSequence(seed, spawn_key=(1, copy, n))`: no two copies share one, on whichever worker they are, and none is the
+    seed of a run that is evaluated (those have no spawn key that begins so).
 
     Args:
-        start: makes an episode's training and sampler.
-        tables: what states look up.
-        actions: what the agent can do.
-        reward: what it gets.
-        sample: how the ranker is measured for that.
-        seed: of the whole learning.
-        copy: index of this copy among all of them.
+        start: makes an episode's training and sampler from a seed.
+        tables: the tables that states are looked up in.
+        actions: the actions that the agent can take.
+        reward: the reward of a decision.
+        sample: how the ranker is measured for the reward.
+        seed: the seed of the whole learning.
+        copy: index of this copy among all copies.
         gamma: γ, for rewards that discount.
-        decision_every: batches that an action is held for, or `epoch` for one decision an epoch. 1 is the paper's.
+        decision_every: number of batches that an action is held for, or `epoch` for one decision per epoch. The paper
+            has 1.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}
@@ -147,9 +152,9 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin the copy's next episode; with `seed` its first one under that seed.
+        """Begin the copy's next episode; with `seed`, the first one under that seed.
 
-        After `load_state_dict` it goes on in the middle of the episode that was saved.
+        After `load_state_dict` it resumes the episode that was saved.
         """
         super().reset(seed=seed)
         if seed is not None:
@@ -164,9 +169,10 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         return self._observe(), self._info()
 
     def _begin(self) -> None:
-        """A fresh ranker, as this episode's seed makes it."""
+        """Start a fresh ranker from this episode's seed."""
         sequence = np.random.SeedSequence(self.seed, spawn_key=(1, self.copy, self.episode))
         self.training, self.sampler = self.start(sequence)
+        self._steps = self.training.steps(self.sampler)
         self.state = State(self.tables)
         self.unmeasured, self.taken = 0, list[Any]()
         if self.sample is None:
@@ -175,20 +181,23 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Train on the batches that the action is held for.
 
-        An episode ends (`terminated`) where the training does, with the best weights put back as a run does; then the
-        info's `summary` says how it went.
+        An episode ends (`terminated`) when the training does, with the best weights restored as in a run; then the info
+        has a `summary` of the episode.
         """
-        self.actions.tell(self.sampler, action)
-        self.taken.append(self.actions.recorded(action, self.training.next_batch(), self.tables))
+        self.actions.apply(self.sampler, action)
+        self.taken.append(self.actions.to_record(action, self.training.next_batch(), self.tables))
         self.decision += 1
         updates: list[UpdateResult] = []
         while self._lasts(len(updates)):
-            updates.append(self._update())
+            result = next(self._steps)
+            self.state.note(result, first=self.training.step == 1)
+            self.unmeasured += 1
+            updates.append(result)
         done = self.training.done
         before, self.values = self.values, self._measured(done)
         assert self.sample is not None
         first_stage, ideal = self.sample.first_stage, self.sample.ideal
-        outcome = Outcome(before, self.values, first_stage, ideal, updates, self.gamma, done)
+        outcome = DecisionOutcome(before, self.values, first_stage, ideal, updates, self.gamma, done)
         reward = self.reward(outcome)
         info = self._info()
         if done:
@@ -196,25 +205,13 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         return self._observe(), reward, done, False, info
 
     def _lasts(self, batches: int) -> bool:
-        """Whether a decision that was held for so many batches is held for another one."""
+        """Return whether a decision that was held for this many batches is held for another one."""
         if self.training.done or (self.decision_every == "epoch" and batches and not self.training.position):
             return False
         return self.decision_every == "epoch" or batches < int(self.decision_every)
 
-    def _update(self) -> UpdateResult:
-        """Train on a batch, and validate where it ended the epoch: as `RankerTraining.fit` has it."""
-        batch = self.training.next_batch()
-        negatives = self.sampler.negatives(batch, self.training)
-        result = self.training.update(batch, negatives)
-        self.sampler.observe(negatives, result)
-        self.state.note(result, first=self.training.step == 1)
-        self.unmeasured += 1
-        if self.training.validation_due:
-            self.training.validate()
-        return result
-
     def _measured(self, done: bool) -> Values:
-        """The sample's values: measured now if it is time, or the last ones."""
+        """Return the sample's values: measured now if a measurement is due, otherwise the last ones."""
         assert self.sample is not None
         if not done and self.unmeasured < self.options.every:
             return self.values
@@ -232,7 +229,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         return {"copy": self.copy, "decision": self.decision, "episode": self.episode}
 
     def _summary(self) -> dict[str, float]:
-        """How the episode went: what people watch and what agents are compared by."""
+        """Return the figures of the episode that are shown and that agents are compared by."""
         training = self.training
         known = [value for value in training.validations if value == value]
         shares = {f"share:{name}": share for name, share in self.actions.shares(self.taken).items()}
@@ -247,7 +244,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """All that goes on with the episode in another process, to the last bit."""
+        """Return everything needed to resume the episode in another process, to the last bit."""
         return {
             "seed": self.seed,
             "episode": self.episode,
@@ -261,7 +258,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from `state_dict`: the next `reset` goes on in mid-episode."""
+        """Continue from `state_dict`: the next `reset` resumes the episode."""
         self.seed, self.episode, self.decision = state["seed"], state["episode"], state["decision"]
         self._begin()
         self.values, self.unmeasured, self.taken = state["values"], state["unmeasured"], list(state["taken"])

@@ -5,51 +5,44 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ranking.bounds import Between, NonNegative, Positive, checked
 from ranking.errors import BadInput
 from rl.candidates import BM25_DEPTH
 from rl.environment import SamplingEnvironment
 from rl.networks import PolicyNetwork
 
 MINIBATCH = 4
-"""States of one update."""
+"""States per update."""
 HELD_OUT = 5
-"""Every fifth query is never learned from."""
+"""Every fifth query is held out."""
 
 
+@checked
 @dataclass(frozen=True)
 class Imitation:
-    """Supervised pre-training of the actor (`actions.imitate` of the configuration).
+    """Options of the supervised pre-training of the actor (`actions.imitate` of the configuration).
 
     Args:
-        epochs: passes over the states; 0: none, the agent learns from scratch.
+        epochs: passes over the states; 0 for none: the agent learns from scratch.
         top: n; a candidate is labelled if BM25 ranks it among its first n.
         lr: learning rate of Adam.
         states: training batches that are learned from and tested on.
 
     Raises:
-        BadInput: where one of them is out of its range.
+        BadInput: if an option is out of its range.
     """
 
-    epochs: int = 0
-    top: int = BM25_DEPTH
-    lr: float = 0.001
-    states: int = 256
-
-    def __post_init__(self) -> None:
-        if self.epochs < 0:
-            raise BadInput(f"epochs is {self.epochs}", "actions.imitate.epochs", "choose a whole number from 0 up")
-        if not 1 <= self.top <= BM25_DEPTH:
-            raise BadInput(f"top is {self.top}", "actions.imitate.top", f"choose a number from 1 to {BM25_DEPTH}")
-        if not 0 < self.lr < math.inf:
-            raise BadInput(f"learning rate is {self.lr}", "actions.imitate.lr", "choose a number above 0")
-        if self.states < 1:
-            raise BadInput(f"states is {self.states}", "actions.imitate.states", "choose a whole number from 1 up")
+    epochs: Annotated[int, NonNegative] = 0
+    top: Annotated[int, Between(1, BM25_DEPTH)] = BM25_DEPTH
+    lr: Annotated[float, Positive] = 0.001
+    states: Annotated[int, Positive] = 256
 
 
 @dataclass(frozen=True)
@@ -57,8 +50,8 @@ class States:
     """States of training batches.
 
     Args:
-        observations: each part float32 [n, …].
-        queries: int64 [n, b], −1 behind the end of a short batch.
+        observations: float32 [n, …] for each part of an observation.
+        queries: int64 [n, b], −1 after the end of a short batch.
     """
 
     observations: dict[str, Tensor]
@@ -68,19 +61,19 @@ class States:
         return len(self.queries)
 
     def take(self, rows: NDArray[np.integer]) -> dict[str, Tensor]:
-        """The observations at `rows`."""
+        """Return the observations at `rows`."""
         return {name: part[torch.from_numpy(rows)] for name, part in self.observations.items()}
 
 
 @dataclass(frozen=True)
 class Imitated:
-    """What imitation came to.
+    """The result of imitation.
 
     Args:
-        weights: of the actor.
-        before: mean share of the policy's mass that lay on labelled candidates of held-out queries, untrained.
-        after: the same, trained.
-        learned: the same of the queries that it was trained on.
+        weights: the weights of the actor.
+        before: mean share of the policy's mass on labelled candidates of held-out queries, before the training.
+        after: the same after the training.
+        learned: the same of the queries that it was trained on, after the training.
     """
 
     weights: dict[str, Tensor]
@@ -90,17 +83,17 @@ class Imitated:
 
     @property
     def figures(self) -> dict[str, float]:
-        """What reports say of it."""
+        """The figures for reports."""
         return {"before": self.before, "after": self.after, "learned": self.learned}
 
 
 def states_of(environment: SamplingEnvironment, count: int, rng: np.random.Generator) -> States:
-    """States as the agent will meet them: of episodes in which every document is picked as often as another.
+    """Return states as the agent will see them: of episodes in which documents are picked uniformly.
 
     Args:
         environment: a copy that nothing else steps.
-        count: batches.
-        rng: picks.
+        count: number of batches.
+        rng: draws the picks.
     """
     observations: list[Mapping[str, NDArray[np.float32]]] = []
     queries = np.full((count, environment.tables.pairs), -1, np.int64)
@@ -109,30 +102,30 @@ def states_of(environment: SamplingEnvironment, count: int, rng: np.random.Gener
         if done:
             observation, _ = environment.reset()
         observations.append(observation)
-        asked = environment.training.next_batch().queries
-        queries[row, : len(asked)] = asked
+        of_batch = environment.training.next_batch().queries
+        queries[row, : len(of_batch)] = of_batch
         if row + 1 < count:
             action = rng.integers(environment.action_space.nvec)  # type: ignore[attr-defined]
             observation, _, done, _, _ = environment.step(action)
-    stacked = {name: torch.from_numpy(np.stack([each[name] for each in observations])) for name in observations[0]}
+    stacked = {name: torch.from_numpy(np.stack([state[name] for state in observations])) for name in observations[0]}
     return States(stacked, queries)
 
 
 def imitate(network: PolicyNetwork, states: States, options: Imitation, rng: np.random.Generator) -> Imitated:
-    """Behaviour cloning of a sampler that draws uniformly from the candidates in BM25's top n (section 6.2).
+    """Train a network to behave like a sampler that draws uniformly from the candidates in BM25's top n (section 6.2).
 
-    The loss of a query is the cross-entropy of the policy's distribution over its candidates against the uniform one
-    over those that are labelled; queries without a labelled candidate teach nothing. (The paper, which has one action
-    for each document, gives each a binary label; as a distribution that label is this one.)
+    The loss of a query is the cross-entropy of the policy's distribution over its candidates and the uniform one over
+    the labelled candidates; queries without a labelled candidate are skipped. (The paper has one action per document,
+    and a binary label for each; as a distribution that label is the same.)
 
     Args:
         network: an actor over candidates. It is trained in place.
-        states: of training batches.
-        options: how long and how fast.
+        states: states of training batches.
+        options: how long and how fast it is trained.
         rng: shuffles the states.
 
     Raises:
-        BadInput: where no candidate is in BM25's top n.
+        BadInput: if no candidate is in BM25's top n.
     """
     labels = _labels(states.observations["candidates"], options.top)
     named = torch.from_numpy(states.queries >= 0) & labels.any(-1)
@@ -163,12 +156,12 @@ def imitate(network: PolicyNetwork, states: States, options: Imitation, rng: np.
 
 
 def _labels(candidates: Tensor, top: int) -> Tensor:
-    """Bool [n, b, s_d], from BM25's rank, the last feature of each candidate."""
+    """Return bool [n, b, s_d], from BM25's rank, the last feature of each candidate."""
     return candidates[..., -1] > 1 - (top - 0.5) / BM25_DEPTH
 
 
 def _log_shares(network: PolicyNetwork, observations: dict[str, Tensor]) -> Tensor:
-    """ln π of each candidate of each query, [n, b, s_d]; all picks of a query share them."""
+    """Return ln π of each candidate of each query, [n, b, s_d]; all picks of a query share them."""
     _, queries, documents, _ = observations["candidates"].shape
     logits = network(observations).unflatten(1, (queries, network.picks, documents))[:, :, 0]
     return torch.log_softmax(logits, -1)
@@ -176,7 +169,7 @@ def _log_shares(network: PolicyNetwork, observations: dict[str, Tensor]) -> Tens
 
 @torch.no_grad()
 def _mass(network: PolicyNetwork, states: States, labels: Tensor, of: Tensor) -> float:
-    """Mean share of the policy's mass on labelled candidates over the queries `of` [n, b]; nan where there is none."""
+    """Return the policy's mean mass on labelled candidates over the queries `of` [n, b]; nan for no query."""
     parts = np.array_split(np.arange(len(states)), math.ceil(len(states) / MINIBATCH))
     shares = torch.cat([_log_shares(network, states.take(rows)).exp() for rows in parts])
     return float((shares * labels).sum(-1)[of].mean())

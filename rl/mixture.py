@@ -1,20 +1,21 @@
-"""Chooses shares of functions and a window of ranks: continuous actions, by a rule of a few parameters."""
+"""Chooses shares of functions and a window of ranks: continuous actions, by a rule with a few parameters."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranking.batch import Batch
+from ranking.bounds import AtLeast, NonNegative, checked
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from ranking.training import RankerTraining
-from rl.progress import Progress, ProgressOptions
+from rl.progress import ProgressOptions, TrainingProgress
 from sampling.policies.policy import SamplingPolicy
 from sampling.policies.shares import reindexed, share_negatives, share_queries
 from sampling.retrieval.function import RetrievalFunction
@@ -23,53 +24,44 @@ WINDOWS = {"none": 0, "to": 1, "from_to": 2}
 FORMAT = "pyrite-mixture-1"
 
 
+@checked
 @dataclass(frozen=True)
 class MixtureActions:
-    """What a mixture policy decides (`actions=mixture`).
+    """The decisions of a mixture policy (`actions=mixture`).
 
     Args:
-        each: None shares the negatives of each query out among the functions. A number: the first function supplies
-            all queries, and each other one so many negatives to its share of the queries.
-        window: what it decides of lists: `none`, `to` (the last rank that is seen) or `from_to`.
+        each: if it is a number, the first function supplies all queries, and every other function supplies `each`
+            negatives to its share of the queries. None shares out the negatives of each query among the functions.
+        window: what it decides about lists: `none`, `to` (the last visible rank) or `from_to`.
         least: the smallest last rank.
-        costs: by function, what the return of a training loses where all negatives that are shared out come from it, in
-            the measure's own units: what refreshing an index is worth to whoever pays for it.
+        costs: by function, the loss of return if all shared-out negatives come from it, in units of the measure, e.g.
+            {dense: 0.01}: what refreshing an index costs the user. None for no costs.
 
     Raises:
-        BadInput: where an option is out of its range.
+        BadInput: if an option is out of its range.
     """
 
-    each: int | None = None
-    window: str = "to"
-    least: int = 4
-    costs: Mapping[str, float] | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in (("each", self.each), ("least", self.least)):
-            if value is not None and value < 1:
-                raise BadInput(f"{name} is {value}", f"actions.mixture.{name}", "choose a whole number from 1 up")
-        if self.window not in WINDOWS:
-            raise BadInput(f"no window {self.window!r}", "actions.mixture.window", f"choose {', '.join(WINDOWS)}")
-        for name, cost in (self.costs or {}).items():
-            if not 0 <= cost < np.inf:
-                raise BadInput(f"the cost of {name} is {cost}", "actions.mixture.costs", "give a number from 0 up")
+    each: Annotated[int, AtLeast(1)] | None = None
+    window: Literal["none", "to", "from_to"] = "to"
+    least: Annotated[int, AtLeast(1)] = 4
+    costs: Mapping[str, Annotated[float, NonNegative]] | None = None
 
     def charged(self, functions: Sequence[str], shares: NDArray[np.float64]) -> float:
-        """What the return of a training is charged for its shares of the functions.
+        """Return the cost of a training's shares of the functions, which its return is reduced by.
 
         Args:
-            functions: their names.
-            shares: of each decision [decisions, functions].
+            functions: the names of the functions.
+            shares: the shares of each decision [decisions, functions].
         """
         costs = self.costs or {}
         return float(sum(costs.get(name, 0.0) * shares[:, at].mean() for at, name in enumerate(functions)))
 
     def ranks(self, hardness: NDArray[np.float64], depth: int) -> tuple[int, int] | None:
-        """The window at which one stands between the hardest (0) and the widest (1), ranks counted by their logarithm.
+        """Return the window at a hardness between the hardest (0) and the widest (1), on a logarithmic scale of ranks.
 
         Args:
-            hardness: of the last rank and, for `from_to`, of the first, as a share of the way to the last.
-            depth: of the longest list.
+            hardness: hardness of the last rank and, for `from_to`, of the first, as a share of the way to the last.
+            depth: length of the longest list.
         """
         if not len(hardness) or not depth:
             return None
@@ -80,14 +72,14 @@ class MixtureActions:
 
 
 @dataclass(frozen=True)
-class Rule(ABC):
-    """A mixture policy's parameters, and what they say of a state.
+class MixtureRule(ABC):
+    """The parameters of a mixture policy, and the decision that they make in a state.
 
     Args:
         parameters: float64 [size].
-        functions: how many there are.
-        windows: numbers that describe a window.
-        features: names of what it is told.
+        functions: number of functions.
+        windows: number of values that describe a window.
+        features: names of the features of a state.
     """
 
     parameters: NDArray[np.float64]
@@ -99,15 +91,15 @@ class Rule(ABC):
     @staticmethod
     @abstractmethod
     def size(functions: int, windows: int, features: Sequence[str]) -> int:
-        """How many parameters there are."""
+        """Return the number of parameters."""
 
     @abstractmethod
     def __call__(self, state: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Shares of the functions, adding up to 1, and the hardness of the window, 0 to 1 each."""
+        """Return the shares of the functions, which add up to 1, and the hardness of the window, 0 to 1 each."""
 
 
-class LinearRule(Rule):
-    """A softmax of linear scores: with two functions the share of the second is σ(w·s), the window's hardness σ(v·s).
+class LinearRule(MixtureRule):
+    """A softmax of linear scores: with two functions the second's share is σ(w·s), and the window's hardness σ(v·s).
 
     The first function's score is 0. With the features `one` and `spent` alone it is a logistic schedule.
     """
@@ -125,12 +117,12 @@ class LinearRule(Rule):
         return shares / shares.sum(), 1 / (1 + np.exp(-np.clip(scores[self.functions - 1 :], -500, 500)))
 
 
-class ScheduleRule(Rule):
-    """An open-loop schedule: from some shares and a window to others, along a power of the budget that is spent.
+class ScheduleRule(MixtureRule):
+    """An open-loop schedule: from one action to another, along a power of the spent share of the budget.
 
-    Every parameter lies within 0 and 1: when it begins (a share of the budget), how long it takes, its curvature (0: a
-    cube root, ½: a line, 1: a cube), then for each function but the first its share at the beginning and at the end,
-    and for each number of the window likewise. Shares that add up to more than 1 are scaled down.
+    Every parameter is between 0 and 1: when the schedule begins (a share of the budget), how long it takes, its
+    curvature (0: a cube root, ½: a line, 1: a cube), then for each function but the first its share at the beginning
+    and at the end, and the same for each value of the window. Shares that add up to more than 1 are scaled down.
     """
 
     kind = "schedule"
@@ -149,20 +141,20 @@ class ScheduleRule(Rule):
         return np.concatenate([[max(0.0, 1 - float(hard.sum()))], hard]), now[self.functions - 1 :]
 
 
-RULES: dict[str, type[Rule]] = {rule.kind: rule for rule in (LinearRule, ScheduleRule)}
+RULES: dict[str, type[MixtureRule]] = {rule.kind: rule for rule in (LinearRule, ScheduleRule)}
 
 
 @dataclass(frozen=True)
 class MixtureAgent:
-    """What `pyrite learn actions=mixture` leaves, and `policy=learned` takes.
+    """A learned mixture: the result of `pyrite learn actions=mixture`, and the input of `policy=learned`.
 
     Args:
-        functions: names, in their order.
-        actions: what it decides.
-        state: what it is told.
-        decision_every: batches between two decisions.
-        rule: kind of its rule, of `RULES`.
-        parameters: float64, of the rule.
+        functions: the names of the functions, in their order.
+        actions: the decisions that it makes.
+        state: the description of a state.
+        decision_every: number of batches between two decisions.
+        rule: the kind of its rule, a key of `RULES`.
+        parameters: float64, the rule's parameters.
         facts: how it was learned, for reports.
     """
 
@@ -175,23 +167,23 @@ class MixtureAgent:
     facts: dict[str, Any]
     documents: ClassVar[int | None] = None
 
-    def decide(self) -> Rule:
-        """Its rule."""
+    def decide(self) -> MixtureRule:
+        """Return its rule."""
         return RULES[self.rule](
             self.parameters, len(self.functions), WINDOWS[self.actions.window], tuple(self.state.features)
         )
 
     def to_bytes(self) -> bytes:
-        """As a safetensors file."""
+        """Return it as a safetensors file."""
         plain = vars(self) | {"actions": asdict(self.actions), "state": asdict(self.state)}
         return to_bytes({"agent": FORMAT, **plain})
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str) -> MixtureAgent:
-        """What `to_bytes` wrote.
+        """Read the file that `to_bytes` wrote.
 
         Raises:
-            BadInput: where it is something else.
+            BadInput: if it is another file.
         """
         state = from_bytes(content, where)
         if not isinstance(state, dict) or state.pop("agent", None) != FORMAT:
@@ -204,11 +196,11 @@ class MixturePolicy(SamplingPolicy):
     """A frozen mixture agent over a fresh ranker: every N batches it decides on shares and a window of ranks.
 
     Args:
-        agent: what decides.
+        agent: the agent.
 
     Attributes:
-        decisions: of each its step, shares and window.
-        states: what each decision saw.
+        decisions: step, shares and window of each decision.
+        states: the state of each decision.
     """
 
     def __init__(self, agent: MixtureAgent) -> None:
@@ -219,9 +211,9 @@ class MixturePolicy(SamplingPolicy):
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         self.indices = [list(functions).index(name) for name in self.agent.functions]
-        own = {name: functions[name] for name in self.agent.functions}
-        self.depth = max(function.depth for function in own.values())
-        self.progress = Progress(self.agent.state, own, training)
+        mixed = {name: functions[name] for name in self.agent.functions}
+        self.depth = max(function.depth for function in mixed.values())
+        self.progress = TrainingProgress(self.agent.state, mixed, training)
 
     def decide(self, training: RankerTraining) -> None:
         """Choose shares and window for the next batches."""

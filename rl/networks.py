@@ -14,9 +14,9 @@ from torch.nn import functional
 from ranking.rankers.ranker import drawn, linear
 
 NEAR_ZERO = 0.01
-"""What the last layer's weights are multiplied by: a fresh policy is near uniform, a fresh critic says about 0."""
+"""Factor of the last layer's initial weights: a new policy is nearly uniform, and a new critic returns about 0."""
 SLOPE = 0.2
-"""Of the narrow layer's activation, below zero."""
+"""Slope of the narrow layer's activation below zero."""
 DOCUMENT_WIDTH = 32
 """Width of the layer that joins a candidate document's features with the state."""
 
@@ -24,35 +24,36 @@ Shapes = Mapping[str, Sequence[int]]
 
 
 def shapes_of(space: gymnasium.spaces.Dict) -> dict[str, list[int]]:
-    """The shape of each part of an observation, by name."""
+    """Return the shape of each part of an observation, by name."""
     return {name: [int(size) for size in part.shape or ()] for name, part in space.spaces.items()}
 
 
 class PolicyNetwork(nn.Module):
-    """Reads an observation: the actor gives logits of the actions, the critic one value (Cohen et al. 2019, 4.1).
+    """Reads an observation: an actor returns logits of the actions, a critic one value (Cohen et al. 2019, section
+    4.1).
 
-    A kernel of two rows goes over the pairs φ(q_i), φ(d_i) of the batch, a kernel half a batch long over the pairs,
-    zeros around; the maximum over the pairs that are there is joined by the model's features and the mean similarity
-    over the queries; affine layers of 500, |A| and |A| (the critic: 1) units end it. Parts that an observation lacks
-    are left out; `model` must be there.
+    A kernel of two rows goes over the pairs φ(q_i), φ(d_i) of the batch, then a kernel half a batch long over the
+    pairs, padded with zeros; the maximum over the present pairs is joined by the model's features and the mean
+    similarity over the queries; affine layers of 500, |A| and |A| (the critic: 1) units follow. Parts that an
+    observation lacks are left out; `model` is required.
 
     Every activation is tanh. A layer of |A| = 2 rectified units is dead, with no gradient ever again, as soon as one
-    large step makes both negative for all states; tanh has a gradient everywhere, and nothing here is deep enough for
-    it to vanish.
+    large step makes both negative for all states; tanh has a gradient everywhere, and the network is not deep enough
+    for it to vanish.
 
-    Where the observation has `candidates`, outputs are chances of documents: each candidate's five features are read
-    together with the state by one small layer that is the same for all, so that a document is judged by what it is and
-    not by its place in the list. Several picks for one query are drawn from the same chances.
+    If the observation has `candidates`, outputs are logits of documents: each candidate's five features are read
+    together with the state by one small layer that is the same for all, so that a document is judged by its features
+    and not by its position in the list. Several picks for one query are drawn from the same logits.
 
     Args:
-        space: of one observation, or the shapes of its parts by name (`shapes`).
-        outputs: numbers it gives for an observation; with candidates a multiple of queries · documents, query by query.
+        space: the space of one observation, or the shapes of its parts by name (`shapes`).
+        outputs: number of outputs per observation; with candidates a multiple of queries · documents, query by query.
         generator: draws the weights.
-        channels: of both kernels.
+        channels: channels of both kernels.
         hidden: units of the first affine layer.
         width: units of the second, |A|; None takes `outputs`.
-        last: what the last layer's weights are multiplied by.
-        per_document: False for a critic, which judges the state even where there are candidates.
+        last: factor of the last layer's initial weights.
+        per_document: false for a critic, which evaluates the state even if there are candidates.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class PolicyNetwork(nn.Module):
             self.pairs = rows // 2
             self.length = max(1, self.pairs // 2)
             self.match = linear(2 * width, channels, generator)
-            with torch.random.fork_rng(devices=[]):  # torch draws weights of its own, which `drawn` replaces
+            with torch.random.fork_rng(devices=[]):  # torch draws weights, which `drawn` replaces
                 self.difficulty = nn.Conv1d(channels, channels, self.length)
             drawn(self.difficulty, channels * self.length, generator)
             joined += channels
@@ -102,7 +103,7 @@ class PolicyNetwork(nn.Module):
             self.output.bias.zero_()
 
     def forward(self, observation: Mapping[str, Tensor]) -> Tensor:
-        """Logits or a value for each observation.
+        """Return logits or a value for each observation.
 
         Args:
             observation: float32, each part with a first dimension of n.
@@ -121,13 +122,13 @@ class PolicyNetwork(nn.Module):
         state = torch.tanh(self.state(torch.cat(parts, 1)))
         if not self.per_document:
             return self.output(functional.leaky_relu(self.actions(state), SLOPE))
-        # A query that isn't there has logits of 0: its pick means nothing and must not move any weight.
+        # A missing query has logits of 0: its pick means nothing and must not change any weight.
         joined = self.document(observation["candidates"]) + self.context(state)[:, None, None]
         logits = self.output(torch.tanh(joined)).squeeze(-1) * present[..., None]
         return logits.repeat_interleave(self.picks, 1).flatten(1)
 
     def _present(self, observation: Mapping[str, Tensor]) -> Tensor:
-        """Float [n, b], 1 where a pair is there."""
+        """Return float [n, b], 1 if a pair exists."""
         if "present" in observation:
             return observation["present"]
         named = next((observation[name] for name in ("similarity", "candidates") if name in self.shapes), None)
@@ -135,17 +136,17 @@ class PolicyNetwork(nn.Module):
         return observation["model"].new_ones(len(observation["model"]), count)
 
     def _difficulty(self, batch: Tensor, present: Tensor) -> Tensor:
-        """How difficult the incoming batch is: float [n, channels]."""
+        """Return how difficult the incoming batch is: float [n, channels]."""
         # Two neighbouring rows under a kernel of 2 × d with stride 2 are one affine map of the pair's rows in a line.
         pairs = torch.tanh(self.match(batch.flatten(1).unflatten(1, (self.pairs, -1)))) * present[..., None]
         before = (self.length - 1) // 2
         padded = functional.pad(pairs.transpose(1, 2), (before, self.length - 1 - before))
-        found = torch.tanh(self.difficulty(padded))
-        # −1 is below every tanh, and is what an empty batch (after an episode's end) is given.
-        return torch.where(present[:, None] > 0, found, -1.0).amax(2)
+        difficulty = torch.tanh(self.difficulty(padded))
+        # −1 is below every tanh; an empty batch (after an episode's end) has −1.
+        return torch.where(present[:, None] > 0, difficulty, -1.0).amax(2)
 
     def description(self) -> dict[str, Any]:
-        """What `described` needs to make it anew: numbers, strings and lists."""
+        """Return what `described` needs to build the network: numbers, strings and lists."""
         return {
             "shapes": self.shapes,
             "outputs": self.outputs,
@@ -157,7 +158,7 @@ class PolicyNetwork(nn.Module):
 
 
 def described(description: Mapping[str, Any], weights: Mapping[str, Tensor]) -> PolicyNetwork:
-    """The network that `PolicyNetwork.description` describes, with these weights, ready to be asked."""
+    """Build the network of a `PolicyNetwork.description` with these weights, in evaluation mode."""
     sizes = {name: value for name, value in description.items() if name != "shapes"}
     network = PolicyNetwork(description["shapes"], generator=torch.Generator(), **sizes)
     network.load_state_dict(dict(weights))
@@ -165,5 +166,5 @@ def described(description: Mapping[str, Any], weights: Mapping[str, Tensor]) -> 
 
 
 def _mean(values: Tensor, present: Tensor) -> Tensor:
-    """Mean [n, k] of values [n, b, k] over the queries that are there; 0 where none is."""
+    """Return the mean [n, k] of values [n, b, k] over the present queries; 0 if there is none."""
     return (values * present[..., None]).sum(1) / present.sum(1, keepdim=True).clamp(min=1)

@@ -1,56 +1,49 @@
-"""Decides when an agent has converged: it gains no more, and its choices have settled."""
+"""Decides when an agent has converged: its return has stopped rising, and its choices have settled."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from ranking.errors import BadInput
+from ranking.bounds import AtLeast, NonNegative, checked
 
 Episode = Mapping[str, Any]
 
 
+@checked
 @dataclass(frozen=True)
 class Plateau:
-    """Two stretches of `window` episodes, one after the other, that are alike.
+    """Two successive groups of `window` episodes that are alike.
 
-    They are compared whenever another `window` episodes have ended, so that what is found depends on the episodes alone
-    and not on how they were shared out or interrupted. A plateau says that learning has come to rest, and not that
-    anything was learned: an agent that never gained is at rest too. Cohen et al. 2019 (section 5) take an agent as
-    converged by the performance on validation queries, without saying by what test.
+    They are compared whenever another `window` episodes have ended, so the result depends on the episodes only, and not
+    on how they were distributed or interrupted. A plateau means that learning has stopped changing, and not that
+    anything was learned: an agent that never improved is on a plateau too. Cohen et al. 2019 (section 5) decide
+    convergence by the performance on validation queries, without naming a test.
 
     Args:
-        window: episodes of a stretch.
+        window: episodes per group.
         by: `validation` or `return`.
-        errors: the later stretch gains where its mean is above the earlier one's by more than so many standard errors
-            of the difference, √(s₁²/n + s₂²/n).
-        settled: largest mean absolute change of the shares of the functions.
+        errors: the later group counts as better if its mean exceeds the earlier one's by more than this many standard
+            errors of the difference, √(s₁²/n + s₂²/n).
+        settled: largest mean absolute change of the functions' shares.
 
     Raises:
-        BadInput: where an option is out of its range.
+        BadInput: if an option is out of its range.
     """
 
-    window: int = 16
+    window: Annotated[int, AtLeast(2)] = 16
     by: Literal["validation", "return"] = "validation"
-    errors: float = 1.0
-    settled: float = 0.1
-
-    def __post_init__(self) -> None:
-        if self.window < 2:
-            raise BadInput(f"{self.window} episodes have no deviation", "until.window", "give 2 or more")
-        if self.by not in ("validation", "return"):
-            raise BadInput(f"{self.by!r} is no figure of an episode", "until.by", "give validation or return")
-        if self.errors < 0 or self.settled < 0:
-            raise BadInput("a bound is below 0", "until", "give until.errors and until.settled from 0")
+    errors: Annotated[float, NonNegative] = 1.0
+    settled: Annotated[float, NonNegative] = 0.1
 
     def converged_at(self, episodes: Sequence[Episode]) -> int | None:
-        """The number of episodes after which the criterion first held; None where it never did.
+        """Return the number of episodes after which the criterion first held; None if it never did.
 
         Args:
-            episodes: of the agent, in the order in which they ended, each with `by` and `share:FUNCTION`.
+            episodes: the agent's episodes, in the order in which they ended, each with `by` and `share:FUNCTION`.
         """
         for end in range(2 * self.window, len(episodes) + 1, self.window):
             middle = end - self.window
@@ -59,10 +52,12 @@ class Plateau:
         return None
 
     def _alike(self, earlier: Sequence[Episode], later: Sequence[Episode]) -> bool:
-        before, after = (np.array([float(each[self.by]) for each in part]) for part in (earlier, later))
+        before, after = (np.array([float(episode[self.by]) for episode in part]) for part in (earlier, later))
         error = np.sqrt((before.var(ddof=1) + after.var(ddof=1)) / self.window)
         if after.mean() - before.mean() > self.errors * error:
             return False
-        names = sorted({key for each in (*earlier, *later) for key in each if key.startswith("share:")})
-        was, now = (np.array([[each.get(name, 0.0) for name in names] for each in part]) for part in (earlier, later))
+        names = sorted({key for episode in (*earlier, *later) for key in episode if key.startswith("share:")})
+        was, now = (
+            np.array([[episode.get(name, 0.0) for name in names] for episode in part]) for part in (earlier, later)
+        )
         return not names or float(np.abs(now.mean(axis=0) - was.mean(axis=0)).mean()) <= self.settled

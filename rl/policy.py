@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
+from ranking.bounds import NonNegative, checked
 from ranking.training import Batch, RankerTraining, UpdateResult
 from rl.draws import inverse_cdf, logits_of
 from rl.state import State, StateTables
@@ -18,36 +18,35 @@ from sampling.retrieval.function import RetrievalFunction
 
 
 class LearnedPolicy(SamplingPolicy):
-    """π(s, a, θ): what an agent of `pyrite learn` would do (AC-IR of Cohen et al. 2019).
+    """π(s, a, θ): the choices of an agent of `pyrite learn` (AC-IR of Cohen et al. 2019).
 
-    It observes the training as the agent did and draws its action, holding it as long as the agent did.
+    It observes the training as the agent did and draws its action, which it holds as long as the agent did.
 
     Args:
-        checkpoint: folder of a `pyrite learn`. None: a study learns the agent first.
-        learn: overrides of that learning.
-        agent: its seed. Several agents show how reliably one is learned.
-        greedy: take the most probable action instead of drawing one.
+        checkpoint: folder or URI of a `pyrite learn`; None lets a study learn the agent first.
+        learn: overrides of that learning, each in quotes: ["agent=ppo","episodes=100"].
+        agent: seed of that learning. Several (policy.agent=0,1,2) show how reliably an agent is learned.
+        greedy: whether the most probable action is taken instead of drawing one.
     """
 
+    @checked
     def __init__(
         self,
         checkpoint: str | None = None,
         learn: Sequence[str] = (),
-        agent: int = 0,
+        agent: Annotated[int, NonNegative] = 0,
         greedy: bool = False,
     ) -> None:
-        if agent < 0:
-            raise BadInput(f"agent is {agent}", "policy.agent", "give a seed from 0 up")
         self.greedy = greedy
         self.action, self.held, self.first = 0, 0, True
 
     def equip(self, agent: TrainedAgent, tables: StateTables) -> None:
-        """Hand over the agent, and what its states look up: the functions in the agent's order."""
+        """Set the agent, and the tables that its states are looked up in: the functions in the agent's order."""
         self.names, self.decision_every, self.actor = agent.functions, agent.decision_every, agent.actor()
         self.state = State(tables)
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
-        self.places = [list(functions).index(name) for name in self.names]
+        self.indices = [list(functions).index(name) for name in self.names]
 
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         if self.first or (
@@ -58,7 +57,7 @@ class LearnedPolicy(SamplingPolicy):
             self.action = int(logits.argmax() if self.greedy else drawn[0, 0])
             self.held, self.first = 0, False
         self.held += 1
-        return np.full(len(batch), self.places[self.action], np.int64)
+        return np.full(len(batch), self.indices[self.action], np.int64)
 
     def observe(
         self,

@@ -18,31 +18,33 @@ from sampling.retrieval.random import RandomFunction
 FEATURES = ("one", "spent", "share", "hard", "easy", "change", "gain", "waited")
 PROBED = {"hard", "easy", "change"}
 NEGATIVES = 8
-"""Negatives of either kind that a probe is compared with."""
+"""Number of hard and of random negatives per probe."""
 
 
 @dataclass(frozen=True)
 class ProgressOptions:
     """How a training is described (`state=progress`).
 
-    Each feature lies within −1 and 1, or 0 and 1, whatever collection, ranker and length of training:
+    Each feature is between −1 and 1, or 0 and 1, for any collection, ranker and length of training:
 
     - `one`: 1.
-    - `spent`: the share of the budget of batches that is spent, from −1 to 1.
-    - `share`: the share of the functions but the first in the last decision, from −1 to 1; −1 before there is one.
-    - `hard`: of hard negatives of fixed probes, the share that the ranker scores above the relevant document, from
-      −1 to 1. They are drawn from the lists of the last function that has lists.
-    - `easy`: the same of random negatives, half of them misranked being 1.
-    - `change`: what `hard` changed by since the last decision, ten times, cut to −1 … 1.
-    - `gain`: the best validation so far over the best that the candidates allow, from −1 to 1.
-    - `waited`: e / (1 + e), e being the epochs since the best one.
+    - `spent`: the spent share of the budget of batches, from −1 to 1.
+    - `share`: the share of the functions but the first in the last decision, from −1 to 1; −1 before the first
+      decision.
+    - `hard`: the share of hard negatives of fixed probes that the ranker scores above the relevant document, from −1 to
+      1.
+      They are drawn from the lists of the last function that has lists.
+    - `easy`: the same of random negatives; 1 if half of them are misranked.
+    - `change`: the change of `hard` since the last decision, times ten, cut to −1 … 1.
+    - `gain`: the best validation so far relative to the best that the candidates allow, from −1 to 1.
+    - `waited`: e / (1 + e), e being the number of epochs since the best one.
 
     Args:
-        features: which of them, in this order. `[one,spent]` sees the clock alone: an open-loop schedule.
-        probes: training queries that are asked, the same in every run.
+        features: the features, in this order. `[one,spent]` sees the clock only: an open-loop schedule.
+        probes: number of training queries that are probed, the same in every run.
 
     Raises:
-        BadInput: where a feature is unknown or there is no probe.
+        BadInput: if a feature is unknown or there is no probe.
     """
 
     features: Sequence[str] = FEATURES
@@ -57,13 +59,13 @@ class ProgressOptions:
             raise BadInput(f"probes is {self.probes}", "state.probes", "choose a whole number from 1 up")
 
 
-class Progress:
+class TrainingProgress:
     """One training as a mixture policy sees it.
 
     Args:
-        options: which features.
-        functions: of the run, by name.
-        training: of the ranker.
+        options: the features.
+        functions: the functions of the run, by name.
+        training: the training of the ranker.
     """
 
     def __init__(
@@ -77,14 +79,14 @@ class Progress:
             self._draw_probes(functions, training)
 
     def _draw_probes(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
-        """The same for every run: their generator is seeded by nothing that differs between runs."""
+        """Draw the probes, the same for every run: the generator's seed is fixed."""
         rng = np.random.default_rng(0)
         pairs = training.examples
         chosen = np.unique(np.linspace(0, len(pairs) - 1, min(self.options.probes, len(pairs))).astype(int))
         probes = pairs.take(chosen)
         random = RandomFunction()
         random.prepare(training.encoded, None)
-        hard = next((each for each in reversed(functions.values()) if each.depth), random)
+        hard = next((function for function in reversed(functions.values()) if function.depth), random)
         self.queries, self.positives = probes.queries, probes.positives
         self.negatives = [self._drawn(function, probes, training, rng) for function in (hard, random)]
 
@@ -96,22 +98,22 @@ class Progress:
         return np.where(relevant, -1, documents).astype(np.int32)
 
     def misranked(self, training: RankerTraining) -> tuple[float, float]:
-        """The shares of hard and of random negatives that the ranker scores at least as high as the positive."""
+        """Return the shares of hard and of random negatives that the ranker scores at least as high as the positive."""
         hard, random = self.negatives
         shown = np.concatenate([self.positives[:, None], hard, random], axis=1)
         scores = training.score(self.queries, shown)
         above = scores[:, 1:] >= scores[:, :1]
-        there = shown[:, 1:] >= 0
-        parts = (slice(0, hard.shape[1]), slice(hard.shape[1], None))
-        found = [float(above[:, part][there[:, part]].mean()) if there[:, part].any() else 0.0 for part in parts]
-        return found[0], found[1]
+        present = shown[:, 1:] >= 0
+        kinds = (slice(0, hard.shape[1]), slice(hard.shape[1], None))
+        shares = [float(above[:, kind][present[:, kind]].mean()) if present[:, kind].any() else 0.0 for kind in kinds]
+        return shares[0], shares[1]
 
     def observe(self, training: RankerTraining, share: float | None) -> NDArray[np.float64]:
-        """The features before the next batch.
+        """Return the features before the next batch.
 
         Args:
-            training: of the ranker.
-            share: of the functions but the first in the last decision; None before the first.
+            training: the training of the ranker.
+            share: the share of the functions but the first in the last decision; None before the first.
         """
         hard, easy = self.misranked(training) if self.probed else (0.0, 0.0)
         known = [value for value in training.validations if value == value]
@@ -131,7 +133,7 @@ class Progress:
         return np.array([values[name] for name in self.options.features])
 
     def state_dict(self) -> dict[str, Any]:
-        """What a continued training's features need."""
+        """Return what the features of a resumed training need."""
         return {"last_hard": self.last_hard}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Tells how hard each function's candidates look: statistics of their scores, once for each query."""
+"""Measures how hard each function's candidates look: statistics of their scores, once per query."""
 
 from __future__ import annotations
 
@@ -13,33 +13,34 @@ from sampling.retrieval.function import RetrievalFunction
 
 STATISTICS = ("mean", "deviation", "maximum", "gap")
 SAMPLED = 256
-"""Documents that stand for the collection where a function ranks by itself."""
+"""Size of the sample of the collection for functions without scores."""
 
 
 def similarity_table(function: RetrievalFunction, lists: RankedLists | None, sources: Sources) -> NDArray[np.float32]:
-    """Mean, deviation and maximum of the candidates' scores, and the gap from the positive's score to the maximum.
+    """Return mean, deviation and maximum of the candidates' scores, and the gap from the positive's score to the
+    maximum.
 
-    The similarity statistics of figure 1 in Cohen et al. 2019. They depend on the query alone, so that a step of
-    the environment only looks them up. Divided by the largest value of the table, they lie in −1 … 1. A function
-    without scores (random sampling) is measured by the cosine of idf-weighted text vectors between the query and
-    a fixed sample of the collection. What is not known (no list, no score of a positive) is 0.
+    The similarity statistics of figure 1 in Cohen et al. 2019. They depend on the query only, so a step of the
+    environment looks them up. They are divided by the largest value of the table, and lie in −1 … 1. A function without
+    scores (random sampling) is measured by the cosine of idf-weighted text vectors between the query and a fixed sample
+    of the collection. Unknown values (no list, no score of a positive) are 0.
 
     Args:
         function: an action of the agent.
-        lists: its lists as runs take them, None where it ranks by itself.
-        sources: what it ranks with.
+        lists: its lists as runs use them; None if it ranks during the training.
+        sources: the collection and indexes that it ranks with.
 
     Returns:
         float32 [queries, 4].
     """
     scores, positives = _cosines(sources) if lists is None else _scores(function, lists, sources)
-    there = np.isfinite(scores)
-    counts = np.maximum(there.sum(axis=1), 1)
-    kept = np.where(there, scores, 0).astype(np.float64)
+    present = np.isfinite(scores)
+    counts = np.maximum(present.sum(axis=1), 1)
+    kept = np.where(present, scores, 0).astype(np.float64)
     mean = kept.sum(axis=1) / counts
-    deviation = np.sqrt((np.where(there, kept - mean[:, None], 0) ** 2).sum(axis=1) / counts)
-    highest = np.where(there.any(axis=1), np.where(there, kept, -np.inf).max(axis=1, initial=-np.inf), 0)
-    gap = np.where(np.isfinite(positives) & there.any(axis=1), positives - highest, 0)
+    deviation = np.sqrt((np.where(present, kept - mean[:, None], 0) ** 2).sum(axis=1) / counts)
+    highest = np.where(present.any(axis=1), np.where(present, kept, -np.inf).max(axis=1, initial=-np.inf), 0)
+    gap = np.where(np.isfinite(positives) & present.any(axis=1), positives - highest, 0)
     table = np.stack([mean, deviation, highest, gap], axis=1)
     return (table / max(float(np.abs(table).max(initial=0)), 1e-12)).astype(np.float32)
 

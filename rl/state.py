@@ -1,4 +1,4 @@
-"""Describes a ranker's training to the agent before it chooses."""
+"""Describes a ranker's training to an agent before it chooses."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class StateOptions:
     """How a state is described (`state` of the configuration).
 
     Args:
-        features: of the model and its training: any of loss, gradient, step, epoch (the paper's four) and
+        features: features of the model and its training: any of loss, gradient, step, epoch (the paper's four) and
             validation (the last epoch's measure, 0 before the first).
         beta: β, the scale of the gradient's norm.
-        weighting: of φ: `tf` counts each occurrence of a word, `idf` weighs it by its idf.
+        weighting: weights of words in φ: `tf` counts each occurrence as 1, `idf` as the word's idf.
 
     Raises:
-        BadInput: where a feature or weighting is unknown, or β is not above 0.
+        BadInput: if a feature or weighting is unknown, or β is not above 0.
     """
 
     features: Sequence[str] = FEATURES[:4]
@@ -50,14 +50,15 @@ class StateOptions:
 
 @dataclass(frozen=True)
 class StateTables:
-    """What states look up and never change: shared by all copies of a host.
+    """Constant tables that states are looked up in, shared by all copies on a host.
 
     Args:
         options: how a state is described.
         compressed: φ of queries and relevant documents.
-        similarity: by function, float32 [queries, 4] (`rl.similarity`).
-        pairs: |b|, pairs of a full batch.
-        candidates: M of each query, float32 [queries, s_d, 5] (`rl.candidates`); None unless the agent picks documents.
+        similarity: by function, float32 [queries, 4] (see `rl.similarity.similarity_table`).
+        pairs: |b|, the pairs of a full batch.
+        candidates: M of each query, float32 [queries, s_d, 5] (see `rl.candidates.candidate_table`); None unless the
+            agent picks documents.
     """
 
     options: StateOptions
@@ -89,12 +90,12 @@ class State:
     """One training as the agent sees it (Cohen et al. 2019, section 3.1.2 and figure 1).
 
     The model's features are the loss of the last batch over the largest loss so far (1 before the first),
-    β‖∇L‖₂ / (1 + β‖∇L‖₂) of the top layers, t/T_e, and e / (1 + e). With them come the matrix B of the
-    incoming batch and the similarity statistics of its queries for each function. Whatever is not a number is
-    taken for the bound it left by, so that no NaN or infinity reaches the agent.
+    β‖∇L‖₂ / (1 + β‖∇L‖₂) of the top layers, t/T_e, and e / (1 + e). They are followed by the matrix B of the incoming
+    batch and the similarity statistics of its queries for each function. A value that is not finite is replaced by the
+    bound that it passed, so no NaN or infinity reaches the agent.
 
     Args:
-        tables: what it looks up.
+        tables: the tables that it is looked up in.
     """
 
     def __init__(self, tables: StateTables) -> None:
@@ -102,10 +103,10 @@ class State:
         self.loss, self.largest, self.gradient = 1.0, 1.0, 0.0
 
     def note(self, step: UpdateResult, first: bool) -> None:
-        """Remember what an update showed.
+        """Record the result of an update.
 
         Args:
-            step: of the training.
+            step: the result.
             first: whether it was the first of the episode, whose loss sets the scale.
         """
         loss = _bounded(abs(step.loss), 1e6)
@@ -113,7 +114,7 @@ class State:
         self.loss, self.gradient = loss, _bounded(step.gradient_norm, 1e6)
 
     def observe(self, batch: Batch, training: RankerTraining) -> Observation:
-        """The state before `batch` is trained on."""
+        """Return the state before `batch` is trained on."""
         pairs, queries = self.tables.pairs, batch.queries
         if len(batch) > pairs:
             raise BadInput(f"a batch has {len(batch)} pairs and the agent reads {pairs}", "training.batch_size")
@@ -142,14 +143,14 @@ class State:
             "loss": self.loss / self.largest,
             "gradient": scaled / (1 + scaled),
             "step": training.position / max(len(training.examples), 1),
-            # Not over the limit: what differs most from the rest of the training is its first epoch.
+            # Not relative to the limit: the first epoch differs most from the rest of the training.
             "epoch": training.epoch / (1 + training.epoch),
             "validation": _bounded(validation, 1.0) if validation == validation else 0.0,
         }
         return np.array([_bounded(features[name], 1.0) for name in self.tables.options.features], np.float32)
 
     def state_dict(self) -> dict[str, Any]:
-        """What a continued training's state needs."""
+        """Return what the state of a resumed training needs."""
         return {"loss": self.loss, "largest": self.largest, "gradient": self.gradient}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -158,5 +159,5 @@ class State:
 
 
 def _bounded(value: float, highest: float) -> float:
-    """The value within 0 … `highest`; NaN and infinity are `highest`."""
+    """Return the value within 0 … `highest`; NaN and infinity become `highest`."""
     return min(max(value, 0.0), highest) if value == value else highest

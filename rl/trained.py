@@ -1,4 +1,4 @@
-"""Reads and writes the file of a learned agent: its network's weights, and what it must be shown."""
+"""Reads and writes the file of a learned agent: its network's weights, and the states that it must be shown."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ FORMAT = "pyrite-agent-1"
 
 @dataclass(frozen=True)
 class TrainedAgent:
-    """What `pyrite learn` leaves of an agent, and `policy=learned` takes.
+    """A learned agent: the result of `pyrite learn`, and the input of `policy=learned`.
 
     Args:
-        functions: names of the actions, in their order.
+        functions: the names of the actions, in their order.
         state: how its states were described.
-        decision_every: batches an action was held for, or `epoch`.
+        decision_every: number of batches that an action was held for, or `epoch`.
         pairs: |b| of its observations.
         dimension: d of φ.
-        network: how its network is made (`rl.networks.described`).
-        weights: of the actor.
-        documents: s_d, candidates of each query where its actions are documents; None where they are functions.
+        network: the description of its network (see `rl.networks.described`).
+        weights: the weights of the actor.
+        documents: s_d, candidates per query if its actions are documents; None if they are functions.
         facts: how it was learned, for reports.
     """
 
@@ -42,19 +42,19 @@ class TrainedAgent:
     facts: dict[str, Any]
 
     def actor(self) -> PolicyNetwork:
-        """The frozen network."""
+        """Return the frozen network."""
         return described(self.network, self.weights)
 
     def to_bytes(self) -> bytes:
-        """As a safetensors file."""
+        """Return it as a safetensors file."""
         return to_bytes({"agent": FORMAT, **vars(self) | {"state": asdict(self.state)}})
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str) -> TrainedAgent:
-        """What `to_bytes` wrote.
+        """Read the file that `to_bytes` wrote.
 
         Raises:
-            BadInput: where it is something else.
+            BadInput: if it is another file.
         """
         state = from_bytes(content, where)
         if not isinstance(state, dict) or state.pop("agent", None) != FORMAT:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.bounds import AtLeast, Fraction, NonNegative, checked
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
@@ -26,6 +27,7 @@ CELLS = 1 << 22
 """Largest number of list cells searched at once: bounds the memory when lists are widened."""
 
 
+@checked
 @dataclass(frozen=True)
 class Guard:
     """Drops candidates that the retrieval function scores almost as high as a relevant document, or higher.
@@ -52,19 +54,13 @@ class Guard:
         BadInput: if an option is out of its range.
     """
 
-    absolute: float | None = None
-    relative: float | None = None
+    absolute: Annotated[float, NonNegative] | None = None
+    relative: Annotated[float, Fraction] | None = None
     ceiling: float | None = None
     ranker: Any = None
-    deepest: int | None = None
+    deepest: Annotated[int, AtLeast(1)] | None = None
 
     def __post_init__(self) -> None:
-        if self.absolute is not None and not self.absolute >= 0:
-            raise BadInput(f"absolute is {self.absolute}", "sampling.guard", "choose a number from 0 up")
-        if self.relative is not None and not 0 <= self.relative <= 1:
-            raise BadInput(f"relative is {self.relative}", "sampling.guard", "choose a share from 0 to 1")
-        if self.deepest is not None and self.deepest < 1:
-            raise BadInput(f"deepest is {self.deepest}", "sampling.guard", "choose a rank from 1 up, or null")
         if self.ranker is not None and not self.active:
             remedy = "give absolute, relative or ceiling too"
             raise BadInput("a ranker without a margin drops nothing", "sampling.guard.ranker", remedy)

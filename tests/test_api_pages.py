@@ -25,7 +25,7 @@ def test_pages_have_what_docstrings_say(api: ModuleType, tmp_path: Path) -> None
     assert api.build(tmp_path, ["pyrite"]) == []
     text = (tmp_path / "pyrite.html").read_text()
     assert "Compare ways of choosing negatives" in text
-    assert 'id="Study.queries"' in text
+    assert 'id="StudyResult.queries"' in text
     assert (tmp_path / "index.html").exists()
 
 

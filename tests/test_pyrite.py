@@ -22,7 +22,7 @@ def test_a_study_has_its_tables(base: list[str], tmp_path: Path) -> None:
     assert Path(study.report).read_text().lower().startswith("<!doctype html>")
     assert command("study", *base, *SWEEP, f"out={tmp_path / 'cli'}") == 0
     assert (tmp_path / "cli" / "summary.csv").read_bytes() == (tmp_path / "api" / "summary.csv").read_bytes()
-    assert pyrite.Study(study.folder).summary.equals(study.summary)
+    assert pyrite.StudyResult(study.folder).summary.equals(study.summary)
     assert "bm25" in repr(study)
 
 
@@ -38,4 +38,4 @@ def test_bad_input_is_an_exception(base: list[str], tmp_path: Path) -> None:
     with pytest.raises(pyrite.BadInput, match="colour"):
         pyrite.study([*base, "colour=red", f"out={tmp_path / 'none'}"])
     with pytest.raises(pyrite.BadInput, match=r"trials\.parquet"):
-        pyrite.Study(str(tmp_path)).trials  # noqa: B018
+        pyrite.StudyResult(str(tmp_path)).trials  # noqa: B018

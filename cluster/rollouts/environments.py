@@ -15,10 +15,10 @@ from cluster.config.build import build
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble, state_tables
 from ranking.training import RankerTraining
-from rl.copies import Copies
 from rl.environment import SamplingEnvironment
 from rl.rewards import Reward
 from rl.state import StateTables
+from rl.vector_environment import VectorEnvironment
 from sampling.sampler import Sampler
 
 
@@ -44,11 +44,11 @@ class Environments:
             return Artifacts().parts(self.config)
         return dict(zip(self.shared, ray.get(list(self.shared.values())), strict=True))
 
-    def __call__(self, first: int, count: int) -> Copies:
+    def __call__(self, first: int, count: int) -> VectorEnvironment:
         """Return environments `first` to `first + count − 1`, counted from the offset."""
         return self.make(self.parts(), self.offset + first, count)
 
-    def make(self, parts: Mapping[str, Any], first: int, count: int) -> Copies:
+    def make(self, parts: Mapping[str, Any], first: int, count: int) -> VectorEnvironment:
         """Return environments `first` to `first + count − 1` over the given parts."""
         torch.set_num_threads(max(1, int(self.config["resources"]["cpu"])))
         config, tables, actions = self.config, state_tables_of(self.config, parts), actions_of(self.config)
@@ -57,7 +57,7 @@ class Environments:
             # Agents learn cross-validated collections on their first fold.
             return assemble(config, dict(parts), 0, sequence, actions.policy())
 
-        return Copies(
+        return VectorEnvironment(
             [
                 SamplingEnvironment(
                     start,

@@ -16,7 +16,7 @@ from cluster.output.throttle import Throttle
 from cluster.rollouts.environments import Environments
 from cluster.telemetry.actor_names import own_name
 from cluster.telemetry.metrics import EVERY, ThrottledCounter, record
-from rl.copies import Copies, Infos, Observations, Transition
+from rl.vector_environment import Infos, Observations, Transition, VectorEnvironment
 
 
 class RankerHost:
@@ -32,7 +32,7 @@ class RankerHost:
     def __init__(self, config: dict[str, Any]) -> None:
         self._environments = Environments(config)
         self._parts = self._environments.parts()
-        self._shares: dict[int, Copies] = {}
+        self._shares: dict[int, VectorEnvironment] = {}
         self._metrics = HostMetrics(own_name("host"))
 
     def attach(self, first: int, count: int) -> tuple[spaces.Space[Any], spaces.Space[Any]]:

@@ -1,1 +1,1 @@
-"""Holds the agents that learn a sampling policy: each file has one agent's options and its whole algorithm."""
+"""Holds the agents that learn a sampling policy: each file has one agent's options and its algorithm."""

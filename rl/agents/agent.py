@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -18,22 +17,22 @@ from rl.rllib.module import PolicyModule
 from rl.rllib.runner import LockstepRunner, set_threads
 
 Make = Callable[[int, int], Any]
-"""Makes the copies first … first + count − 1 (`rl.copies.Copies`, or what has its methods)."""
+"""Makes the copies first … first + count − 1, as a `rl.vector_environment.VectorEnvironment` or equivalent."""
 
 
 class Agent(ABC):
-    """Who learns the sampling policy, and how. A subclass holds plain options and names its algorithm."""
+    """Learns a sampling policy with RLlib. A subclass holds plain options and configures its algorithm."""
 
     @abstractmethod
     def config(self, copies: int) -> AlgorithmConfig:
-        """The algorithm's configuration, with this agent's options.
+        """Return the algorithm's configuration, with this agent's options.
 
         Args:
-            copies: of the environment, over all runners.
+            copies: number of copies of the environment, over all runners.
         """
 
     def network(self) -> dict[str, Any]:
-        """Options of `PolicyNetwork`; {} takes its defaults."""
+        """Return options of `rl.networks.PolicyNetwork`; {} for its defaults."""
         return {}
 
     def build(
@@ -52,23 +51,23 @@ class Agent(ABC):
         """Start learning. Ray must run.
 
         Args:
-            make: makes copies of the environment; picklable with cloudpickle.
-            observation_space, action_space: of one copy.
-            seed: of weights and actions; the environment's own seeds are `make`'s business.
+            make: makes copies of the environment; must be picklable with cloudpickle.
+            observation_space, action_space: the spaces of one copy.
+            seed: seed of weights and actions; `make` seeds the environment.
             gamma: γ, from 0 to 1.
-            workers: runners that are Ray actors; 0 steps the copies in this process.
-            copies: of the environment over all runners.
-            cpus: that each runner has; also the threads of this process, since sums must be shared out alike.
-            gpus: that the learner, which is in this process, has.
+            workers: number of runners that are Ray actors; 0 steps the copies in this process.
+            copies: number of copies of the environment over all runners.
+            cpus: CPUs per runner; also the threads of this process, since sums must be divided in the same way.
+            gpus: GPUs of the learner, which is in this process.
 
         Raises:
-            BadInput: where an option can't be.
+            BadInput: if an option is out of its range.
         """
         if copies < 1 or workers < 0:
             raise BadInput(f"{copies} copies on {workers} runners", "copies", "give at least one copy")
         if copies % max(1, workers):
             raise BadInput(
-                f"{copies} copies can't be shared out equally among {workers} runners",
+                f"{copies} copies can't be divided equally among {workers} runners",
                 "copies",
                 "give a multiple of the runners",
             )
@@ -81,7 +80,7 @@ class Agent(ABC):
         config.environment(
             observation_space=observation_space,
             action_space=action_space,
-            # RLlib copies its configuration deeply, again and again, and a function is not copied.
+            # RLlib makes deep copies of its configuration repeatedly; a function is not copied.
             env_config={"make": lambda first, count: make(first, count)},
             disable_env_checking=True,
         )
@@ -99,20 +98,3 @@ class Agent(ABC):
         config.rl_module(rl_module_spec=RLModuleSpec(PolicyModule, model_config={"seed": seed, **self.network()}))
         logging.getLogger("ray.rllib").setLevel(logging.ERROR)
         return AgentTrainer(config.build_algo())
-
-
-def check(name: str, value: float, least: float = 0.0, most: float = math.inf) -> None:
-    """Refuse an option outside its bounds, both included.
-
-    Raises:
-        BadInput: saying so.
-    """
-    if not least <= value <= most:
-        bounds = f"from {least:g} up" if most == math.inf else f"from {least:g} to {most:g}"
-        raise BadInput(f"{name} is {value}", f"agent.{name}", f"give a number {bounds}")
-
-
-def check_rate(name: str, value: float) -> None:
-    """Refuse a learning rate that isn't above 0."""
-    if not 0 < value < math.inf:
-        raise BadInput(f"{name} is {value}", f"agent.{name}", "give a number above 0")

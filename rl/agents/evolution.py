@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
+from ranking.bounds import AtLeast, Positive, checked
 from rl.agents.search import PolicySearch, Search
 
 
@@ -29,12 +29,14 @@ class Evolution(PolicySearch):
 
     rule = "linear"
 
-    def __init__(self, candidates: int = 8, seeds: int = 1, sigma: float = 0.7) -> None:
+    @checked
+    def __init__(
+        self,
+        candidates: Annotated[int, AtLeast(4)] = 8,
+        seeds: Annotated[int, AtLeast(1)] = 1,
+        sigma: Annotated[float, Positive] = 0.7,
+    ) -> None:
         super().__init__(candidates, seeds)
-        if candidates < 4:
-            raise BadInput(f"candidates is {candidates}", "agent.candidates", "choose a whole number from 4 up")
-        if not 0 < sigma < math.inf:
-            raise BadInput(f"sigma is {sigma}", "agent.sigma", "give a number above 0")
         self.sigma = sigma
 
     def start(self, size: int, generations: int, seed: int) -> Search:

@@ -1,4 +1,4 @@
-"""Trains an actor and a critic by policy gradients: what actor-critic and REINFORCE share."""
+"""Trains an actor and a critic by policy gradients: the base of actor-critic and REINFORCE."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from torch import Tensor
 
-from ranking.errors import BadInput
-from rl.agents.agent import Agent, check, check_rate
+from rl.agents.agent import Agent
 from rl.rllib.lockstep import Lockstep
 from rl.rllib.module import PolicyModule
 
 ENDS = "ends"
-"""Column: the last step that a chunk of an episode has."""
+"""Column that marks the last step of each chunk of an episode."""
 MEMORY = 0.99
-"""What remains of an advantage's weight in their running size after one more update."""
+"""Decay of the weights in the advantages' running size, per update."""
 OPTIMIZERS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
 
 
 class PolicyGradientConfig(AlgorithmConfig):
     """Options that RLlib passes to the learner and the runners.
 
-    Args (attributes, as RLlib has them):
+    Attributes:
         actor_lr, critic_lr: α_θ and α_v, each above 0.
-        optimizer: of both networks.
-        normalize: divide advantages by their running root mean square before the actor sees them, so that `entropy`
-            weighs the same whatever the size of rewards. False is the equations as they are printed.
-        entropy: weight of the policy's entropy, added to what the actor maximises.
-        quota: what each copy gives for an update (`Lockstep`).
+        optimizer: the optimizer of both networks.
+        normalize: whether advantages are divided by their running root mean square before the actor sees them, so that
+            `entropy` has the same weight for rewards of any size. False is the equations as they are printed.
+        entropy: weight of the policy's entropy, added to the actor's objective.
+        quota: what each copy samples for an update (see `rl.rllib.lockstep.Lockstep`).
     """
 
     def __init__(self, algo_class: type | None = None) -> None:
@@ -53,7 +52,7 @@ class PolicyGradientConfig(AlgorithmConfig):
 
 
 class PolicyGradient(Lockstep):
-    """Lockstep sampling whose learner is given transitions."""
+    """Lockstep sampling with a learner that receives transitions."""
 
     @classmethod
     def get_default_config(cls) -> PolicyGradientConfig:
@@ -83,15 +82,15 @@ class PolicyGradientLearner(TorchLearner):
 
     @abstractmethod
     def targets(self, batch: dict[str, Any], next_values: Tensor) -> Tensor:
-        """What v(s) should have been, shape [n].
+        """Return the targets of v(s), shape [n].
 
         Args:
             batch: transitions by copy and time.
-            next_values: v(s') [n], 0 where the episode terminated in s'.
+            next_values: v(s') [n], 0 if the episode terminated in s'.
         """
 
     def centred(self, advantages: Tensor) -> Tensor:
-        """Advantages [n] of an update about the level that is to count as neither good nor bad: as they are."""
+        """Return the advantages [n] of an update relative to the level that counts as neutral; unchanged by default."""
         return advantages
 
     def compute_loss_for_module(
@@ -113,18 +112,18 @@ class PolicyGradientLearner(TorchLearner):
 
 
 def _running_rms(moments: Tensor, advantages: Tensor) -> Tensor:
-    """The running root mean square of advantages.
+    """Return the running root mean square of advantages.
 
     Args:
-        moments: float32 [2], the weighted sum of mean squares and of weights; both are brought up to date.
-        advantages: of one more batch.
+        moments: float32 [2], the weighted sums of mean squares and of weights; both are updated in place.
+        advantages: the advantages of one more batch.
     """
     moments.mul_(MEMORY).add_((1 - MEMORY) * torch.stack([advantages.square().mean(), moments.new_ones(())]))
     return (moments[0] / moments[1]).sqrt().clamp(min=1e-8)
 
 
 def transitions(episodes: list[SingleAgentEpisode]) -> MultiAgentBatch:
-    """Turn chunks of episodes into rows (s, a, r, s') in the same order."""
+    """Convert chunks of episodes to rows (s, a, r, s') in the same order."""
     lengths = [len(episode) for episode in episodes]
     observations = [episode.get_observations(slice(0, len(episode) + 1)) for episode in episodes]
     terminated, ends = np.zeros((2, sum(lengths)), bool)
@@ -143,19 +142,17 @@ def transitions(episodes: list[SingleAgentEpisode]) -> MultiAgentBatch:
 
 
 class PolicyGradientAgent(Agent):
-    """Base of agents with an actor and a critic that learn at rates of their own.
+    """Base of agents with an actor and a critic that have separate learning rates.
 
     Args:
-        actor_lr, critic_lr, optimizer, normalize, entropy: see `PolicyGradientConfig`.
-        quota: what each copy gives for an update.
-        channels, hidden: of the network (`rl.networks.PolicyNetwork`).
+        actor_lr, critic_lr, optimizer, normalize, entropy: see `rl.agents.policy_gradient.PolicyGradientConfig`.
+        quota: what each copy samples for an update.
+        channels, hidden: sizes of the network (see `rl.networks.PolicyNetwork`).
     """
 
     learner: ClassVar[type[PolicyGradientLearner]]
     unit: ClassVar[str]
-    """What a quota is counted in: steps or episodes."""
-    option: ClassVar[str]
-    """The name of the option that says the quota."""
+    """The unit of a quota: steps or episodes."""
 
     def __init__(
         self,
@@ -168,13 +165,6 @@ class PolicyGradientAgent(Agent):
         channels: int,
         hidden: int,
     ) -> None:
-        check_rate("actor_lr", actor_lr)
-        check_rate("critic_lr", critic_lr)
-        if optimizer not in OPTIMIZERS:
-            raise BadInput(f"no optimizer {optimizer!r}", "agent.optimizer", f"choose {' or '.join(OPTIMIZERS)}")
-        check("entropy", entropy)
-        for name, value in {self.option: quota, "channels": channels, "hidden": hidden}.items():
-            check(name, value, 1)
         self.options = {
             "actor_lr": actor_lr,
             "critic_lr": critic_lr,

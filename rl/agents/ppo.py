@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import tree
@@ -16,7 +16,8 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
-from rl.agents.agent import Agent, check, check_rate
+from ranking.bounds import Fraction, NonNegative, Positive, checked
+from rl.agents.agent import Agent
 from rl.rllib.lockstep import Lockstep
 
 
@@ -86,7 +87,7 @@ def minibatch_rows(steps: int, epochs: int, size: int, rng: np.random.Generator)
 
 
 class LockstepPPOConfig(PPOConfig):
-    """RLlib's options and `quota`, in steps or episodes (`Lockstep`)."""
+    """RLlib's options and `quota`, in steps or episodes (see `rl.rllib.lockstep.Lockstep`)."""
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class or LockstepPPO)
@@ -96,45 +97,39 @@ class LockstepPPOConfig(PPOConfig):
 class PPO(Agent):
     """RLlib's PPO with the policy's network, clipped and without the KL term (Schulman et al. 2017, equation 7).
 
-    The critic's squared error is not clipped: RLlib's `vf_clip_param` of 10 has no gradient where the critic is off by
-    more than √10, and returns of hundredths of average precision are that large.
+    The critic's squared error is not clipped: RLlib's `vf_clip_param` of 10 has no gradient if the critic's error is
+    above √10, and returns in hundredths of average precision are that large.
 
     Args:
-        lr: of actor and critic.
-        fragment: steps that each copy takes between two updates. An episode that goes on is cut there, and the
-            critic's value stands for the rest of its return.
-        episodes: whole episodes that each copy finishes between two updates, in place of `fragment`.
-        epochs: passes over them.
-        minibatch: steps of all copies a gradient is taken of; at most those of an update.
-        clip: how far the ratio of new to old chances may move from 1 and still count.
+        lr: learning rate of actor and critic.
+        fragment: decisions of each copy between two updates. An unfinished episode is cut there, and the critic's value
+            replaces the rest of its return.
+        episodes: whole episodes of each copy between two updates, instead of `fragment`; None uses `fragment`.
+        epochs: passes over them per update.
+        minibatch: decisions of all copies per gradient; at most those of an update.
+        clip: how far the ratio of new to old probabilities may move from 1 and still count.
         lam: λ of the generalised advantage estimate.
         value_weight: weight of the critic's squared error.
-        entropy: weight of the policy's entropy. Advantages are brought to unit variance.
-        channels, hidden: of the network (`rl.networks.PolicyNetwork`).
+        entropy: weight of the policy's entropy. Advantages are scaled to unit variance.
+        channels: channels of the kernels over the batch (see `rl.networks.PolicyNetwork`).
+        hidden: units of the first affine layer.
     """
 
+    @checked
     def __init__(
         self,
-        lr: float = 2e-3,
-        fragment: int = 128,
-        episodes: int | None = None,
-        epochs: int = 4,
-        minibatch: int = 256,
-        clip: float = 0.2,
-        lam: float = 0.95,
-        value_weight: float = 0.5,
-        entropy: float = 0.02,
-        channels: int = 16,
-        hidden: int = 500,
+        lr: Annotated[float, Positive] = 2e-3,
+        fragment: Annotated[int, Positive] = 128,
+        episodes: Annotated[int, Positive] | None = None,
+        epochs: Annotated[int, Positive] = 4,
+        minibatch: Annotated[int, Positive] = 256,
+        clip: Annotated[float, NonNegative] = 0.2,
+        lam: Annotated[float, Fraction] = 0.95,
+        value_weight: Annotated[float, NonNegative] = 0.5,
+        entropy: Annotated[float, NonNegative] = 0.02,
+        channels: Annotated[int, Positive] = 16,
+        hidden: Annotated[int, Positive] = 500,
     ) -> None:
-        check_rate("lr", lr)
-        sizes = {"fragment": fragment, "epochs": epochs, "minibatch": minibatch, "channels": channels, "hidden": hidden}
-        for name, value in sizes.items() if episodes is None else [*sizes.items(), ("episodes", episodes)]:
-            check(name, value, 1)
-        check("clip", clip)
-        check("value_weight", value_weight)
-        check("entropy", entropy)
-        check("lam", lam, 0, 1)
         self.quota = {"steps": fragment} if episodes is None else {"episodes": episodes}
         self.lr, self.epochs, self.minibatch = lr, epochs, minibatch
         self.clip, self.lam, self.value_weight, self.entropy = clip, lam, value_weight, entropy

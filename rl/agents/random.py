@@ -12,18 +12,18 @@ from rl.agents.policy_gradient import PolicyGradient, PolicyGradientConfig
 
 
 class UniformAlgorithm(PolicyGradient):
-    """Never updates: with a network whose last layer is 0, every action stays as probable as another."""
+    """Never updates: with a network whose last layer is 0, all actions stay equally probable."""
 
     def learn(self, episodes: list[SingleAgentEpisode]) -> None:
         pass
 
 
 class RandomAgent(Agent):
-    """Every action as probable as another, and nothing learned (Cohen et al. 2019, section 5.2)."""
+    """All actions equally probable, and nothing learned (Cohen et al. 2019, section 5.2)."""
 
     def config(self, copies: int) -> PolicyGradientConfig:
         config = UniformAlgorithm.get_default_config()
-        config.training(learner_class=ActorCriticLearner)  # RLlib makes one whether or not it learns
+        config.training(learner_class=ActorCriticLearner)  # RLlib always builds a learner
         return config
 
     def network(self) -> dict[str, Any]:

@@ -1,24 +1,24 @@
-"""Learns by REINFORCE: from the returns of whole episodes, above a learned baseline."""
+"""Learns by REINFORCE: from the returns of whole episodes, relative to a learned baseline."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from ray.rllib.core.columns import Columns
 from torch import Tensor
 
+from ranking.bounds import NonNegative, Positive, checked
 from rl.agents.policy_gradient import ENDS, PolicyGradientAgent, PolicyGradientLearner
 
 
 class ReinforceLearner(PolicyGradientLearner):
     """Williams's REINFORCE with the critic as baseline b(s) (Cohen et al. 2019, equation 8).
 
-    The target of v(s_t) is the return from there, G_t = r_t + γ·G_{t+1}; the actor moves by
-    α_θ·(G_t − v(s_t))·∂ ln π, averaged over all steps. An episode that was cut off goes on with the
-    critic's value of its last state. Where advantages are normalized their mean over the update is taken off first: a
-    critic that starts at 0 takes many episodes to find the level of the returns, and until then every action would
-    look good.
+    The target of v(s_t) is the return from there, G_t = r_t + γ·G_{t+1}; the actor moves by α_θ·(G_t − v(s_t))·∂ ln π,
+    averaged over all steps. For an episode that was cut off, the critic's value of its last state replaces the rest of
+    the return. If advantages are normalized, their mean over the update is subtracted first: a critic that starts at 0
+    takes many episodes to reach the level of the returns, and until then every action would look good.
     """
 
     def centred(self, advantages: Tensor) -> Tensor:
@@ -37,28 +37,30 @@ class Reinforce(PolicyGradientAgent):
     """REINFORCE with a learned state value as baseline, updated after whole episodes (Williams 1992).
 
     Args:
-        actor_lr, critic_lr: learning rates of the policy and of the baseline.
-        optimizer: adam or sgd.
-        normalize: divide advantages by their running root mean square for the actor, so that `entropy` weighs the
-            same whatever the size of rewards.
+        actor_lr: learning rate of the policy.
+        critic_lr: learning rate of the baseline.
+        optimizer: `adam` or `sgd`.
+        normalize: whether advantages are divided by their running root mean square for the actor, so that `entropy` has
+            the same weight for rewards of any size.
         entropy: weight of the policy's entropy.
-        episodes: that each copy finishes between two updates.
-        channels, hidden: of the network (`rl.networks.PolicyNetwork`).
+        episodes: episodes of each copy between two updates.
+        channels: channels of the kernels over the batch (see `rl.networks.PolicyNetwork`).
+        hidden: units of the first affine layer.
     """
 
     learner = ReinforceLearner
     unit = "episodes"
-    option = "episodes"
 
+    @checked
     def __init__(
         self,
-        actor_lr: float = 3e-3,
-        critic_lr: float = 1e-2,
+        actor_lr: Annotated[float, Positive] = 3e-3,
+        critic_lr: Annotated[float, Positive] = 1e-2,
         optimizer: Literal["adam", "sgd"] = "adam",
         normalize: bool = True,
-        entropy: float = 0.03,
-        episodes: int = 1,
-        channels: int = 16,
-        hidden: int = 500,
+        entropy: Annotated[float, NonNegative] = 0.03,
+        episodes: Annotated[int, Positive] = 1,
+        channels: Annotated[int, Positive] = 16,
+        hidden: Annotated[int, Positive] = 500,
     ) -> None:
         super().__init__(actor_lr, critic_lr, optimizer, normalize, entropy, episodes, channels, hidden)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
+from ranking.bounds import AtLeast, checked
 
 
 class Search(ABC):
-    """A search that is going on: what it proposes depends on its seed and on what it was told, and on nothing else.
+    """A search in progress. Its proposals depend only on its seed and the returns that it received.
 
-    So a search is continued by asking and telling again what is known.
+    So a search is resumed by asking and telling again.
     """
 
     @abstractmethod
@@ -23,44 +23,42 @@ class Search(ABC):
 
     @abstractmethod
     def tell(self, candidates: NDArray[np.float64], returns: NDArray[np.float64]) -> None:
-        """Take the mean return of each candidate [candidates] that `ask` gave; a training that diverged has 0."""
+        """Receive the mean return of each candidate [candidates] of the last `ask`; 0 for a training that diverged."""
 
     @abstractmethod
     def result(self) -> NDArray[np.float64]:
-        """The parameters to keep [size]."""
+        """Return the parameters to keep [size]."""
 
 
 class PolicySearch(ABC):
-    """Who searches the parameters of a mixture policy. A subclass holds plain options and starts its search.
+    """Searches the parameters of a mixture policy. A subclass holds plain options and starts the search.
 
-    Each candidate trains `seeds` rankers. All candidates of a generation share their seeds, so that they differ by
-    what they are and not by chance; the next generation has fresh ones, so that none is fitted to a seed.
+    Each candidate trains `seeds` rankers. All candidates of a generation share their seeds, so differences between them
+    are not due to chance; the next generation has new seeds, so that no candidate is fitted to a seed.
 
     Args:
-        candidates: of a generation.
-        seeds: rankers that each candidate trains.
+        candidates: candidates per generation.
+        seeds: rankers trained per candidate.
 
     Attributes:
-        rule: which of `rl.mixture.RULES` it searches.
+        rule: the rule that it searches, a key of `rl.mixture.RULES`.
 
     Raises:
-        BadInput: where one of them is too small.
+        BadInput: if an option is too small.
     """
 
     rule: ClassVar[str]
 
-    def __init__(self, candidates: int, seeds: int) -> None:
-        for name, value, least in (("candidates", candidates, 2), ("seeds", seeds, 1)):
-            if value < least:
-                raise BadInput(f"{name} is {value}", f"agent.{name}", f"choose a whole number from {least} up")
+    @checked
+    def __init__(self, candidates: Annotated[int, AtLeast(2)], seeds: Annotated[int, AtLeast(1)]) -> None:
         self.candidates, self.seeds = candidates, seeds
 
     @abstractmethod
     def start(self, size: int, generations: int, seed: int) -> Search:
-        """Begin to search.
+        """Start a search.
 
         Args:
-            size: of the parameters.
-            generations: that there will be.
+            size: number of parameters.
+            generations: number of generations.
             seed: every random draw comes from it.
         """

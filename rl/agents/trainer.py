@@ -20,10 +20,10 @@ class AgentTrainer:
     """Runs an algorithm and its runners.
 
     Args:
-        algorithm: built.
+        algorithm: the algorithm, built.
 
     Attributes:
-        counters: `updates`, `decisions` (of all copies together) and `episodes` that ended, so far.
+        counters: `updates`, `decisions` (of all copies together) and finished `episodes` so far.
     """
 
     def __init__(self, algorithm: Lockstep) -> None:
@@ -31,11 +31,12 @@ class AgentTrainer:
         self.counters = {"updates": 0, "decisions": 0, "episodes": 0}
 
     def update(self) -> list[Summary]:
-        """One training step.
+        """Make one training step.
 
         Returns:
-            A dict for each episode that ended, by copy and episode: `copy`, `episode` (its number within the copy),
-            `return` (undiscounted), `length`, `actions` and the environment's own `summary`.
+            One dict per episode that ended, by copy and episode: `copy`, `episode` (its number within the copy),
+                `return`
+            (undiscounted), `length`, `actions` and the environment's `summary`.
         """
         self.algorithm.updates = self.counters["updates"]
         self.algorithm.training_step()
@@ -46,9 +47,9 @@ class AgentTrainer:
         return ended
 
     def state(self) -> dict[str, Any]:
-        """Everything that learning goes on from: a nest of numbers, strings, lists, arrays and tensors.
+        """Return everything that learning resumes from: nested numbers, strings, lists, arrays and tensors.
 
-        What is restored goes on exactly as if it had never stopped.
+        A restored trainer continues as if it had never stopped.
         """
         learner = self.algorithm.learner
         shares = self._runners("runner_state")
@@ -62,10 +63,10 @@ class AgentTrainer:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state` was taken, with any number of runners.
+        """Continue from `state`, with any number of runners.
 
         Raises:
-            BadInput: where it was taken of another number of copies or another network.
+            BadInput: if the state has another number of copies or another network.
         """
         copies = self._count()
         if len(state["tallies"]) != copies:
@@ -94,8 +95,8 @@ class AgentTrainer:
         self._runners("load_runner_state", states)
 
     def begin_with(self, weights: Mapping[str, Tensor]) -> None:
-        """Give the actor these weights before the first update: what it learned elsewhere."""
-        self._actor().load_state_dict(dict(weights))  # runners are sent them with the first request to sample
+        """Set the actor's weights before the first update, for example from imitation."""
+        self._actor().load_state_dict(dict(weights))  # runners receive them with the first request to sample
 
     @property
     def network(self) -> dict[str, Any]:
@@ -103,13 +104,13 @@ class AgentTrainer:
         return self._actor().description()
 
     def policy_weights(self) -> dict[str, Tensor]:
-        """The actor's weights by name, on the CPU, as they are now."""
+        """Return the actor's current weights by name, on the CPU."""
         return {name: tensor.detach().cpu().clone() for name, tensor in self._actor().state_dict().items()}
 
     def close(self) -> None:
         """End the runners and close the copies."""
         self.algorithm.stop()
-        with suppress(OSError):  # RLlib makes a folder for logs in ~/ray_results, and has none
+        with suppress(OSError):  # RLlib makes a folder in ~/ray_results, and writes no logs
             Path(self.algorithm.logdir).rmdir()
 
     def _actor(self) -> Any:
@@ -124,14 +125,14 @@ class AgentTrainer:
         return config.num_envs_per_env_runner * max(1, config.num_env_runners)
 
     def _shares(self) -> list[Any]:
-        """The runners that have copies, in the order of these: actors, or this process's own."""
+        """Return the runners in the order of their copies: actors, or the one in this process."""
         return self.algorithm.runners or [self.algorithm.env_runner]
 
-    def _runners(self, method: str, each: list[Any] | None = None) -> list[Any]:
-        """Call a method of every runner, each with its own argument where `each` has one."""
+    def _runners(self, method: str, arguments: list[Any] | None = None) -> list[Any]:
+        """Call a method of every runner; with `arguments`, each with one of them."""
         runners = self._shares()
-        arguments = [()] * len(runners) if each is None else [(argument,) for argument in each]
-        calls = zip(runners, arguments, strict=True)
+        packed = [()] * len(runners) if arguments is None else [(argument,) for argument in arguments]
+        calls = zip(runners, packed, strict=True)
         if isinstance(runners[0], ray.actor.ActorHandle):
-            return ray.get([getattr(runner, method).remote(*given) for runner, given in calls])
-        return [getattr(runner, method)(*given) for runner, given in calls]
+            return ray.get([getattr(runner, method).remote(*values) for runner, values in calls])
+        return [getattr(runner, method)(*values) for runner, values in calls]

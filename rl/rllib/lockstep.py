@@ -13,10 +13,10 @@ from rl.rllib.runner import Summary
 
 
 class Lockstep(Algorithm):
-    """An algorithm whose runners all take the newest weights, then sample the same quota from each copy.
+    """An algorithm whose runners all receive the newest weights, then sample the same quota from each copy.
 
-    RLlib's synchronous algorithms send weights without waiting for them and may drop a message; here weights travel
-    with the request to sample. Its config has `quota`, e.g. `{"steps": 1}` or `{"episodes": 1}`.
+    RLlib's synchronous algorithms send weights without waiting for them and may drop a message; here weights are sent
+    with the request to sample. The configuration has `quota`, e.g. `{"steps": 1}` or `{"episodes": 1}`.
     """
 
     def training_step(self) -> None:
@@ -36,7 +36,7 @@ class Lockstep(Algorithm):
 
     @property
     def runners(self) -> list[Any]:
-        """The runners that are actors, by their copies; none where this process steps the copies itself."""
+        """The runners that are actors, in the order of their copies; none if this process steps the copies."""
         return [actor for _, actor in sorted(self.env_runner_group._worker_manager.actors().items())]
 
     @property

@@ -16,13 +16,14 @@ from rl.networks import PolicyNetwork
 
 
 class PolicyModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):
-    """Two networks that share nothing: the actor π(s, ·) and the critic v(s) (Cohen et al. 2019, figure 1).
+    """Two separate networks: the actor π(s, ·) and the critic v(s) (Cohen et al. 2019, figure 1).
 
-    `model_config` holds `seed` of the weights and any of `PolicyNetwork`'s `channels`, `hidden` and `last`.
+    `model_config` holds `seed` of the weights and any of `channels`, `hidden` and `last` of
+    `rl.networks.PolicyNetwork`.
     """
 
     def setup(self) -> None:
-        # RLlib may have added options of its own networks.
+        # RLlib may have added options of its networks.
         options = {name: value for name, value in self.model_config.items() if name in ("channels", "hidden", "last")}
         generator = torch.Generator().manual_seed(self.model_config["seed"])
         space = self.action_space
@@ -31,7 +32,7 @@ class PolicyModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):
             self.action_dist_cls = TorchMultiCategorical.get_partial_dist_cls(input_lens=space.nvec.tolist())
         else:
             outputs = width = int(space.n)
-        # What the learner knows of the size of advantages; here so that it is kept with the weights.
+        # The running size of advantages, as a buffer so that it is saved with the weights.
         self.register_buffer("advantage_moments", torch.zeros(2))
         self.actor = PolicyNetwork(self.observation_space, outputs, generator, **options)
         self.critic = PolicyNetwork(
@@ -39,15 +40,18 @@ class PolicyModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):
         )
 
     def get_non_inference_attributes(self) -> list[str]:
-        """Runners need no critic."""
+        """Return the attributes that runners do not need."""
         return ["critic"]
 
     def _forward(self, batch: dict[str, Any], **arguments: Any) -> dict[str, Any]:
         return {Columns.ACTION_DIST_INPUTS: self.actor(batch[Columns.OBS])}
 
     def _forward_inference(self, batch: dict[str, Any], **arguments: Any) -> dict[str, Any]:
-        """Row by row: the last bits of a matrix product depend on how many rows it has, and an action must not
-        depend on which copies share a runner."""
+        """Compute the logits row by row.
+
+        The last bits of a matrix product depend on the number of rows, and an action must not depend on which copies
+        share a runner.
+        """
         observations = batch[Columns.OBS]
         count = len(next(iter(observations.values())))
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Samples episodes from copies of the environment, alike whatever the number of runners and after interrupts."""
+"""Samples episodes from copies of the environment: the same for any number of runners, and after interrupts."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rl.copies import IDLE, Observations
 from rl.draws import draw_action
+from rl.vector_environment import IDLE, Observations
 
 Summary = dict[str, Any]
-"""What is kept of a finished episode: copy, episode, return, length, actions, and the environment's summary."""
+"""The record of a finished episode: copy, episode, return, length, actions, and the environment's summary."""
 
 
 class LockstepRunner(SingleAgentEnvRunner):
     """Steps its share of the copies together, a quota of steps or of whole episodes for each.
 
-    RLlib's own runner spends a vector step on each reset, returns whichever episodes are done first, and draws actions
-    from torch's global generator, so that what it samples depends on how copies are shared out. Here every copy gives
-    the same number of steps (or of episodes), in the order of the copies, and every draw is named by (seed, copy,
-    decision).
+    RLlib's runner spends a vector step on each reset, returns whichever episodes finish first, and draws actions from
+    torch's global generator, so its samples depend on how copies are divided. Here every copy contributes the same
+    number of steps (or of episodes), in the order of the copies, and every draw is seeded by (seed, copy, decision).
 
-    `config.env_config["make"](first, count)` makes the copies first … first + count − 1 (`rl.copies.Copies`). Nothing
-    of RLlib's own sampling is used: algorithms call `collect` (`rl.rllib.lockstep`).
+    `config.env_config["make"](first, count)` makes the copies first … first + count − 1 (see
+    `rl.vector_environment.VectorEnvironment`). Nothing of RLlib's sampling is used: algorithms call `collect` (see
+    `rl.rllib.lockstep.Lockstep`).
     """
 
     def make_env(self) -> None:
@@ -50,15 +50,15 @@ class LockstepRunner(SingleAgentEnvRunner):
         self._steps = 0
         self._latest: tuple[Observations, list[dict[str, Any]]] = ({}, [])
         self._needs_initial_reset = True
-        if not hasattr(self.env, "observation_space"):  # RLlib asks for it and then takes a single copy's
+        if not hasattr(self.env, "observation_space"):  # RLlib reads it, and then uses a single copy's
             self.env.observation_space, self.env.action_space = self.get_spaces()[INPUT_ENV_SPACES]
 
     def __repr__(self) -> str:
-        """What Ray's dashboard and logs call it."""
+        """Return its name in Ray's dashboard and logs."""
         return f"runner of copies {self.first} to {self.first + self.num_envs - 1}"
 
     def get_spaces(self) -> dict[str, Any]:
-        """The spaces of one copy and of all; copies that live elsewhere need only say the former."""
+        """Return the spaces of one copy and of all; remote copies need only define the former."""
         if self.env is None:
             return self.spaces
         single = self.env.single_observation_space, self.env.single_action_space
@@ -66,7 +66,7 @@ class LockstepRunner(SingleAgentEnvRunner):
         return {INPUT_ENV_SPACES: together, INPUT_ENV_SINGLE_SPACES: single, DEFAULT_MODULE_ID: single}
 
     def make_module(self) -> None:
-        """The module, or what of it chooses actions."""
+        """Build the module, or the part of it that chooses actions."""
         spec = self.config.get_rl_module_spec(spaces=self.get_spaces(), inference_only=True)
         self.module = spec.build()
         self.module.to(self._device)
@@ -74,7 +74,7 @@ class LockstepRunner(SingleAgentEnvRunner):
     def collect(
         self, weights: dict[str, Any], steps: int | None = None, episodes: int | None = None
     ) -> tuple[list[SingleAgentEpisode], list[Summary], int]:
-        """Take the weights, then a quota of steps or of whole episodes from each copy.
+        """Load the weights, then sample a quota of steps or of whole episodes from each copy.
 
         Returns:
             The episodes by copy and time, summaries of those that ended, and the steps of all copies.
@@ -83,13 +83,13 @@ class LockstepRunner(SingleAgentEnvRunner):
         return self._sample(steps, episodes), *self._progress()
 
     def _progress(self) -> tuple[list[Summary], int]:
-        """Since the last call: summaries of the episodes that ended, by copy, and the steps of all copies."""
+        """Return the summaries of episodes that ended since the last call, by copy, and the steps of all copies."""
         ended, steps = sorted(self._summaries, key=lambda row: (row["copy"], row["episode"])), self._steps
         self._summaries, self._steps = [], 0
         return ended, steps
 
     def _sample(self, steps: int | None, episodes: int | None) -> list[SingleAgentEpisode]:
-        """Episodes by copy and time: so many steps of each copy, or so many whole episodes."""
+        """Return episodes by copy and time: `steps` steps of each copy, or `episodes` whole episodes."""
         if self._needs_initial_reset:
             self._begin()
         by_steps = steps is not None
@@ -122,7 +122,7 @@ class LockstepRunner(SingleAgentEnvRunner):
         return [episode for copy in range(self.num_envs) for episode in finished[copy] + self._cut(copy, by_steps)]
 
     def _begin(self) -> None:
-        """Reset the copies; what was tallied of an episode that goes on is kept."""
+        """Reset the copies; the tallies of unfinished episodes are kept."""
         self._latest = self.env.reset()
         self._episodes: list[SingleAgentEpisode] = []
         for copy in range(self.num_envs):
@@ -130,7 +130,7 @@ class LockstepRunner(SingleAgentEnvRunner):
         self._needs_initial_reset = False
 
     def _open(self, copy: int) -> SingleAgentEpisode:
-        """The episode that a copy has just begun."""
+        """Return the episode that a copy has just begun."""
         observations, infos = self._latest
         info = {key: value for key, value in infos[copy].items() if not key.startswith("final_")}
         episode = SingleAgentEpisode(
@@ -149,7 +149,7 @@ class LockstepRunner(SingleAgentEnvRunner):
         return episode.to_numpy() if self.episodes_to_numpy else episode
 
     def _cut(self, copy: int, by_steps: bool) -> list[SingleAgentEpisode]:
-        """What a copy's unfinished episode has so far; it goes on in the next sample."""
+        """Return what a copy's unfinished episode has so far; it continues in the next sample."""
         episode = self._episodes[copy]
         if not by_steps or not len(episode):
             return []
@@ -157,7 +157,7 @@ class LockstepRunner(SingleAgentEnvRunner):
         return [episode.to_numpy() if self.episodes_to_numpy else episode]
 
     def _act(self, active: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
-        """Actions of the active copies, and what the episodes keep beside them for the learner: logits and ln π."""
+        """Return actions of the active copies, and what episodes store with them for the learner: logits and ln π."""
         observations, infos = self._latest
         answer = self.module.forward_exploration({Columns.OBS: self._tensors(observations, active)})
         logits = answer[Columns.ACTION_DIST_INPUTS].cpu().numpy()
@@ -176,14 +176,14 @@ class LockstepRunner(SingleAgentEnvRunner):
         return torch.from_numpy(np.ascontiguousarray(observations[active])).to(self._device)
 
     def runner_state(self) -> dict[str, Any]:
-        """The state of the copies and of their unfinished episodes, one entry a copy."""
+        """Return the state of the copies and of their unfinished episodes, one entry per copy."""
         return {
             "copies": self.env.state_dict()["copies"] if not self._needs_initial_reset else None,
             "tallies": [vars(tally).copy() for tally in self._tallies],
         }
 
     def load_runner_state(self, state: Mapping[str, Any]) -> None:
-        """Go on where the state was taken."""
+        """Continue from `runner_state`."""
         if state["copies"] is not None:
             self.env.load_state_dict({"copies": state["copies"]})
         self.module.set_state(state["weights"])
@@ -192,12 +192,12 @@ class LockstepRunner(SingleAgentEnvRunner):
 
 
 class Tally:
-    """What is counted of a copy's unfinished episode.
+    """The record of a copy's unfinished episode.
 
     Args:
-        episode: episodes that the copy ended before it.
-        total: rewards so far.
-        actions: so far.
+        episode: number of episodes that the copy has ended before.
+        total: sum of the rewards so far.
+        actions: the actions so far.
     """
 
     def __init__(self, episode: int = 0, total: float = 0.0, actions: list[Any] | None = None) -> None:
@@ -209,14 +209,16 @@ class Tally:
         self.actions.append(action.tolist())
 
     def close(self) -> Summary:
-        """The finished episode; the next one begins."""
+        """Return the finished episode, and start the next one."""
         row = {"episode": self.episode, "return": self.total, "length": len(self.actions), "actions": self.actions}
         self.episode, self.total, self.actions = self.episode + 1, 0.0, []
         return row
 
 
 def set_threads(cpus: float) -> None:
-    """The last bits of a sum depend on how many threads share it: as many in every process that samples or learns."""
+    """Set the number of threads, on which the last bits of a sum depend: the same in every process that samples or
+    learns.
+    """
     torch.set_num_threads(max(1, int(cpus)))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
+from ranking.bounds import Between, NonNegative, Positive, checked
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import RetrievalFunction
 
@@ -40,15 +40,14 @@ class Curriculum(SamplingPolicy):
 
     percentiles = (20, 80)
 
-    def __init__(self, eta: float = 0.03, beta: float = 0.0, epsilon: float = 0.05, history: int = 1000) -> None:
-        if not 0 < eta < np.inf:
-            raise BadInput(f"η is {eta}", "policy.eta", "choose a number above 0")
-        if not 0 <= beta < np.inf:
-            raise BadInput(f"β is {beta}", "policy.beta", "choose a number from 0 up")
-        if not 0 < epsilon <= 1:
-            raise BadInput(f"ε is {epsilon}", "policy.epsilon", "choose a share above 0, up to 1")
-        if history < 1:
-            raise BadInput(f"history is {history}", "policy.history", "choose a whole number from 1 up")
+    @checked
+    def __init__(
+        self,
+        eta: Annotated[float, Positive] = 0.03,
+        beta: Annotated[float, NonNegative] = 0.0,
+        epsilon: Annotated[float, Between(0, 1, exclude="low")] = 0.05,
+        history: Annotated[int, Positive] = 1000,
+    ) -> None:
         self.eta, self.beta, self.epsilon, self.history = eta, beta, epsilon, history
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:

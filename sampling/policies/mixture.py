@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.bounds import AtLeast, checked
 from ranking.errors import BadInput
 from sampling.policies.policy import SamplingPolicy
 from sampling.policies.shares import share_negatives, share_queries
@@ -35,19 +36,16 @@ class Mixture(SamplingPolicy):
 
     independent = True
 
+    @checked
     def __init__(
         self,
         weights: Sequence[float] | None = None,
-        per: str = "batch",
-        each: int | None = None,
+        per: Literal["batch", "query", "negative"] = "batch",
+        each: Annotated[int, AtLeast(1)] | None = None,
         window: Sequence[int] | None = None,
     ) -> None:
         if weights is not None and (min(weights, default=0) < 0 or not sum(weights) > 0):
             raise BadInput(f"weights are {list(weights)}", "policy.weights", "give one number ≥ 0 per function")
-        if per not in ("batch", "query", "negative"):
-            raise BadInput(f"no unit {per!r}", "policy.per", "choose batch, query or negative")
-        if each is not None and each < 1:
-            raise BadInput(f"each is {each}", "policy.each", "choose a whole number from 1 up")
         self.weights, self.per, self.each = weights, per, each
         self.window = None if window is None else check_window(window)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
+from ranking.bounds import AtLeast, Fraction, NonNegative, checked
 from sampling.policies.mixture import Mixture
 
 if TYPE_CHECKING:
@@ -37,26 +37,19 @@ class Schedule(Mixture):
         BadInput: if an option is out of its range.
     """
 
+    @checked
     def __init__(
         self,
-        start: float = 0.0,
-        end: float = 1.0,
-        epochs: float = 2.0,
-        steps: int | None = None,
-        shape: str = "linear",
-        per: str = "batch",
-        each: int | None = None,
+        start: Annotated[float, Fraction] = 0.0,
+        end: Annotated[float, Fraction] = 1.0,
+        epochs: Annotated[float, NonNegative] = 2.0,
+        steps: Annotated[int, NonNegative] | None = None,
+        shape: Literal["linear", "switch"] = "linear",
+        per: Literal["batch", "query", "negative"] = "batch",
+        each: Annotated[int, AtLeast(1)] | None = None,
         window: Sequence[int] | None = None,
     ) -> None:
         super().__init__(per=per, each=each, window=window)
-        for name, share in (("start", start), ("end", end)):
-            if not 0 <= share <= 1:
-                raise BadInput(f"{name} is {share}", f"policy.{name}", "choose a share from 0 to 1")
-        for name, length in (("epochs", epochs), ("steps", 0 if steps is None else steps)):
-            if not 0 <= length < np.inf:
-                raise BadInput(f"{name} is {length}", f"policy.{name}", "choose a number from 0 up")
-        if shape not in ("linear", "switch"):
-            raise BadInput(f"no shape {shape!r}", "policy.shape", "choose linear or switch")
         self.start, self.end, self.epochs, self.steps, self.shape = start, end, epochs, steps, shape
 
     def share(self, step: int, steps_per_epoch: int) -> float:

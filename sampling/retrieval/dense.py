@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ranking.bounds import NonNegative, Positive, checked
 from ranking.embedding import embed
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
@@ -34,6 +35,7 @@ WIDEST = 8
 """Largest multiple of the depth that is searched if the guard drops most documents."""
 
 
+@checked
 @dataclass(frozen=True)
 class Refresh:
     """When an index is rebuilt, and from which step on a new version is served.
@@ -55,8 +57,8 @@ class Refresh:
     """
 
     mode: Literal["never", "sync", "async", "lagged"] = "lagged"
-    every: int = 200
-    lag: int | None = None
+    every: Annotated[int, Positive] = 200
+    lag: Annotated[int, NonNegative] | None = None
     max_staleness: int | None = None
     on_lost_shard: Literal["wait", "skip"] = "wait"
 

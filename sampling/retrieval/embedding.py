@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ranking.bounds import Positive, checked
 from ranking.embedding import embed
 from ranking.index import IndexOptions, VectorIndex
 from ranking.ranked_lists import RankedLists
@@ -37,10 +40,11 @@ class Embedding(Ranked):
 
     independent = True
 
+    @checked
     def __init__(
         self,
         checkpoint: str,
-        depth: int = 100,
+        depth: Annotated[int, Positive] = 100,
         layers: int | None = None,
         max_query: int = 32,
         max_document: int = 256,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 from ranking.given import given_lists
 from ranking.ranked_lists import RankedLists
@@ -23,7 +26,8 @@ class Given(Ranked):
 
     independent = True
 
-    def __init__(self, depth: int = 100) -> None:
+    @checked
+    def __init__(self, depth: Annotated[int, Positive] = 100) -> None:
         super().__init__(depth)
         self._read: tuple[Sources, RankedLists] | None = None
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 from ranking.optimization import SingleProcess
 from ranking.rankers.dense import DenseRanker
@@ -34,9 +35,8 @@ class Memory(InBatch):
         BadInput: if it is not above 0, the ranker has no vectors, or several workers train it.
     """
 
-    def __init__(self, batches: int = 8) -> None:
-        if batches < 1:
-            raise BadInput(f"batches is {batches}", "function.memory.batches", "choose a whole number from 1 up")
+    @checked
+    def __init__(self, batches: Annotated[int, Positive] = 8) -> None:
         super().__init__()
         self.memory = VectorMemory(batches)
         self._loaded: Mapping[str, Any] | None = None

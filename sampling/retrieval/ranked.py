@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.bounds import Positive, checked
 from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
@@ -28,9 +28,8 @@ class Ranked(RetrievalFunction):
         BadInput: if the depth is below 1.
     """
 
-    def __init__(self, depth: int = 100) -> None:
-        if depth < 1:
-            raise BadInput(f"depth is {depth}", "function", "choose a whole number from 1 up")
+    @checked
+    def __init__(self, depth: Annotated[int, Positive] = 100) -> None:
         self.depth = depth
 
     def rank(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 from ranking.pair_scores import PairScores
 from ranking.ranked_lists import RankedLists
@@ -25,7 +28,8 @@ class RunFile(Ranked):
 
     independent = True
 
-    def __init__(self, path: str | list[str], depth: int = 100) -> None:
+    @checked
+    def __init__(self, path: str | list[str], depth: Annotated[int, Positive] = 100) -> None:
         super().__init__(depth)
         self.paths = [path] if isinstance(path, str) else list(path)
         self._read: tuple[Sources, RankedLists] | None = None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.bounds import Positive, checked
 from ranking.mean_vectors import MeanVectorIndex, mean_vectors
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
@@ -25,7 +28,8 @@ class TfIdf(Ranked):
 
     independent = True
 
-    def __init__(self, depth: int = 100) -> None:
+    @checked
+    def __init__(self, depth: Annotated[int, Positive] = 100) -> None:
         super().__init__(depth)
         self._index: MeanVectorIndex | None = None
 

@@ -29,7 +29,7 @@ from rl.agents.agent import Agent
 from rl.agents.search import PolicySearch
 from rl.networks import described
 from rl.progress import ProgressOptions
-from rl.rewards import Outcome, Reward
+from rl.rewards import DecisionOutcome, Reward
 from rl.state import StateOptions
 
 KINDS = ("reward", "agent", "state")
@@ -63,11 +63,11 @@ def signature(kind: type) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(kind).parameters
 
 
-def outcome_of(seed: int = 0, queries: int = 3, done: bool = False) -> Outcome:
+def outcome_of(seed: int = 0, queries: int = 3, done: bool = False) -> DecisionOutcome:
     rng = np.random.default_rng(seed)
     before, after, first_stage = rng.uniform(0, 0.6, (3, queries))
     update = UpdateResult(0.5, 1.0, rng.normal(size=(2, 3)).astype(np.float32))
-    return Outcome(before, after, first_stage, np.ones(queries), [update], 0.9, done)
+    return DecisionOutcome(before, after, first_stage, np.ones(queries), [update], 0.9, done)
 
 
 @pytest.mark.parametrize("group", KINDS)
@@ -142,7 +142,7 @@ class Weighted(Reward):
         super().__init__(scale)
         self.floor = floor
 
-    def of(self, outcome: Outcome) -> float:
+    def of(self, outcome: DecisionOutcome) -> float:
         weights = np.maximum(outcome.ideal - outcome.first_stage, self.floor)
         return float(np.average(outcome.after - outcome.before, weights=weights))
 
@@ -171,7 +171,7 @@ def test_a_reward_of_ones_own_is_one_class_and_one_file(with_weighted: None) -> 
     assert gamma_of(config) == 1
     before, after = np.array([0.1, 0.5, 0.3]), np.array([0.3, 0.4, 0.3])
     first_stage, ideal = np.array([0.0, 0.9, 0.5]), np.array([0.8, 1.0, 0.5])
-    outcome = Outcome(before, after, first_stage, ideal, [], 1.0, False)
+    outcome = DecisionOutcome(before, after, first_stage, ideal, [], 1.0, False)
     # Weights .8, .2 (the floor) and .2: 10 · (.8 · .2 − .2 · .1 + 0) / 1.2.
     assert build(config["reward"])(outcome) == pytest.approx(10 * 0.14 / 1.2)
 

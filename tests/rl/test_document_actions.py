@@ -91,7 +91,9 @@ def test_shares_say_how_many_picks_are_bm25s() -> None:
     tables: Any = Tables()
     tables.candidates = candidates
     batch = Batch(np.array([0]), np.array([0], np.int32))
-    taken = [actions.recorded(np.array(action), batch, tables) for action in ([0, 1, 0, 0], [2, 2, 0, 0], [0, 0, 0, 0])]
+    taken = [
+        actions.to_record(np.array(action), batch, tables) for action in ([0, 1, 0, 0], [2, 2, 0, 0], [0, 0, 0, 0])
+    ]
     assert taken == [[1, 1, 0], [0, 0, 2], [2, 0, 0]]
     assert list(actions.shares(taken).values()) == pytest.approx([3 / 6, 1 / 6, 2 / 6])
     assert list(actions.shares([]).values()) == [0, 0, 0]

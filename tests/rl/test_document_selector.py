@@ -148,5 +148,5 @@ def test_a_run_of_it_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:
 
 
 def test_an_agents_seed_is_no_negative_number() -> None:
-    with pytest.raises(BadInput, match=r"selector\.agent"):
+    with pytest.raises(BadInput, match=r"agent is"):
         LearnedSelector(agent=-1)

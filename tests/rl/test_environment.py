@@ -153,3 +153,21 @@ def test_a_ranker_that_diverges_ends_the_episode(tiny_sources: Sources) -> None:
     assert reward == 0
     assert info["summary"]["diverged"] == 1
     assert environment.observation_space.contains(observation)
+
+
+def test_an_objective_reads_the_functions_scores_as_in_training(tiny_sources: Sources) -> None:
+    environment = environment_of(tiny_sources)
+    environment.reset()
+    seen: list[np.ndarray | None] = []
+    update = environment.training.update
+
+    def watched(batch, negatives, source_scores=None):
+        seen.append(source_scores)
+        return update(batch, negatives, source_scores)
+
+    environment.training.update = watched
+    environment.step(0)  # BM25, which has scores
+    environment.step(1)  # random sampling, which has none
+    assert len(seen) == 2
+    assert np.isfinite(seen[0]).any()
+    assert not np.isfinite(seen[1]).any()

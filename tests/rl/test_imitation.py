@@ -148,5 +148,5 @@ def test_it_learns_from_an_environment(tiny_sources: Sources) -> None:
     [("epochs", -1), ("top", 0), ("top", 101), ("lr", 0.0), ("lr", float("nan")), ("states", 0)],
 )
 def test_options_have_their_bounds(option: str, value: float) -> None:
-    with pytest.raises(BadInput, match=rf"actions\.imitate\.{option}"):
+    with pytest.raises(BadInput, match=rf"Imitation: {option} is"):
         Imitation(**{option: value})  # type: ignore[arg-type]

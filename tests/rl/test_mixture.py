@@ -12,7 +12,7 @@ from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from ranking.sources import Sources
 from rl.mixture import LinearRule, MixtureActions, MixtureAgent, MixturePolicy, ScheduleRule
-from rl.progress import FEATURES, Progress, ProgressOptions
+from rl.progress import FEATURES, ProgressOptions, TrainingProgress
 from tests.rl.trainings import functions_of, starts
 
 CLOCK = ("one", "spent")
@@ -66,7 +66,7 @@ def test_a_window_lies_between_the_least_rank_and_the_whole_list() -> None:
 
 def test_features_are_bounded_and_worked_out_by_hand(tiny_sources: Sources) -> None:
     training, sampler = starts(tiny_sources)(np.random.SeedSequence(3))
-    progress = Progress(ProgressOptions(probes=4), functions_of(tiny_sources), training)
+    progress = TrainingProgress(ProgressOptions(probes=4), functions_of(tiny_sources), training)
     before = dict(zip(FEATURES, progress.observe(training, None), strict=True))
     assert (before["one"], before["spent"], before["share"], before["change"]) == (1, -1, -1, 0)
     assert (before["gain"], before["waited"]) == (-1, 0)
@@ -80,7 +80,7 @@ def test_features_are_bounded_and_worked_out_by_hand(tiny_sources: Sources) -> N
     assert (after["spent"], after["share"]) == (1, 0.5)
     assert after["gain"] == pytest.approx(2 * max(training.validations) / progress.ceiling - 1)
     assert all(-1 <= value <= 1 for value in after.values())
-    clock = Progress(ProgressOptions(features=["one", "spent"]), functions_of(tiny_sources), training)
+    clock = TrainingProgress(ProgressOptions(features=["one", "spent"]), functions_of(tiny_sources), training)
     assert not clock.probed
     assert len(clock.observe(training, 0.5)) == 2
 
@@ -89,7 +89,7 @@ def test_probes_are_the_same_in_every_run_and_never_relevant(tiny_sources: Sourc
     made = []
     for seed in range(2):
         training, _ = starts(tiny_sources)(np.random.SeedSequence(seed))
-        made.append(Progress(ProgressOptions(), functions_of(tiny_sources), training))
+        made.append(TrainingProgress(ProgressOptions(), functions_of(tiny_sources), training))
     for one, other in zip(made[0].negatives, made[1].negatives, strict=True):
         assert np.array_equal(one, other)
         assert not tiny_sources.encoded.judgements.are_relevant(made[0].queries, one).any()

@@ -88,7 +88,7 @@ def test_the_functions_are_found_by_name(tiny_sources: Sources) -> None:
     training, sampler = starts(tiny_sources, lambda: policy)(np.random.SeedSequence(7))
     turned = dict(reversed(sampler.functions.items()))
     policy.start_run(turned, training)
-    assert policy.places == [1, 0]
+    assert policy.indices == [1, 0]
 
 
 def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:

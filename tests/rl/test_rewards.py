@@ -13,16 +13,16 @@ from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Bm25Candidates, FullCollection
 from ranking.sources import Sources
-from rl.rewards import Ceil, Diff, Outcome, Potential, Raw, Reward, ValidationSample, ValidationSampleOptions
+from rl.rewards import Ceil, DecisionOutcome, Diff, Potential, Raw, Reward, ValidationSample, ValidationSampleOptions
 from tests.rl.trainings import environment_of, starts
 
 values = st.lists(st.floats(0, 1), min_size=2, max_size=12)
 
 
-def outcome(before: list[float], after: list[float], gamma: float = 1.0) -> Outcome:
+def outcome(before: list[float], after: list[float], gamma: float = 1.0) -> DecisionOutcome:
     """A decision on a sample of as many queries, of which the best order reaches 0.8."""
     ideal = np.full(len(before), 0.8)
-    return Outcome(np.array(before), np.array(after), np.zeros(len(before)), ideal, [], gamma, False)
+    return DecisionOutcome(np.array(before), np.array(after), np.zeros(len(before)), ideal, [], gamma, False)
 
 
 def test_the_four_rewards_by_hand() -> None:
@@ -70,7 +70,7 @@ def test_scales_are_above_zero(kind: type) -> None:
 
 @pytest.mark.parametrize("options", [{"size": 0}, {"every": 0}, {"depth": 0}])
 def test_a_sample_is_of_something(options: dict) -> None:
-    with pytest.raises(BadInput, match="validation_sample"):
+    with pytest.raises(BadInput, match="ValidationSampleOptions"):
         ValidationSampleOptions(**options)
 
 
@@ -138,9 +138,9 @@ class Seen(Raw):
 
     def __init__(self) -> None:
         super().__init__()
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[DecisionOutcome] = []
 
-    def of(self, outcome: Outcome) -> float:
+    def of(self, outcome: DecisionOutcome) -> float:
         self.outcomes.append(outcome)
         return super().of(outcome)
 

@@ -30,7 +30,7 @@ def test_what_is_no_agent_is_refused() -> None:
         TrainedAgent.from_bytes(to_bytes({"agent": "another"}), "file")
     with pytest.raises(BadInput, match="not a whole checkpoint"):
         TrainedAgent.from_bytes(b"pickle", "file")
-    with pytest.raises(BadInput, match=r"policy\.agent"):
+    with pytest.raises(BadInput, match=r"agent is"):
         LearnedPolicy(agent=-1)
 
 

@@ -16,7 +16,7 @@ from ranking.rankers.feed_forward import FeedForward
 from ranking.sources import Sources
 from ranking.training import RankerTraining
 from rl.compression import compress
-from rl.environment import DictatedPolicy, FunctionActions, SamplingEnvironment
+from rl.environment import AgentPolicy, FunctionActions, SamplingEnvironment
 from rl.networks import PolicyNetwork
 from rl.rewards import Diff, Reward, ValidationSampleOptions
 from rl.similarity import similarity_table
@@ -48,7 +48,7 @@ def state_tables_of(sources: Sources, pairs: int = 2, **options: Any) -> StateTa
 
 
 def starts(
-    sources: Sources, policy: Callable[[], SamplingPolicy] = DictatedPolicy, max_epochs: int = 3, patience: int = 3
+    sources: Sources, policy: Callable[[], SamplingPolicy] = AgentPolicy, max_epochs: int = 3, patience: int = 3
 ) -> Callable[[np.random.SeedSequence], tuple[RankerTraining, Sampler]]:
     """Makes trainings of a tiny f_FF: five examples, three batches an epoch, the last of them short."""
     candidates = RandomCandidates(8).candidates(sources, np.array([4, 5]))

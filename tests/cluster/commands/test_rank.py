@@ -25,7 +25,7 @@ from tests.made_up import write_beir
 @pytest.fixture(scope="module", params=["static", "dssm"])
 def training(
     request: pytest.FixtureRequest, base: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> pyrite.Training:
+) -> pyrite.TrainingResult:
     """One that reads our words, and one with tokens of its own."""
     folder = tmp_path_factory.mktemp("rank") / request.param
     options = [
@@ -58,7 +58,7 @@ def average_precision(run: pl.DataFrame, folder: Path, cache: Path) -> float:
 
 @pytest.mark.parametrize("origin", ["bm25", "full"])
 def test_it_ranks_as_the_training_measured(
-    training: pyrite.Training, of_rank: list[str], beir_folder: Path, tmp_path: Path, origin: str
+    training: pyrite.TrainingResult, of_rank: list[str], beir_folder: Path, tmp_path: Path, origin: str
 ) -> None:
     out = tmp_path / "runs" / f"{origin}.run.gz"
     assert command("rank", training.folder, *of_rank, f"origin={origin}", f"out={out}") == 0
@@ -74,7 +74,7 @@ def test_it_ranks_as_the_training_measured(
 
 
 def test_another_collection_is_read_with_the_words_of_the_training(
-    training: pyrite.Training, own_cache: Path, tmp_path: Path
+    training: pyrite.TrainingResult, own_cache: Path, tmp_path: Path
 ) -> None:
     folder = write_beir(tmp_path / "other", seed=5, documents=50)
     weights = training.weights

@@ -17,7 +17,7 @@ from cluster.tune.known_runs import KnownRuns
 from cluster.tune.optuna_runs import OptunaRuns
 from cluster.tune.run_source import FINISHED
 from cluster.tune.time_budget import TimeBudget, seconds_of
-from pyrite import Study
+from pyrite import StudyResult
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
 
@@ -95,7 +95,7 @@ def test_a_study_that_ran_out_of_time_is_stopped_and_goes_on(base: list[str], tm
     trials = pl.read_parquet(out / "trials.parquet")
     assert {"stopped"} <= set(trials["status"]) <= {"done", "stopped"}  # a quick machine may begin one run in time
     assert trials["error"].null_count() == 4
-    study = Study.restore(str(out), ["time_budget=1h", "local=true"])  # what `--resume` does
+    study = StudyResult.restore(str(out), ["time_budget=1h", "local=true"])  # what `--resume` does
     assert (study.folder, study.failed) == (str(out), 0)
     assert set(study.trials["status"]) == {"done"}
     assert study.best("bm25:AP@10")["bm25:AP@10"] == study.trials["bm25:AP@10"].max()

@@ -10,7 +10,7 @@ import torch
 
 from benchmarks.toys import EarlyLate
 from rl.agents.ppo import PPO, minibatch_rows
-from rl.copies import Copies
+from rl.vector_environment import VectorEnvironment
 from tests.rl.agents.toys import play
 
 
@@ -23,7 +23,7 @@ class Hundreds(EarlyLate):
 
 
 def test_the_critic_of_ppo_learns_however_large_returns_are(start: Any) -> None:
-    toy, make = Hundreds(), lambda first, count: Copies([Hundreds(first + i) for i in range(count)])
+    toy, make = Hundreds(), lambda first, count: VectorEnvironment([Hundreds(first + i) for i in range(count)])
     trainer = PPO(hidden=20, episodes=1, epochs=2).build(make, toy.observation_space, toy.action_space, copies=4)
     try:
         before = trainer.state()["weights"]["critic.output.bias"].clone()

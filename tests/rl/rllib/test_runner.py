@@ -13,9 +13,9 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from benchmarks.toys import EarlyLate
 from rl.agents.actor_critic import ActorCritic
-from rl.copies import Copies
 from rl.rllib.module import PolicyModule
 from rl.rllib.runner import LockstepRunner
+from rl.vector_environment import VectorEnvironment
 
 PARTS = {"batch": (12, 5), "present": (6,), "similarity": (6, 2, 4), "candidates": (6, 4, 5)}
 
@@ -62,7 +62,9 @@ def runner_of(copies: int = 3, seed: int = 5, environment: type[Uneven] = Uneven
     config.environment(
         observation_space=environment().observation_space,
         action_space=environment().action_space,
-        env_config={"make": lambda first, count: Copies([environment(first + i, seed) for i in range(count)])},
+        env_config={
+            "make": lambda first, count: VectorEnvironment([environment(first + i, seed) for i in range(count)])
+        },
     )
     config.env_runners(num_envs_per_env_runner=copies, num_env_runners=0)
     config.rl_module(rl_module_spec=RLModuleSpec(PolicyModule, model_config={"seed": 1}))

@@ -199,11 +199,11 @@ def test_begin_starts_afresh() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"eta": 0.0}, "η"),
-        ({"eta": math.nan}, "η"),
-        ({"beta": -1.0}, "β"),
-        ({"epsilon": 0.0}, "ε"),
-        ({"epsilon": 1.1}, "ε"),
+        ({"eta": 0.0}, "eta is"),
+        ({"eta": math.nan}, "eta is"),
+        ({"beta": -1.0}, "beta is"),
+        ({"epsilon": 0.0}, "epsilon is"),
+        ({"epsilon": 1.1}, "epsilon is"),
         ({"history": 0}, "history"),
     ],
 )

@@ -83,8 +83,8 @@ def test_shares_move_from_start_to_end_and_are_kept(
         ({"epochs": -1.0}, r"epochs is -1\.0"),
         ({"epochs": float("inf")}, "epochs is inf"),
         ({"steps": -3}, "steps is -3"),
-        ({"shape": "cosine"}, "no shape 'cosine'"),
-        ({"per": "epoch"}, "no unit 'epoch'"),
+        ({"shape": "cosine"}, "shape is 'cosine'"),
+        ({"per": "epoch"}, "per is 'epoch'"),
     ],
 )
 def test_options_out_of_range_are_bad_input(options: dict[str, Any], says: str) -> None:

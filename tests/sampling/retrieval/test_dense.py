@@ -478,8 +478,8 @@ def test_an_index_that_does_not_suit_the_ranker_is_refused(bag_training: Callabl
 
 
 @pytest.mark.parametrize(("wrong", "said"), [
-    ({"mode": "often"}, "refresh.mode: mode is 'often'"),
-    ({"every": 0}, "refresh.every: every is 0"), ({"lag": -1}, "refresh.lag: lag is -1"),
+    ({"mode": "often"}, "mode is 'often'"),
+    ({"every": 0}, "every is 0"), ({"lag": -1}, "lag is -1"),
     ({"mode": "sync", "lag": 3}, "mode sync has no lag"),
     ({"max_staleness": 300}, "mode lagged has no max_staleness"),
     ({"mode": "async", "max_staleness": 199}, "let it be at least refresh.every"),

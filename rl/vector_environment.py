@@ -1,4 +1,4 @@
-"""Steps many copies of the environment in one call."""
+"""Steps several copies of the environment in one call."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 IDLE = -1
-"""The action that leaves a copy alone."""
+"""The action that does not step a copy."""
 
 Observations = dict[str, NDArray[np.float32]]
 Infos = list[dict[str, Any]]
 Transition = tuple[Observations, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Infos]
 
 
-class Copies(gymnasium.vector.VectorEnv):
-    """Environments one after the other in this process, each at its own point of its own episode.
+class VectorEnvironment(gymnasium.vector.VectorEnv):
+    """Environments that are stepped one after the other in this process, each at a different point of its episode.
 
-    A copy whose episode ends starts the next one in the same step: what is returned for it is the new episode's first
-    observation, and `infos[i]["final_observation"]` and `infos[i]["final_info"]` hold the end of the old one.
+    A copy whose episode ends starts the next one in the same step: the returned observation is the new episode's first,
+    and `infos[i]["final_observation"]` and `infos[i]["final_info"]` hold the end of the old one.
 
     Args:
-        environments: whose observation spaces are equal `Dict`s, and their action spaces equal.
+        environments: environments with equal `Dict` observation spaces and equal action spaces.
     """
 
     metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
@@ -40,23 +40,23 @@ class Copies(gymnasium.vector.VectorEnv):
         self._latest: list[tuple[dict[str, Any], dict[str, Any]]] = []
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Observations, Infos]:  # type: ignore[override]
-        """Start an episode in every copy; after `load_state_dict`, go on where the state was taken.
+        """Start an episode in every copy; after `load_state_dict`, resume the saved episodes.
 
         Args:
-            seed: unused; environments are seeded when they are made, each with a seed of its own.
+            seed: unused; environments are seeded when they are made.
             options: unused.
         """
         self._latest = [environment.reset() for environment in self.environments]
         return self._observations(), [info for _, info in self._latest]
 
     def step(self, actions: NDArray[np.int64]) -> Transition:  # type: ignore[override]
-        """Step every copy whose action isn't `IDLE`.
+        """Step every copy whose action is not `IDLE`.
 
         Args:
-            actions: int64 [n], or [n, picks] where one action is several picks.
+            actions: int64 [n], or [n, picks] if one action is several picks.
 
         Returns:
-            Observations, rewards float32 [n], terminated and truncated bool [n], a dict for each copy.
+            Observations, rewards float32 [n], terminated and truncated bool [n], one dict per copy.
         """
         rewards = np.zeros(self.num_envs, np.float32)
         terminated, truncated = np.zeros((2, self.num_envs), bool)
@@ -76,7 +76,7 @@ class Copies(gymnasium.vector.VectorEnv):
         return self._observations(), rewards, terminated, truncated, infos
 
     def advance(self, active: list[Any], actions: list[Any]) -> list[tuple[Any, Any, bool, bool, dict[str, Any]]]:
-        """What `step` of each active environment returns."""
+        """Return the results of `step` of each active environment."""
         return [environment.step(action) for environment, action in zip(active, actions, strict=True)]
 
     def _observations(self) -> Observations:
@@ -84,13 +84,13 @@ class Copies(gymnasium.vector.VectorEnv):
         return {name: np.stack([observation[name] for observation, _ in self._latest]) for name in first}
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of each copy, in their order under `copies`, so that they can be shared out anew."""
+        """Return the states of the copies under `copies`, in their order, so that they can be divided again."""
         return {"copies": [environment.state_dict() for environment in self.environments]}  # type: ignore[attr-defined]
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take the state of as many copies; `reset` then returns their present observations."""
-        for environment, own in zip(self.environments, state["copies"], strict=True):
-            environment.load_state_dict(own)  # type: ignore[attr-defined]
+        """Load the states of the same number of copies; `reset` then returns their observations."""
+        for environment, of_copy in zip(self.environments, state["copies"], strict=True):
+            environment.load_state_dict(of_copy)  # type: ignore[attr-defined]
 
     def close(self, **arguments: Any) -> None:
         """Close every copy."""

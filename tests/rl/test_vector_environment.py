@@ -7,12 +7,12 @@ import numpy as np
 from benchmarks.toys import STEPS, EarlyLate
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.sources import Sources
-from rl.copies import IDLE, Copies
+from rl.vector_environment import IDLE, VectorEnvironment
 from tests.rl.trainings import environment_of
 
 
-def copies_of(count: int = 3) -> Copies:
-    return Copies([EarlyLate(copy, seed=4) for copy in range(count)])
+def copies_of(count: int = 3) -> VectorEnvironment:
+    return VectorEnvironment([EarlyLate(copy, seed=4) for copy in range(count)])
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -39,7 +39,7 @@ def test_one_call_is_as_many_calls() -> None:
 
 
 def test_many_copies_of_a_training_are_each_as_one_alone(tiny_sources: Sources) -> None:
-    together = Copies([environment_of(tiny_sources, copy=copy) for copy in range(3)])
+    together = VectorEnvironment([environment_of(tiny_sources, copy=copy) for copy in range(3)])
     observed, _ = together.reset()
     alone = [environment_of(tiny_sources, copy=copy) for copy in range(3)]
     for copy, environment in enumerate(alone):
