@@ -1,4 +1,4 @@
-"""Says whose agent a configuration acts by, which part is still to be learned, and what an agent can do."""
+"""Finds the agent that a configuration uses, the part that must be learned first, and the actions of a learning."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def checkpoint_of(config: dict[str, Any]) -> str | None:
-    """The folder whose agent a configuration uses, as its policy or as its selector; None where it uses none."""
+    """Return the folder of the agent that a policy or a selector uses; None if there is none."""
     for part in ("policy", "selector"):
         if config[part].get("checkpoint"):
             return str(config[part]["checkpoint"])
@@ -17,7 +17,7 @@ def checkpoint_of(config: dict[str, Any]) -> str | None:
 
 
 def learner_of(config: dict[str, Any]) -> str | None:
-    """Which part of a run acts by an agent that is still to be learned: policy, selector, or None."""
+    """Return the part whose agent must be learned first: policy, selector, or None."""
     for part in ("policy", "selector"):
         if "checkpoint" in config[part] and not config[part]["checkpoint"]:
             return part
@@ -25,7 +25,7 @@ def learner_of(config: dict[str, Any]) -> str | None:
 
 
 def actions_of(config: dict[str, Any]) -> Actions:
-    """What the agent of a learning can do."""
+    """Return the actions that the agent of a learning chooses from."""
     from rl.document_actions import DocumentActions
     from rl.environment import FunctionActions
 

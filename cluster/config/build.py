@@ -14,23 +14,22 @@ from ranking.errors import BadInput
 
 
 def build(node: Any, at: str = "", /, **given: Any) -> Any:
-    """The object that a piece of configuration describes by its `_target_`.
+    """Build the object that a part of a configuration describes by its `_target_`.
 
     Args:
-        node: the piece.
-        at: where it stands in the configuration, for messages.
+        node: the part.
+        at: its config key, for error messages.
         given: more arguments of the constructor.
 
     Raises:
-        BadInput: where an option is of the wrong type, or the object refuses it.
+        BadInput: if an option has the wrong type, is outside its bounds, or is refused by the class.
     """
     target = locate(node["_target_"])
     parts = {
         key: build(value, f"{at}.{key}" if at else "")
         for key, value in node.items() if isinstance(value, dict) and "_target_" in value
     }  # fmt: skip
-    own = {key: value for key, value in node.items() if key not in parts}
-    options = {key: value for key, value in own.items() if not key.startswith("_")}
+    options = {key: value for key, value in node.items() if key not in parts and not key.startswith("_")}
     if inspect.isabstract(target):
         missing = ", ".join(sorted(vars(target)["__abstractmethods__"]))
         raise BadInput(f"{target.__name__} has no {missing}", node["_target_"], "write it, or name a class that has it")
@@ -38,11 +37,11 @@ def build(node: Any, at: str = "", /, **given: Any) -> Any:
     if target.__module__.split(".")[0] in OURS:
         _check_types(target, options | parts, at)
     # Not by Hydra's instantiate: it would take parts that are dataclasses apart into mappings.
-    made = functools.partial(target, **options, **parts, **given)
-    if own.get("_partial_"):
-        return made
+    construct = functools.partial(target, **options, **parts, **given)
+    if node.get("_partial_"):
+        return construct
     try:
-        return made()
+        return construct()
     except TypeError as error:
         if "missing" in str(error):  # an option without a default that was deleted
             raise BadInput(str(error), node["_target_"], "see `pyrite options`") from None
@@ -50,37 +49,37 @@ def build(node: Any, at: str = "", /, **given: Any) -> Any:
 
 
 def locate(path: str) -> type:
-    """The class of a dotted path.
+    """Return the class of a dotted path.
 
     Raises:
-        BadInput: where there is none.
+        BadInput: if there is none.
     """
     module, _, name = path.rpartition(".")
     try:
-        found = getattr(importlib.import_module(module), name)
+        target = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         if isinstance(error, ModuleNotFoundError) and (refused := missing_extra(error)):
             raise refused from None
         raise BadInput(f"there is no such class ({error})", path, "is it importable?") from None
-    if not isinstance(found, type):
+    if not isinstance(target, type):
         raise BadInput("is not a class", path, "name the class by its module, as package.module.Class")
-    return found
+    return target
 
 
 def _check_names(target: type, options: dict[str, Any], at: str) -> None:
-    """Hold the names of options against the constructor's."""
+    """Check that the constructor has arguments of these names."""
     parameters = inspect.signature(target).parameters
     if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         return
     for name in options:
         if name not in parameters:
-            there = ", ".join(parameters) or "none"
+            known = ", ".join(parameters) or "none"
             what = f"there is no option {at}.{name}" if at else f"{target.__name__} has no option {name}"
-            raise BadInput(what, remedy=f"{target.__name__} has {there}")
+            raise BadInput(what, remedy=f"{target.__name__} has {known}")
 
 
 def _check_types(target: type, options: dict[str, Any], at: str) -> None:
-    """Hold options against the annotations of the constructor; one without an annotation may be anything."""
+    """Check options against the annotations of the constructor. An argument without one takes any value."""
     from typing import get_type_hints
 
     from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -101,5 +100,5 @@ def _check_types(target: type, options: dict[str, Any], at: str) -> None:
 
 
 def as_node(named: str | dict[str, Any]) -> dict[str, Any]:
-    """A class that is told by its path alone, as `build` has it."""
+    """Return a class that is given by its path alone as a part without options."""
     return {"_target_": named} if isinstance(named, str) else named

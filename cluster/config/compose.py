@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def compose(overrides: Sequence[str], config: str = "config", complete: bool = True) -> dict[str, Any]:
-    """The resolved configuration that overrides give, and under `CHOICES` the options they chose.
+    """Return the resolved configuration that overrides give, with the chosen names under `CHOICES`.
 
     Args:
         overrides: Hydra overrides, e.g. `["ranker=match_pyramid", "training.patience=3"]`.
@@ -29,7 +29,7 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
         complete: whether options without a default must be given; otherwise they are `???`.
 
     Raises:
-        BadInput: where an override is malformed, names what is not there or has the wrong type.
+        BadInput: if an override is malformed, names an option that does not exist or has the wrong type.
     """
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
@@ -41,14 +41,14 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     read = tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_")))
     try:
         resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, str(CONF), read, complete))
-    except (HydraException, OmegaConfBaseException, ValueError) as error:  # the last of a group's value that is no name
+    except (HydraException, OmegaConfBaseException, ValueError) as error:  # ValueError: the value of a group is no name
         raise BadInput(reason(error, overrides, config, compose), remedy=see(config)) from None
     _resolve_negatives(resolved, overrides)
     check_parts(resolved, choices)
     _take_classes(resolved, choices, overrides)
     check_shape({str(key): value for key, value in resolved.items()}, config)
     named = {str(group): option for group, option in choices.items() if not str(group).startswith("hydra")}
-    if named.get("objective") == "weighted_sum":  # then it is called by what it adds up
+    if named.get("objective") == "weighted_sum":  # named after its terms
         parts = [
             str(key) for key, value in resolved["objective"].items() if isinstance(value, dict) and key != "weights"
         ]
@@ -64,15 +64,15 @@ def _by_hydra(
     environment: tuple[tuple[str, str], ...],
     complete: bool = True,
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """The composed configuration and the options it chose, once a process.
+    """Return the composed configuration and the chosen names, composed once per process.
 
-    Hydra takes a tenth of a second, nearly all of it to read and merge the files that overrides choose; it sets values
-    in what that gives. So what a choice of files gives is kept, and the values of each run are set in a copy.
+    Hydra takes a tenth of a second, nearly all of it to read and merge the files that overrides choose; then it sets
+    values. So the result of each choice of files is cached, and the values of each run are set in a copy.
 
     Args:
-        overrides: as Hydra reads them.
+        overrides: overrides in Hydra's grammar.
         config: the primary file.
-        folder: where it is.
+        folder: the folder of the primary file.
         environment: variables that files refer to.
         complete: whether options without a default must be given.
     """
@@ -102,7 +102,7 @@ def _chooses(key: str, value: Any) -> bool:
 def _of_files(
     overrides: tuple[str, ...], config: str, folder: str, environment: tuple[tuple[str, str], ...]
 ) -> tuple[DictConfig, dict[Any, Any]]:
-    """What a choice of files gives, not yet resolved, and the choice."""
+    """Return the unresolved configuration of a choice of files, and the choice."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -136,32 +136,32 @@ def _store_parts() -> None:
 
 
 def _resolve_negatives(config: dict[Any, Any], overrides: Sequence[str]) -> None:
-    """Say how many negatives an example has where nobody has: 4, or the whole batch where that is their source.
+    """Set the number of negatives per example if it is not given: 4, or the whole batch with `function=in_batch` alone.
 
-    A recipe's number is of documents that are read for the query's sake, which those of the batch are not.
+    A recipe's number counts documents that are read only as negatives. Those of the batch are read anyway.
     """
     sampling, functions = config.get("sampling"), config.get("function")
     if not isinstance(sampling, dict) or "negatives" not in sampling:
         return
     of_batch = isinstance(functions, dict) and [*functions] == ["in_batch"]
-    said = any(text.lstrip("+").partition("=")[0] == "sampling.negatives" for text in overrides)
-    if sampling["negatives"] is not None and (said or not of_batch):
+    given = any(text.lstrip("+").partition("=")[0] == "sampling.negatives" for text in overrides)
+    if sampling["negatives"] is not None and (given or not of_batch):
         return
     size = config["training"]["batch_size"] if of_batch else None
     sampling["negatives"] = max(size - 1, 1) if isinstance(size, int) else 4
 
 
 def _set_or_add(overrides: Sequence[str]) -> list[str]:
-    """The overrides, with options of a class that takes a part's place written so that either part may have them."""
-    taken = {text.partition("._target_=")[0] for text in overrides if "._target_=" in text}
+    """Return the overrides, with options of a class that replaces a part written so that either class may have them."""
+    replaced = {text.partition("._target_=")[0] for text in overrides if "._target_=" in text}
     adds = re.compile(r"^\+(?!\+)(\w+)\.")
-    return [f"+{text}" if (found := adds.match(text)) and found[1] in taken else text for text in overrides]
+    return [f"+{text}" if (match := adds.match(text)) and match[1] in replaced else text for text in overrides]
 
 
 def _take_classes(config: dict[Any, Any], choices: dict[Any, Any], overrides: Sequence[str]) -> None:
-    """Let a class that `GROUP._target_=` names take the place of a chosen part, whose other options and name go.
+    """Let a class that `GROUP._target_=` names replace the chosen part.
 
-    Options that the class has too, and those that are given, stay.
+    Options that the class has too, and those that are given, stay. The other options of the part are removed.
     """
     given = {text.lstrip("+~").partition("=")[0] for text in overrides}
     for group in SINGLE_GROUPS:
@@ -169,8 +169,8 @@ def _take_classes(config: dict[Any, Any], choices: dict[Any, Any], overrides: Se
         if f"{group}._target_" not in given or not isinstance(node, dict) or not isinstance(node.get("_target_"), str):
             continue
         target = locate(node["_target_"])
-        taken = inspect.signature(target).parameters
+        parameters = inspect.signature(target).parameters
         for key in [str(key) for key in node]:
-            if not key.startswith("_") and key not in taken and f"{group}.{key}" not in given:
+            if not key.startswith("_") and key not in parameters and f"{group}.{key}" not in given:
                 del node[key]
         choices[group] = target.__name__

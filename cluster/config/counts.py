@@ -1,4 +1,4 @@
-"""Says how many negatives each of several functions supplies, and what picks them."""
+"""Computes how many negatives each of several functions supplies."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 def counts_of(
     config: dict[str, Any], functions: Mapping[str, RetrievalFunction], policy: SamplingPolicy
 ) -> dict[str, int] | None:
-    """How many negatives each function supplies to each query; None where the policy decides that.
+    """Return how many negatives each function supplies per query; None if the policy decides.
 
     Args:
-        config: composed.
-        functions: by name.
-        policy: of the run.
+        config: a composed configuration.
+        functions: the functions by name.
+        policy: the policy of the run.
 
     Raises:
-        BadInput: where numbers or selectors are given for functions that the run has not.
+        BadInput: if numbers or selectors are given for functions that the run does not have.
     """
-    said = {name: count for name, count in config["negatives"].items() if count is not None}
-    for key, of in (("negatives", said), ("selectors", config["selectors"])):
-        for name in of:
+    given = {name: count for name, count in config["negatives"].items() if count is not None}
+    for key, functions_of in (("negatives", given), ("selectors", config["selectors"])):
+        for name in functions_of:
             if name not in functions:
                 where = f"{key.removesuffix('s') if key == 'selectors' else key}.{name}"
                 raise BadInput(f"there is no function {name} in this run", where, f"it has {', '.join(functions)}")
-    if not said and (policy.chooses or len(functions) == 1):
+    if not given and (policy.chooses or len(functions) == 1):
         return None
-    mined = {name: said.get(name, config["sampling"]["negatives"]) for name in functions}
-    found = {}
+    mined = {name: given.get(name, config["sampling"]["negatives"]) for name in functions}
+    counts = {}
     for name, function in functions.items():
         others = sum(count for other, count in mined.items() if not functions[other].reads_mined and other != name)
         most = function.supply(config["training"]["batch_size"], others) if len(functions) > 1 else None
-        found[name] = mined[name] if name in said or most is None else most
-    return found
+        counts[name] = mined[name] if name in given or most is None else most
+    return counts

@@ -1,15 +1,15 @@
-"""Says which extra of the package a command needs, where one of its modules is not installed."""
+"""Finds the extra of the package that a missing module belongs to."""
 
 from __future__ import annotations
 
 from ranking.errors import BadInput
 
 EXTRAS = {"tree": "rl", "cmaes": "rl", "lz4": "rl", "ormsgpack": "rl", "starlette": "judge", "uvicorn": "judge"}
-"""Extras of pyproject.toml by the modules that they bring and that commands begin with."""
+"""Extras of pyproject.toml by the modules that they install."""
 
 
 def missing_extra(error: ModuleNotFoundError) -> BadInput | None:
-    """What to install, in one line; None where the module belongs to no extra."""
+    """Return what to install, in one line; None if the module belongs to no extra."""
     module = (error.name or "").partition(".")[0]
     if module not in EXTRAS:
         return None

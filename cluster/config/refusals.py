@@ -1,4 +1,4 @@
-"""Says in one line what Hydra and pydantic refuse: what it is, and what there is in its place."""
+"""Turns what Hydra and pydantic refuse into one line, with the options that exist."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ Compose = Callable[[Sequence[str], str], dict[str, Any]]
 
 
 def see(config: str) -> str:
-    """Where a user finds the options of a primary file."""
+    """Return where a user finds the options of a primary file."""
     return "see `pyrite options`" if config in ("config", "study") else f"see `pyrite options --for {config}`"
 
 
 def refusal(error: ValidationError, option: str = "", config: str = "config") -> BadInput:
-    """The first thing that pydantic found wrong, in one line.
+    """Return the first error of pydantic in one line.
 
     Args:
-        error: what it found.
-        option: what was held against its type, unless the error says.
-        config: the primary file that it belongs to.
+        error: the errors.
+        option: the key of the option, unless the error names it.
+        config: the primary file of the option.
     """
     first = error.errors()[0]
     key = option or ".".join(map(str, first["loc"]))
     if first["type"] in ("extra_forbidden", "missing"):
         what = "there is no option" if first["type"] == "extra_forbidden" else "there must be an option"
         return BadInput(f"{what} {key}", remedy=see(config))
-    says = "give a mapping" if first["type"] == "model_type" else first["msg"]
-    return BadInput(f"{key} is {first['input']!r}", remedy=says[0].lower() + says[1:])
+    remedy = "give a mapping" if first["type"] == "model_type" else first["msg"]
+    return BadInput(f"{key} is {first['input']!r}", remedy=remedy[0].lower() + remedy[1:])
 
 
 def reason(error: Exception, overrides: Sequence[str], config: str, compose: Compose) -> str:
-    """Hydra's message in one line: what it says first, and the cause beneath it where there is one.
+    """Return Hydra's message in one line, with the cause if there is one.
 
     Args:
-        error: Hydra's or OmegaConf's.
-        overrides: that it refused.
+        error: the error of Hydra or OmegaConf.
+        overrides: the overrides.
         config: the primary file.
-        compose: composes what is left without an option that is not there, to say what stands in its place.
+        compose: composes the overrides without an unknown option, to list the options that exist.
     """
     causes = [error, *([error.__cause__] if error.__cause__ else [])]
     lines = [line.strip() for cause in causes for line in str(cause).splitlines() if line.strip()]
@@ -55,7 +55,7 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
         known = no_option(unknown[1])
         return known if ":" in known else known + _siblings(unknown[1], overrides, config, compose)
     taken = re.match(r"Could not override '([^']+)'\. No match in the defaults list", " ".join(lines))
-    if taken:  # a group of other verbs
+    if taken:  # a group of another verb
         return f"there is no option {taken[1]} here"
     absent = re.match(r"In '.*': Could not find '([^/']+)/([^']+)'", lines[0]) if lines else None
     if absent and (instead := REMOVED_PARTS.get(f"{absent[1]}={absent[2]}")):
@@ -69,29 +69,29 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     if unchosen:
         return f"{unchosen[1]} has no default; choose one of {', '.join(group_options()[unchosen[1]])}"
     noise = ("full_key", "object_type", "reference_type", "^", "See https", "To append")
-    said = [line for line in lines if not line.startswith(noise)]
-    return "; ".join(dict.fromkeys(said[:4])) or f"can't compose {' '.join(overrides)}"
+    messages = [line for line in lines if not line.startswith(noise)]
+    return "; ".join(dict.fromkeys(messages[:4])) or f"can't compose {' '.join(overrides)}"
 
 
 def _siblings(unknown: str, overrides: Sequence[str], config: str, compose: Compose) -> str:
-    """What options there are in the place of one that there is not."""
+    """Return the options that exist where an unknown one was given."""
     try:
-        there: Any = compose([text for text in overrides if text.lstrip("+~").partition("=")[0] != unknown], config)
+        node: Any = compose([text for text in overrides if text.lstrip("+~").partition("=")[0] != unknown], config)
     except BadInput:
         return ""
     *path, last = unknown.split(".")
     for depth, key in enumerate(path):
-        if not isinstance(there, dict) or key not in there:
-            return _siblings_of(there, ".".join(path[:depth]), key)
-        there = there[key]
-    return _siblings_of(there, ".".join(path), last)
+        if not isinstance(node, dict) or key not in node:
+            return _siblings_of(node, ".".join(path[:depth]), key)
+        node = node[key]
+    return _siblings_of(node, ".".join(path), last)
 
 
-def _siblings_of(node: Any, place: str, asked: str) -> str:
+def _siblings_of(node: Any, key: str, requested: str) -> str:
     if not isinstance(node, dict):
-        return f"; {place} is a value, without options of its own"
+        return f"; {key} is a value and has no options"
     names = [str(key) for key in node if not str(key).startswith("_") and key != CHOICES]
-    if not place:  # the whole configuration: too many to list
-        names = difflib.get_close_matches(asked, names, 1)
+    if not key:  # the whole configuration: too many to list
+        names = difflib.get_close_matches(requested, names, 1)
         return f"; did you mean {names[0]}?" if names else ""
-    return f"; {place} has {', '.join(names)}" if names else f"; {place} has no options"
+    return f"; {key} has {', '.join(names)}" if names else f"; {key} has no options"

@@ -1,4 +1,4 @@
-"""Declares what each key of a configuration may hold; options of a part are held against its class (`build`)."""
+"""Declares the type of each key of a configuration. `build` checks the options of a part against its class."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cluster.config.shapes import Cores, Count, Custom, Gigabytes, Part, Shape
-from cluster.config.verb_schema import Auditing, Forking, Judging, Mining, Ranking
+from cluster.config.shapes import Config, Cores, Count, Custom, Gigabytes, PartConfig
+from cluster.config.verb_schema import AuditConfig, ForkConfig, JudgeConfig, MineConfig, RankConfig
 
 Local = bool | Literal["auto"]
-"""Whether a command runs in its own process: where that is quicker, or as the user says."""
+"""Whether a command runs without Ray. `auto`: if that is faster than starting Ray."""
 FIGURE = r"^(\d*\.\d+)(?: ± (\d*\.\d+))?(?: ([*†]+))?$"
-"""A figure as papers print it: mean, deviation, marks. Of some measures (bits, say) it may exceed 1."""
+"""A figure as papers print it: mean, deviation and marks. Some measures, such as bits, exceed 1."""
 
 COLUMN = r"^([^:]+:)?[^:]+$"
-"""A measure, with or without the origin of its candidates."""
+"""A measure, optionally with the origin of its candidates."""
 
 
-class Training(Part):
-    """Options that a training of any class has."""
+class TrainingConfig(PartConfig):
+    """Options that every training class has."""
 
     batch_size: Count
     max_epochs: Count
     patience: Count
 
 
-class Sampling(Shape):
+class SamplingConfig(Config):
     """`sampling` of conf/config.yaml."""
 
     negatives: Count
-    guard: Part
+    guard: PartConfig
     recorded: Annotated[float, Field(ge=0, le=1)]
 
 
-class Validation(Shape):
+class ValidationConfig(Config):
     """`validation` of conf/config.yaml."""
 
     origin: str | Annotated[list[str], Field(min_length=1)]
@@ -43,7 +43,7 @@ class Validation(Shape):
     negatives: Count | None
 
 
-class Limits(Shape):
+class LimitsConfig(Config):
     """`limits` of conf/config.yaml."""
 
     examples: Count | None
@@ -52,7 +52,7 @@ class Limits(Shape):
     test: Count | None
 
 
-class Resources(Shape):
+class ResourcesConfig(Config):
     """`resources` of conf/config.yaml."""
 
     cpu: Cores
@@ -65,7 +65,7 @@ class Resources(Shape):
     custom: Custom | None
 
 
-class Index(Shape):
+class IndexConfig(Config):
     """`index` of conf/config.yaml."""
 
     encoders: Count
@@ -73,8 +73,8 @@ class Index(Shape):
     gpu: Annotated[float, Field(ge=0)]
 
 
-class PartialJudging(Shape):
-    """Which of a collection's judgements there are."""
+class JudgedConfig(Config):
+    """Options that leave out some of a collection's judgements."""
 
     order: str | None
     budget: Count
@@ -83,37 +83,37 @@ class PartialJudging(Shape):
     of: Literal["all", "train", "test"]
 
 
-class Run(Shape):
+class RunConfig(Config):
     """conf/config.yaml."""
 
-    collection: Part
-    vectors: Part
-    objective: Part
-    ranker: Part
-    peft: Part | None = None
-    optimizer: Part
-    scheduler: Part
-    function: Annotated[dict[str, Part], Field(min_length=1)]
-    policy: Part
-    selector: Part
-    batches: Part
-    teacher: Part | None = None
-    origin: Annotated[dict[str, Part], Field(min_length=1)]
+    collection: PartConfig
+    vectors: PartConfig
+    objective: PartConfig
+    ranker: PartConfig
+    peft: PartConfig | None = None
+    optimizer: PartConfig
+    scheduler: PartConfig
+    function: Annotated[dict[str, PartConfig], Field(min_length=1)]
+    policy: PartConfig
+    selector: PartConfig
+    batches: PartConfig
+    teacher: PartConfig | None = None
+    origin: Annotated[dict[str, PartConfig], Field(min_length=1)]
     seed: Annotated[int, Field(ge=0)]
-    encoding: Part
-    sampling: Sampling
+    encoding: PartConfig
+    sampling: SamplingConfig
     negatives: dict[str, Annotated[int, Field(ge=0)] | None]
-    selectors: dict[str, Part]
-    training: Training
-    validation: Validation
+    selectors: dict[str, PartConfig]
+    training: TrainingConfig
+    validation: ValidationConfig
     measures: Annotated[list[str], Field(min_length=1)]
     evaluate: list[str]
     folds: Annotated[int, Field(ge=3)]
-    limits: Limits
-    resources: Resources
-    index: Index
+    limits: LimitsConfig
+    resources: ResourcesConfig
+    index: IndexConfig
     relabel: str | None
-    judging: PartialJudging
+    judging: JudgedConfig
     strict: bool
     cache: str | None
     save_every: Annotated[float, Field(ge=0)]
@@ -123,24 +123,24 @@ class Run(Shape):
     embeddings: bool
 
 
-class Actions(Shape):
+class ActionsConfig(Config):
     """A file of conf/actions."""
 
     documents: Annotated[int, Field(ge=2)] | None
-    imitate: Part | None
-    mixture: Part | None
+    imitate: PartConfig | None
+    mixture: PartConfig | None
     every: Count
 
 
-class Learning(Run):
+class LearningConfig(RunConfig):
     """conf/learn.yaml."""
 
-    actions: Actions
-    agent: Part
-    reward: Part
-    state: Part
-    validation_sample: Part
-    until: Part | None = None
+    actions: ActionsConfig
+    agent: PartConfig
+    reward: PartConfig
+    state: PartConfig
+    validation_sample: PartConfig
+    until: PartConfig | None = None
     gamma: Annotated[float, Field(gt=0, le=1)] | None
     decision_every: Count | Literal["epoch"]
     episodes: Count
@@ -148,20 +148,20 @@ class Learning(Run):
     workers: Annotated[int, Field(ge=0)] | None
     hosts: Annotated[int, Field(ge=0)]
     random_baseline: Annotated[int, Field(ge=0)]
-    track: dict[str, Part] = {}
+    track: dict[str, PartConfig] = {}
     out: Annotated[str, Field(min_length=1)] | None
     address: str | None
     dashboard: bool
 
 
-class Published(Shape):
-    """What a paper reports, for a study's report to put its own figures beside.
+class PublishedConfig(Config):
+    """The figures that a paper reports. A study's report shows them next to its results.
 
     `figures` and `convergence` are laid out as in the paper: by collection, method and column, under the paper's
-    names. The columns are `measures` where there are any, else `rankers`; these, `collections` and `methods` say what
-    stands for the paper's in the study, a method as key=value pairs of `summary.csv` or of overrides: of a list the
+    names. The columns are `measures` if there are any, otherwise `rankers`. These, `collections` and `methods` map the
+    paper's names to the study's. A method is given as key=value pairs of `summary.csv` or of overrides: a list by the
     items that it holds, `[_,_]` for any list of two, and `*` for any part of a text. A column of `measures` is a
-    measure over the study's leading origin (`R@1`), or an origin and a measure over it (`full:R@1`, `embeddings:MI`).
+    measure over the study's first origin (`R@1`), or an origin and a measure over it (`full:R@1`, `embeddings:MI`).
     """
 
     source: str
@@ -175,11 +175,11 @@ class Published(Shape):
     differs: list[str] = []
 
 
-class Scaled(Shape):
-    """What an experiment changes at a scale.
+class ScaleConfig(Config):
+    """The changes of an experiment at a scale.
 
-    `seeds` and `methods` take the place of its own, `overrides` that of the same keys in its own; `learn` is more of
-    `policy.learn`.
+    `seeds` and `methods` replace the experiment's, `overrides` replace its overrides of the same keys, and `learn` is
+    added to `policy.learn`.
     """
 
     seeds: Count | None = None
@@ -188,7 +188,7 @@ class Scaled(Shape):
     learn: list[str] = []
 
 
-class Experiment(Shape):
+class ExperimentConfig(Config):
     """A file of conf/experiment."""
 
     title: str
@@ -198,14 +198,14 @@ class Experiment(Shape):
     methods: Annotated[list[list[str]], Field(min_length=1)]
     baseline: str | None = None
     contrasts: list[str] = []
-    scales: dict[str, Scaled] = {}
-    published: Published | None = None
+    scales: dict[str, ScaleConfig] = {}
+    published: PublishedConfig | None = None
 
 
-class Study(Shape):
+class StudyConfig(Config):
     """conf/study.yaml."""
 
-    experiment: Experiment
+    experiment: ExperimentConfig
     data: str = "data"
     seeds: Count | None
     samples: Count
@@ -213,15 +213,15 @@ class Study(Shape):
     sampler: Literal["tpe", "gp", "cmaes"] = "tpe"
     parallel: Count = 1
     time_budget: str | int | float | None = None
-    trial_scheduler: Part | None = None
-    stoppers: list[str | Part] = []
-    callbacks: list[str | Part] = []
+    trial_scheduler: PartConfig | None = None
+    stoppers: list[str | PartConfig] = []
+    callbacks: list[str | PartConfig] = []
     stop: Literal["decided"] | None = None
     equal_within: Annotated[int | float, Field(gt=0, lt=1)] = 0.01
     max_seeds: Annotated[int, Field(ge=2)] = 40
     clip: Annotated[int | float, Field(gt=0, le=1)] | None = None
     never_below: int | float | None = None
-    track: dict[str, Part] = {}
+    track: dict[str, PartConfig] = {}
     baseline: str | None
     factors: list[str] | None = None
     contrasts: list[str] | None = None
@@ -234,14 +234,14 @@ class Study(Shape):
     dashboard: bool
 
 
-class Preset(Shape):
+class PresetConfig(Config):
     """A file of conf/preset."""
 
     overrides: list[str]
 
 
-class PoolSource(Shape):
-    """Where a pool comes from: of conf/pool.yaml, or an entry of the file that its `pools` names."""
+class PoolSourceConfig(Config):
+    """The source of a pool, in conf/pool.yaml or in an entry of the file that `pools` names."""
 
     runs: str | list[str] | None
     qrels: str | None
@@ -257,14 +257,14 @@ class PoolSource(Shape):
     strict: bool
 
 
-class Pooling(PoolSource):
+class PoolingConfig(PoolSourceConfig):
     """conf/pool.yaml."""
 
-    collection: Part | None = None
-    method: Annotated[dict[str, Part], Field(min_length=1)]
-    stopping: dict[str, Part] = {}
-    track: dict[str, Part] = {}
-    preset: Preset
+    collection: PartConfig | None = None
+    method: Annotated[dict[str, PartConfig], Field(min_length=1)]
+    stopping: dict[str, PartConfig] = {}
+    track: dict[str, PartConfig] = {}
+    preset: PresetConfig
     pools: str | None
     seeds: Count
     budgets: Annotated[list[Count], Field(min_length=1)] | None
@@ -285,15 +285,15 @@ class Pooling(PoolSource):
     cache: str | None
 
 
-SHAPES: dict[str, type[Shape]] = {
-    "config": Run,
-    "learn": Learning,
-    "study": Study,
-    "pool": Pooling,
-    "judge": Judging,
-    "mine": Mining,
-    "rank": Ranking,
-    "audit": Auditing,
-    "fork": Forking,
+SHAPES: dict[str, type[Config]] = {
+    "config": RunConfig,
+    "learn": LearningConfig,
+    "study": StudyConfig,
+    "pool": PoolingConfig,
+    "judge": JudgeConfig,
+    "mine": MineConfig,
+    "rank": RankConfig,
+    "audit": AuditConfig,
+    "fork": ForkConfig,
 }
-"""By the name of the primary file."""
+"""Schemas by the name of the primary file."""

@@ -8,20 +8,20 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Count = Annotated[int, Field(ge=1)]
 Cores = Annotated[int | float, Field(gt=0)]
-"""May be a share of one."""
+"""A fraction of a core is allowed."""
 Gigabytes = Annotated[float, Field(gt=0)]
 Custom = dict[str, Annotated[float, Field(gt=0)]]
-"""Amounts of what a cluster calls its own."""
+"""Amounts of custom resources of a cluster."""
 
 
-class Shape(BaseModel):
+class Config(BaseModel):
     """A mapping with these keys and no others, of exactly these types."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class Part(Shape):
-    """What an object is built from: a class and its options."""
+class PartConfig(Config):
+    """The class of a part and its options."""
 
     model_config = ConfigDict(strict=True, extra="allow")
     target: str = Field(alias="_target_")

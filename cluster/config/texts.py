@@ -8,14 +8,14 @@ from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 
 OF_TEXTS = ("collection", "vectors", "encoding", "strict", "cache")
-"""Options that verbs share with runs, which read a collection without training on it."""
+"""Options that runs share with verbs that read a collection without training on it."""
 
 
 def texts_config(config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration of a run over the texts that another verb's options name: its part `base` is these texts.
+    """Return the configuration of a run over the texts that another verb's options name, as its part `base`.
 
     Args:
-        config: composed, with some of `OF_TEXTS`.
+        config: a composed configuration with some of `OF_TEXTS`.
     """
     whole = compose([])
     chosen = whole[CHOICES] | {"collection": config[CHOICES]["collection"]}

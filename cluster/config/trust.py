@@ -1,4 +1,4 @@
-"""Refuses classes that a folder names and the user did not: what is resumed may come from anywhere."""
+"""Refuses classes that a resumed folder names and the user does not trust, since a folder may come from anywhere."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ranking.errors import BadInput
 
 TRUSTED = ("cluster", "ranking", "sampling", "rl", "pooling", "torch.optim", "ray.tune.schedulers")
 VARIABLE = "PYRITE_TRUST"
-"""Environment variable with packages or modules of the user's, by commas, whose classes may be resumed with."""
+"""Environment variable with the packages or modules, separated by commas, that the user trusts."""
 
 _from_folder = ContextVar("from_folder", default=False)
 
 
 @contextmanager
 def from_folder(yes: bool = True) -> Iterator[None]:
-    """Compose what comes from a folder, and not from the user's command line."""
+    """Mark what is composed within as read from a folder, not from the command line."""
     token = _from_folder.set(yes)
     try:
         yield
@@ -28,10 +28,10 @@ def from_folder(yes: bool = True) -> Iterator[None]:
 
 
 def check_classes(node: Any) -> None:
-    """See that a composed configuration names no classes but our own and those that the user trusts.
+    """Check that a configuration from a folder names only classes of Pyrite and those that the user trusts.
 
     Raises:
-        BadInput: where it does, and comes from a folder.
+        BadInput: if it names another class.
     """
     if _from_folder.get():
         _check(node, (*TRUSTED, *filter(None, os.environ.get(VARIABLE, "").split(","))))

@@ -1,9 +1,9 @@
-"""Checks options, before anything starts: their types, the classes that they name, and how they go together.
+"""Checks options before anything starts: their types, the classes that they name, and whether they fit together.
 
-`compose` has `check_parts` and `check_shape` look at every configuration: each part at its level and of a class that is
-trusted, each key of the type that `schema` declares. A command has `check_run`, `check_learning` or `check_pooling`
-build what needs no data, where a class refuses its own options, and hold options against each other. What only the
-cluster tells, `plan.resources.check_demand` refuses once it is there.
+`compose` calls `check_parts` and `check_shape` for every configuration: parts must be at the right level and of a
+trusted class, and keys of the type that `schema` declares. A command calls `check_run`, `check_learning` or
+`check_pooling`, which build the parts that need no data and check options against each other. Requests that only the
+cluster can refuse, `plan.resources.check_demand` refuses once it is there.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 def check_parts(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
-    """See that parts stand at the level of their kind, and that a folder names only classes that are trusted.
+    """Check that parts are at the level of their group, and that a folder names only trusted classes.
 
     Args:
-        config: composed.
-        choices: the option chosen of each group.
+        config: a composed configuration.
+        choices: the chosen name of each group.
 
     Raises:
-        BadInput: where they do not.
+        BadInput: if they are not.
     """
     check_classes(config)
     for group in group_options():
@@ -42,28 +42,28 @@ def check_parts(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
 
 
 def _check_level(group: str, node: dict[Any, Any], chosen: str | None) -> None:
-    """Refuse a file of an option whose `_target_` stands a level too high or too low."""
+    """Refuse a file whose `_target_` is a level too high or too low."""
     file = f"conf/{group}/{chosen}.yaml" if chosen else f"conf/{group}"
     if group in NAMED_GROUPS and isinstance(node.get("_target_"), str):
         name = chosen or "NAME"
         begin = f"with `# @package method.{name}`" if group == "method" else f"with `{name}:`, `_target_` beneath"
-        what = f"{group} takes parts by their names, and here _target_ has none"
+        what = f"{group} takes named parts, and this _target_ has no name"
         raise BadInput(what, file, f"begin the file {begin}; on the command line write +{group}.NAME._target_=…")
     inner = [key for key, value in node.items() if isinstance(value, dict) and "_target_" in value]
     if group in SINGLE_GROUPS and "_target_" not in node and len(inner) == len(node) == 1:
-        what = f"_target_ stands under {inner[0]!r}, and {group} is one part without a name"
+        what = f"_target_ is under {inner[0]!r}, but {group} is one part without a name"
         raise BadInput(what, file, "begin the file with `_target_: package.module.Class`, its options beneath")
 
 
 def check_shape(config: dict[str, Any], primary: str) -> None:
-    """Hold a composed configuration against the types of its keys (`schema`).
+    """Check a composed configuration against the types of its keys (`schema`).
 
     Args:
-        config: without its choices.
-        primary: the primary file that it comes from.
+        config: the configuration without its choices.
+        primary: its primary file.
 
     Raises:
-        BadInput: where a key is missing, unknown, or holds something else.
+        BadInput: if a key is missing, unknown, or of another type.
     """
     from pydantic import ValidationError
 
@@ -77,23 +77,24 @@ def check_shape(config: dict[str, Any], primary: str) -> None:
 
 
 def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None) -> None:
-    """Build what needs no data, so that bad options of a run are refused before anything starts.
+    """Build the parts that need no data, so that bad options of a run are refused before anything starts.
 
     Args:
-        config: composed.
-        agent: that it acts by (`runs/agent_file.agent_of`); None where it is still to be learned, or there is none.
+        config: a composed configuration.
+        agent: the agent that it uses (`cluster.runs.agent_file.agent_of`); None if it must be learned first, or there
+            is none.
 
     Raises:
-        BadInput: where a part of the configuration refuses its options, or two parts do not go together.
+        BadInput: if a part refuses its options, or two parts do not fit together.
     """
     from ranking.evaluation.measures import parse
     from ranking.rankers.cascade import Cascade
 
     for key in ("objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler", "batches"):
-        made = build(config[key], key)
+        part = build(config[key], key)
         if key == "objective":
-            passes = getattr(made, "passes", "one")
-        if key == "ranker" and issubclass(made.func, Cascade) and passes != "level":
+            passes = getattr(part, "passes", "one")
+        if key == "ranker" and issubclass(part.func, Cascade) and passes != "level":
             raise BadInput(
                 "a cascade has a model for each level, and this objective scores all levels with the first",
                 "objective",
@@ -114,10 +115,10 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
 
 
 def check_counts(config: dict[str, Any]) -> None:
-    """Hold policy, functions, selectors and objective against the numbers of negatives, before anything starts.
+    """Check that policy, functions, selectors and objective fit the numbers of negatives.
 
     Raises:
-        BadInput: where they do not go together.
+        BadInput: if they do not fit together.
     """
     policy, objective = build(config["policy"], "policy"), build(config["objective"], "objective")
     functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
@@ -127,7 +128,7 @@ def check_counts(config: dict[str, Any]) -> None:
     if counts is not None:
         policy.set_counts(list(counts.values()))
         if len(objective.stages()) > 1:
-            what = "an objective of several stages hands on lists of one length"
+            what = "an objective with several stages needs lists of one length"
             raise BadInput(what, "negatives", "give one number for all functions: sampling.negatives")
     for name, node in config["selectors"].items():
         build(node, f"selector.{name}")
@@ -136,10 +137,10 @@ def check_counts(config: dict[str, Any]) -> None:
 
 
 def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> None:
-    """See that a run's agent fits it.
+    """Check that an agent fits the run that uses it.
 
     Raises:
-        BadInput: where it was learned for other functions or smaller batches, or is the other part.
+        BadInput: if it was learned for other functions or smaller batches, or as the other part.
     """
     from rl.mixture import MixtureAgent
 
@@ -166,10 +167,10 @@ def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> N
 
 
 def check_candidates(config: dict[str, Any], documents: int) -> None:
-    """See that there are documents to pick from: those nearest to each query in tf·idf space.
+    """Check that there are documents to pick from: those nearest to each query in tf·idf space.
 
     Raises:
-        BadInput: where the functions are others, or their lists too short.
+        BadInput: if the run has other functions, or their lists are too short.
     """
     from sampling.retrieval.tfidf import TfIdf
 
@@ -189,25 +190,25 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
         )
 
 
-def check_workers(asked: Mapping[str, Any]) -> None:
-    """Hold the options of several workers against each other.
+def check_workers(resources: Mapping[str, Any]) -> None:
+    """Check the options of several workers.
 
     Args:
-        asked: `resources` of a run.
+        resources: the option `resources` of a run.
 
     Raises:
-        BadInput: where they make no sense together.
+        BadInput: if they contradict each other.
     """
-    if asked["least"] is not None and asked["least"] > asked["workers"]:
-        what = f"least is {asked['least']} and there are {asked['workers']} workers to begin with"
+    if resources["least"] is not None and resources["least"] > resources["workers"]:
+        what = f"least is {resources['least']}, but the run starts with {resources['workers']} workers"
         raise BadInput(what, "resources.least", "choose no more than resources.workers")
 
 
 def check_sharding(config: Mapping[str, Any]) -> None:
-    """See that a run whose workers split the weights needs a whole ranker nowhere.
+    """Check that no part of a run whose workers split the weights needs a whole ranker.
 
     Raises:
-        BadInput: where it does, or has one worker.
+        BadInput: if one does, or the run has one worker.
     """
     from ranking.sharding import SHARDED
     from sampling.retrieval.dense import Dense
@@ -215,7 +216,7 @@ def check_sharding(config: Mapping[str, Any]) -> None:
 
     where = "resources.shard"
     if config["resources"]["workers"] == 1:
-        raise BadInput("one worker has nobody to split weights with", where, "choose resources.workers=2 or more")
+        raise BadInput("a single worker can't split weights", where, "choose resources.workers=2 or more")
     ranker = build(config["ranker"], "ranker").func
     if not (isinstance(ranker, type) and issubclass(ranker, SHARDED)):
         remedy = "choose bi_encoder, cross_encoder, late_interaction or decoder, or resources.shard=false"
@@ -223,8 +224,8 @@ def check_sharding(config: Mapping[str, Any]) -> None:
     if config["keep_at"]:
         raise BadInput("states for forks are those of one process", where, "leave keep_at out")
     for name, node in config["function"].items():
-        if isinstance(made := build(node, f"function.{name}"), Dense) and made.refresh.mode not in ("lagged", "async"):
-            remedy = "choose refresh.mode=lagged or async, whose index is built beside the training"
+        if isinstance(part := build(node, f"function.{name}"), Dense) and part.refresh.mode not in ("lagged", "async"):
+            remedy = "choose refresh.mode=lagged or async, whose index is built in parallel"
             raise BadInput("each worker would read with a whole ranker", f"function.{name}.refresh", remedy)
     for key, node in {"selector": config["selector"], **config["selectors"]}.items():
         if isinstance(build(node, key), Adversarial):
@@ -234,21 +235,21 @@ def check_sharding(config: Mapping[str, Any]) -> None:
 
 
 def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None) -> None:
-    """See that what an agent is to learn can be learned.
+    """Check the options of a learning.
 
     Args:
-        config: of conf/learn.yaml, composed.
-        agent: that another part of it acts by.
+        config: conf/learn.yaml, composed.
+        agent: the agent that another part uses.
 
     Raises:
-        BadInput: where a part refuses its options, or two of them do not go together.
+        BadInput: if a part refuses its options, or two of them do not fit together.
     """
     from rl.environment import check_decision_every
 
     documents = config["actions"]["documents"]
     part = "policy" if documents is None else "selector"
     if learner_of(config) != part:
-        raise BadInput(f"{part} is what is learned", part, "leave it out")
+        raise BadInput(f"{part} is what this command learns", part, "leave it out")
     check_run(config, agent)
     if len(build(config["objective"]).stages()) > 1:
         what = f"{config[CHOICES]['objective']} trains several rankers in turn, and an episode has one"
@@ -265,33 +266,33 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | 
 
 
 def check_shares(copies: int, workers: int | None, hosts: int) -> None:
-    """See that copies can be shared out evenly over workers, and workers over hosts.
+    """Check that copies divide evenly over workers, and workers over hosts.
 
     Args:
-        copies: of the environment.
-        workers: that step them; None: as many as there are hosts, or as fit.
-        hosts: that hold their rankers; 0: none.
+        copies: the number of copies of the environment.
+        workers: the number of processes that step them; None: one per host, or as many as fit.
+        hosts: the number of actors that hold rankers; 0: none.
 
     Raises:
-        BadInput: where they can't.
+        BadInput: if they do not.
     """
     workers = hosts or None if workers is None else workers
     if workers and copies % workers:
-        raise BadInput(f"{copies} copies can't be shared out over {workers} workers", "copies", "choose a multiple")
+        raise BadInput(f"{copies} copies do not divide evenly over {workers} workers", "copies", "choose a multiple")
     if hosts and (not workers or workers % hosts):
-        raise BadInput(f"{workers} workers can't be shared out over {hosts} hosts", "workers", "choose a multiple")
+        raise BadInput(f"{workers} workers do not divide evenly over {hosts} hosts", "workers", "choose a multiple")
 
 
 def check_pooling(config: dict[str, Any]) -> None:
-    """See that a pool comes from one place: runs and their judgements, a file that names them, or neither.
+    """Check that a pool has one source: runs and judgements, a file that names them, or neither.
 
     Args:
-        config: of conf/pool.yaml, composed.
+        config: conf/pool.yaml, composed.
 
     Raises:
-        BadInput: where options exclude each other.
+        BadInput: if options exclude each other.
     """
     if config["pools"] is not None and (config["runs"] is not None or config["qrels"] is not None):
-        raise BadInput("pools= is given beside runs= or qrels=", remedy="write them into the file that pools= names")
+        raise BadInput("pools= excludes runs= and qrels=", remedy="write them into the file that pools= names")
     if config["pools"] is None and config["runs"] is None and config["qrels"] is not None:
         raise BadInput("qrels= is given without runs=", remedy="give runs=FOLDER")

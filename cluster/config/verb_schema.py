@@ -1,4 +1,4 @@
-"""Declares what each key may hold of the verbs that train no ranker by a plan: fork, judge, mine, rank, audit."""
+"""Declares the type of each key of the verbs fork, judge, mine, rank and audit."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cluster.config.shapes import Cores, Count, Custom, Gigabytes, Part, Shape
+from cluster.config.shapes import Config, Cores, Count, Custom, Gigabytes, PartConfig
 
 
-class Forking(Shape):
+class ForkConfig(Config):
     """conf/fork.yaml."""
 
     run: Annotated[str, Field(min_length=1)] | None
@@ -24,11 +24,11 @@ class Forking(Shape):
     dashboard: bool
 
 
-class Judging(Shape):
+class JudgeConfig(Config):
     """conf/judge.yaml."""
 
-    collection: Part
-    method: Annotated[dict[str, Part], Field(min_length=1)]
+    collection: PartConfig
+    method: Annotated[dict[str, PartConfig], Field(min_length=1)]
     runs: str | list[str]
     topics: str | None
     qrels: str | None
@@ -65,20 +65,20 @@ class Judging(Shape):
     open_browser: bool
 
 
-class Mining(Shape):
+class MineConfig(Config):
     """conf/mine.yaml."""
 
-    collection: Part
-    vectors: Part
-    function: Annotated[dict[str, Part], Field(min_length=1)]
-    policy: Part
-    selector: Part
-    selectors: dict[str, Part]
+    collection: PartConfig
+    vectors: PartConfig
+    function: Annotated[dict[str, PartConfig], Field(min_length=1)]
+    policy: PartConfig
+    selector: PartConfig
+    selectors: dict[str, PartConfig]
     negatives: dict[str, Annotated[int, Field(ge=0)] | None]
     checkpoint: str | None
-    ranker: Part | None
+    ranker: PartConfig | None
     count: Count
-    guard: Part
+    guard: PartConfig
     scores: Literal["function", "ranker"]
     queries: Literal["train", "dev", "test", "all"]
     most_queries: Count | None
@@ -93,7 +93,7 @@ class Mining(Shape):
     gpu: Annotated[float, Field(ge=0)]
     memory: Gigabytes | None = None
     custom: Custom | None = None
-    encoding: Part
+    encoding: PartConfig
     strict: bool
     cache: str | None
     out: Annotated[str, Field(min_length=1)] | None
@@ -101,13 +101,13 @@ class Mining(Shape):
     dashboard: bool
 
 
-class Ranking(Shape):
+class RankConfig(Config):
     """conf/rank.yaml."""
 
-    collection: Part
-    origin: Annotated[dict[str, Part], Field(min_length=1)]
+    collection: PartConfig
+    origin: Annotated[dict[str, PartConfig], Field(min_length=1)]
     checkpoint: str
-    ranker: Part | None
+    ranker: PartConfig | None
     queries: Literal["train", "dev", "test", "all"]
     topics: str | None
     depth: Count
@@ -119,7 +119,7 @@ class Ranking(Shape):
     out: Annotated[str, Field(min_length=1)] | None
 
 
-class Auditing(Shape):
+class AuditConfig(Config):
     """conf/audit.yaml."""
 
     studies: str | list[str]

@@ -1,4 +1,4 @@
-"""Says whether an option takes whole numbers alone, by the type that its class or the schema declares."""
+"""Finds out whether an option takes only whole numbers, by the type that its class or the schema declares."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 
 from cluster.config.build import locate
-from cluster.config.schema import Run
+from cluster.config.schema import RunConfig
 
 
 def takes_whole(config: Mapping[str, Any], key: str) -> bool:
-    """Whether an option of a run takes whole numbers, and no others.
+    """Return whether an option of a run takes only whole numbers.
 
     Args:
-        config: composed.
-        key: of the option, as `sampling.negatives`.
+        config: a composed configuration.
+        key: the option's key, as `sampling.negatives`.
     """
     node: Any = config
-    declared: Any = Run
+    declared: Any = RunConfig
     for name in key.split("."):
         declared = _declared(node, declared, name)
         node = node.get(name) if isinstance(node, Mapping) else None
@@ -29,15 +29,15 @@ def takes_whole(config: Mapping[str, Any], key: str) -> bool:
 
 
 def _declared(node: Any, outer: Any, name: str) -> Any:
-    """What is declared of a key of a mapping: by its class, where it is a part, or by the schema.
+    """Return the declared type of a key of a mapping: by its class if it is a part, otherwise by the schema.
 
     Args:
         node: the mapping.
-        outer: what is declared of it.
-        name: of the key.
+        outer: the declared type of the mapping.
+        name: the key.
     """
     if isinstance(node, Mapping) and "_target_" in node:
-        with suppress(NameError):  # of somebody's annotations
+        with suppress(NameError):  # in annotations of a user's class
             return get_type_hints(locate(node["_target_"]).__init__).get(name)  # type: ignore[misc]
         return None
     for each in _parts(outer):
@@ -47,6 +47,6 @@ def _declared(node: Any, outer: Any, name: str) -> Any:
 
 
 def _parts(declared: Any) -> list[Any]:
-    """The types of a union, or the one that is declared."""
+    """Return the types of a union, or the only type."""
     inner = [part for each in get_args(declared) for part in _parts(each)]
     return inner or [declared]

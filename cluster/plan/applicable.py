@@ -1,7 +1,7 @@
-"""Finds which options apply to which of a study's points: those that the point's parts have.
+"""Finds the options that apply to each point of a study: those that the point's parts have.
 
-`policy=learned,random policy.checkpoint=outputs/agent` compares two policies of which one has such an option; the
-other is taken without it.
+`policy=learned,random policy.checkpoint=outputs/agent` compares two policies, of which only one has this option. The
+other runs without it.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from cluster.config.groups import CHOICES, group_options, option
 from cluster.plan.point import Point, key_of
 
 PARTS = ("collection", "objective", "ranker", "policy", "selector")
-"""Groups of which a point chooses one option, by an override or by default."""
+"""Groups of which a point chooses one name, by an override or by default."""
 LISTS = ("function", "origin")
 """Groups of which a point may choose several: `function.bm25.depth` is an option of one of them."""
 
 
 def applicable_overrides(points: Sequence[Point], given: Set[str]) -> list[Point]:
-    """The points without the options that their parts do not have.
+    """Return the points without the options that their parts do not have.
 
-    Two sorts of options are left out: one that another point takes, and one that the experiment names for a part
-    in whose place the user has put another, or a class of their own. What no point takes stays, and composing
-    refuses it.
+    Two kinds of options are left out: one that another point has, and one that the experiment gives to a part which
+    the user replaced. An option that no point has stays, and composing refuses it.
 
     Args:
-        points: all of a study's.
+        points: all points of a study.
         given: the keys that the user gave.
     """
     optional = {key for point in points for key in _keys(point) if has_option(point.overrides, key)}
@@ -56,9 +55,9 @@ def applicable_overrides(points: Sequence[Point], given: Set[str]) -> list[Point
 
 
 def has_option(overrides: Sequence[str], key: str) -> bool:
-    """Whether the part that overrides choose has the option `key`, as `policy.weights`.
+    """Return whether the part that overrides choose has the option `key`, as `policy.weights`.
 
-    What belongs to none of PARTS (`seed`, `training.patience`) is everyone's.
+    An option outside `PARTS`, as `seed` or `training.patience`, belongs to every run.
     """
     group, _, name = key.partition(".")
     if group not in PARTS or not name or _is_of_one(overrides, key):
@@ -70,18 +69,18 @@ def has_option(overrides: Sequence[str], key: str) -> bool:
 
 
 def _chooses(overrides: Sequence[str], key: str) -> bool:
-    """Whether the functions or origins that overrides choose are those of an option, as `function.bm25.depth`."""
+    """Return whether overrides choose the function or origin of an option, as `function.bm25.depth`."""
     group, _, name = key.partition(".")
     return name.split(".")[0] in _names(overrides, "origin" if group == "origin" else "function")
 
 
 def _is_of_one(overrides: Sequence[str], key: str) -> bool:
-    """Whether a key says of one of the functions what picks from it or how many it supplies, as `selector.bm25`."""
+    """Return whether a key sets the selector or the number of negatives of one function, as `selector.bm25`."""
     return key.split(".")[0] in ("negatives", "selectors", "selector") and _chooses(overrides, key)
 
 
 def _names(overrides: Sequence[str], group: str) -> list[str]:
-    """The functions or origins that overrides choose; none where they choose none."""
+    """Return the functions or origins that overrides choose."""
     chosen = next((text.split("=", 1)[1] for text in overrides if key_of(text) == group), "")
     return [part.rpartition("@")[2] for part in chosen.strip("[]").replace(" ", "").split(",") if part]
 
@@ -97,7 +96,7 @@ def _defaults() -> dict[str, str]:
 
 @cache
 def _own_objective(ranker: str | None) -> str | None:
-    """The objective that a ranker names as what it is trained with; None where it names none."""
+    """Return the default objective of a ranker; None if it has none."""
     if ranker not in group_options()["ranker"]:
         return None
     named = option("ranker", ranker).get("defaults", [])
@@ -106,5 +105,5 @@ def _own_objective(ranker: str | None) -> str | None:
 
 @cache
 def _options(group: str, part: str) -> Set[str] | None:
-    """The options of a part; None where there is no such part, which composing will say."""
+    """Return the options of a part; None if there is no such part, which composing refuses."""
     return option(group, part).keys() if part in group_options()[group] else None

@@ -1,4 +1,4 @@
-"""Defines what a study compares: combinations of overrides, with intervals that are still to be drawn."""
+"""Defines the points that a study compares: combinations of overrides, with intervals to draw from."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ class Interval:
     """A range of numbers to draw from: `interval(low, high)`, with `tag(log, …)` on a log scale.
 
     Args:
-        low, high: its ends.
-        log: whether it is drawn from on a log scale.
-        whole: whether it holds whole numbers alone, its ends among them: those of `int(…)`, and of options that take
-            no others.
+        low, high: the ends.
+        log: whether numbers are drawn on a log scale.
+        whole: whether it holds only whole numbers, including its ends.
     """
 
     low: float
@@ -26,7 +25,7 @@ class Interval:
     whole: bool
 
     def at(self, share: float) -> float | int:
-        """The value that lies `share` (0 to 1) of the way; of whole numbers each has its part of the way."""
+        """Return the value at `share` (0 to 1) of the range. Whole numbers have equal shares of it."""
         low, high = self._ends
         value = float(np.exp(low + share * (high - low))) if self.log else low + share * (high - low)
         if self.whole:
@@ -35,19 +34,19 @@ class Interval:
 
     @property
     def _ends(self) -> tuple[float, float]:
-        beside = 0.5 if self.whole else 0.0
-        low, high = self.low - beside, self.high + beside
+        margin = 0.5 if self.whole else 0.0
+        low, high = self.low - margin, self.high + margin
         return (math.log(low), math.log(high)) if self.log else (low, high)
 
 
 @dataclass(frozen=True)
 class Point:
-    """One combination of what is swept: a method, and intervals that are still to be drawn.
+    """One combination of swept values, and intervals to draw from.
 
     Args:
-        overrides: Hydra overrides, no two of the same key.
-        intervals: by key.
-        swept: keys that the study varies, here or at another point.
+        overrides: Hydra overrides, no two with the same key.
+        intervals: the intervals by key.
+        swept: the keys that the study varies, at this point or another.
     """
 
     overrides: tuple[str, ...]
@@ -55,17 +54,17 @@ class Point:
     swept: tuple[str, ...] = ()
 
     def at(self, shares: Sequence[float]) -> tuple[str, ...]:
-        """What every interval gives at these shares of it, as overrides."""
+        """Return the values of the intervals at these shares, as overrides."""
         return tuple(
             f"{key}={interval.at(share)}" for (key, interval), share in zip(self.intervals, shares, strict=True)
         )
 
 
 def root_of(override: str) -> str:
-    """The first part of an override's key: the option or group that it is about."""
+    """Return the first part of an override's key: its option or group."""
     return key_of(override).split(".", 1)[0]
 
 
 def key_of(override: str) -> str:
-    """The key of an override, without the signs that add or delete it."""
+    """Return the key of an override, without the signs that add or delete it."""
     return override.split("=", 1)[0].lstrip("+~")

@@ -1,4 +1,4 @@
-"""Describes a pooling study as the user asked for it."""
+"""Describes a pooling study as the user requested it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cluster.plan.pool_methods import Variant
 
 @dataclass(frozen=True)
 class PoolPlan:
-    """What the user asked for.
+    """A pooling study as the user requested it.
 
     Args:
-        config: of conf/pool.yaml, composed.
-        arguments: the overrides that made it.
+        config: conf/pool.yaml, composed.
+        arguments: its overrides.
         variants: the methods to compare.
-        storage: where it goes.
+        storage: the output folder.
     """
 
     config: dict[str, Any]
@@ -28,5 +28,5 @@ class PoolPlan:
 
     @property
     def command(self) -> str:
-        """What starts it, for people to copy."""
+        """The command that starts it, for users to copy."""
         return shlex.join(["pyrite", "pool", *self.arguments])

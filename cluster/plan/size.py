@@ -1,6 +1,6 @@
-"""Estimates how long a plan takes in this process, from its size: whether starting Ray for it would take longer.
+"""Estimates how long a plan takes in this process, to decide whether starting Ray would take longer.
 
-The figures are of one core of a server of 2023, rounded; being wrong by half does no harm.
+The rates were measured on one core of a server of 2023 and rounded. An error of half does no harm.
 """
 
 from __future__ import annotations
@@ -11,36 +11,34 @@ from typing import Any
 from cluster.executors.resources import cores
 
 RAY_START = 10.0
-"""Seconds from `ray.init` to the first run's first step, its process and imports included."""
+"""Seconds from `ray.init` to the first step of the first run, including its process and imports."""
 PER_TEXT = {"static": 2e-5, "feed_forward": 5e-5, "dssm": 5e-5, "match_pyramid": 4e-4}
-"""Seconds to score a document for a query, at the usual width. Pretrained rankers are never that quick."""
+"""Seconds to score a document for a query, at the usual width. Pretrained rankers are never this fast."""
 PER_RUN = 0.15
-"""Seconds of a run besides: building, keeping, writing."""
+"""Seconds per run for building, saving and writing."""
 PER_JUDGEMENT, PER_CELL = 2e-6, 7e-7
-"""Seconds to simulate a judgement, and to measure a run's document at some budgets."""
-
-
+"""Seconds to simulate a judgement, and to measure a document of a run at a few budgets."""
 TURNS = 0.8
-"""Share of a pool's work that threads take in turns: Python holds them to one core for it."""
+"""Share of a pool's work that threads do one after another, because of Python's global lock."""
 
 
 def saved(seconds: float) -> float:
-    """Seconds that work takes less on all cores of this machine than on one.
+    """Return how many seconds all cores of this machine save compared with one.
 
     Args:
-        seconds: on one core.
+        seconds: the time on one core.
     """
     return seconds * (1 - 1 / cores())
 
 
 def run_seconds(config: Mapping[str, Any], ranker: str, queries: int, judgements: int) -> float | None:
-    """Seconds that a run takes, at most; None where that is not known.
+    """Return an upper bound of the seconds that a run takes; None if it is unknown.
 
     Args:
-        config: composed.
-        ranker: the option's name.
-        queries: of the collection, of all splits.
-        judgements: of the collection.
+        config: a composed configuration.
+        ranker: the name of the ranker.
+        queries: the number of queries of the collection, in all splits.
+        judgements: the number of judgements of the collection.
     """
     if ranker not in PER_TEXT:
         return None
@@ -48,7 +46,7 @@ def run_seconds(config: Mapping[str, Any], ranker: str, queries: int, judgements
     split = {name: min(queries, limits[name] or queries) for name in ("train", "dev", "test")}
     examples = min(judgements * split["train"] / max(queries, 1), limits["examples"] or judgements)
     in_batch = [*config["function"]] == ["in_batch"]
-    read = 2 + (0 if in_batch else config["sampling"]["negatives"])  # the batch's own documents are read anyhow
+    read = 2 + (0 if in_batch else config["sampling"]["negatives"])  # the documents of the batch are read anyway
     trained = examples * read * 3  # forward, backward, and what the selector scores
     validated = split["dev"] * 100 / 3
     measured = split["test"] * 100 * len(config["origin"]) / 3
@@ -57,11 +55,11 @@ def run_seconds(config: Mapping[str, Any], ranker: str, queries: int, judgements
 
 
 def pool_seconds(documents: int, cells: int, seeds: int) -> float:
-    """Seconds that simulating and measuring a method takes.
+    """Return the seconds that simulating and measuring a method takes.
 
     Args:
-        documents: of all topics' pools.
-        cells: runs times topics times depth.
-        seeds: simulations.
+        documents: the number of documents in the pools of all topics.
+        cells: runs × topics × depth.
+        seeds: the number of simulations.
     """
     return seeds * (PER_JUDGEMENT * documents + PER_CELL * cells)

@@ -1,4 +1,4 @@
-"""Describes a study as the user asked for it: options, sweeps, seeds and the experiment's file."""
+"""Describes a study as the user requested it: options, sweeps, seeds and the experiment."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ranking.errors import BadInput
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """A study as the user asked for it.
+    """A study as the user requested it.
 
     Args:
-        options: of `conf/study.yaml`, resolved.
+        options: the options of `conf/study.yaml`, resolved.
         arguments: the overrides of runs, with sweeps.
         design: the experiment's file, as it was when the study began.
-        storage: where it goes.
+        storage: the output folder.
     """
 
     options: dict[str, Any]
@@ -30,7 +30,7 @@ class StudyPlan:
 
     @property
     def seeds(self) -> list[int]:
-        """Seeds of each point."""
+        """The seeds of each point."""
         decided = self.options.get("stop") == "decided"
         count = (
             self.options["max_seeds"]
@@ -41,14 +41,14 @@ class StudyPlan:
         if scheduled and not decided:
             count = self.options["seeds"] or 1
             if max(count, len(given_seeds(self.arguments))) > 1:
-                what = "a setting's seeds are compared, and are not stopped for what they reach"
+                what = "settings are compared by their seeds, so no seed may be stopped by its result"
                 raise BadInput(
                     what, "trial_scheduler", "search with seeds=1, and give the best setting many seeds then"
                 )
         return given_seeds(self.arguments) or list(range(count))
 
     def points(self) -> list[Point]:
-        """What is compared: each point runs with every seed."""
+        """Return the points; each runs with every seed."""
         return points(
             self.scaled.get("methods") or self.design["methods"],
             [*self.design.get("overrides", []), *self.scaled.get("overrides", [])],
@@ -57,14 +57,14 @@ class StudyPlan:
 
     @property
     def scaled(self) -> dict[str, Any]:
-        """What the experiment changes at the scale that the user, or else the experiment itself, asks for."""
+        """The changes of the experiment at the requested scale."""
         scales = [text for text in [*self.design.get("overrides", []), *self.arguments] if key_of(text) == "scale"]
         name = scales[-1].split("=", 1)[1] if scales else ""
         scaled: dict[str, Any] = self.design.get("scales", {}).get(name, {})
         return scaled
 
     def runs(self) -> tuple[list[Planned], list[Point]]:
-        """The runs that are known before it starts, and the points whose runs are proposed later."""
+        """Return the runs that are known before it starts, and the points whose runs are proposed later."""
         if self.options.get("stop") == "decided":
             return [], self._to_decide()
         runs: dict[str, Planned] = {}
@@ -79,36 +79,36 @@ class StudyPlan:
         return list(runs.values()), adaptive
 
     def _to_decide(self) -> list[Point]:
-        """The methods of a sequential comparison.
+        """Return the methods of a sequential comparison.
 
         Raises:
-            BadInput: where they are not methods with common seeds.
+            BadInput: if they are not methods with common seeds.
         """
         if self.options["seeds"] is not None:
-            raise BadInput("seeds= and stop=decided say two things", remedy="give max_seeds=, or leave one out")
+            raise BadInput("seeds= and stop=decided exclude each other", remedy="give max_seeds=, or leave one out")
         if self.options["clip"] is not None and self.options["clip"] <= self.options["equal_within"]:
             what = f"clip is {self.options['clip']:g} and equal_within {self.options['equal_within']:g}"
-            raise BadInput(what, "clip", "give some times equal_within: no larger difference is seen")
+            raise BadInput(what, "clip", "give several times equal_within: differences above it are cut to it")
         for key in ("trial_scheduler", "stoppers"):
             if self.options.get(key):
-                what = f"stop=decided compares seeds, which {key} would stop for what they reach"
-                raise BadInput(what, remedy="leave one of both out")
-        found = self.points()
-        for point in found:
+                what = f"stop=decided compares seeds, and {key} would stop some by their results"
+                raise BadInput(what, remedy="leave one of them out")
+        compared = self.points()
+        for point in compared:
             if point.intervals or any(key_of(text).endswith(".agent") for text in point.overrides):
-                what = f"stop=decided compares methods by common seeds, and {point.swept[0]} is drawn or an agent"
+                what = f"stop=decided compares methods by common seeds, but {point.swept[0]} is drawn or an agent"
                 raise BadInput(what, "stop", "sweep over named values, or leave stop=decided out")
-        return found
+        return compared
 
     def command(self, defaults: Mapping[str, Any], trackers: list[str]) -> str:
-        """What starts it, for people to copy.
+        """Return the command that starts it, for users to copy.
 
         Args:
-            defaults: of the options.
-            trackers: the overrides that choose them, and a scheduler.
+            defaults: the defaults of the options.
+            trackers: the overrides that choose trackers and a trial scheduler.
         """
-        apart = ("track", "trial_scheduler")
-        own = [
-            f"{key}={value}" for key, value in self.options.items() if value != defaults.get(key) and key not in apart
+        parts = ("track", "trial_scheduler")
+        changed = [
+            f"{key}={value}" for key, value in self.options.items() if value != defaults.get(key) and key not in parts
         ]
-        return shlex.join(["pyrite", "study", *self.arguments, *own, *trackers])
+        return shlex.join(["pyrite", "study", *self.arguments, *changed, *trackers])

@@ -26,11 +26,11 @@ class Planned:
     """One run of a study.
 
     Args:
-        name: short, unique and stable.
+        name: a short, unique and stable name.
         overrides: Hydra overrides that reproduce it with `pyrite train`.
-        swept: key and value of what the study sweeps besides the method.
-        config: composed.
-        drawn: the keys among them whose values were drawn from an interval.
+        swept: key and value of every swept option outside the method.
+        config: the composed configuration.
+        drawn: the swept keys whose values were drawn from an interval.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Planned:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """What tells it from the others of its study: the method, what is swept besides, and the seed."""
+        """The parameters that distinguish it in its study: the method, other swept options, and the seed."""
         chosen = self.config[CHOICES] | {"function": function_name(self.config)}
         return {group: str(chosen[group]) for group in METHOD} | dict(self.swept) | {"seed": str(self.config["seed"])}
 
@@ -51,24 +51,24 @@ METHOD = ("ranker", "policy", "function", "selector")
 
 
 EACH_ALONE = ("policy=fixed", "selector=uniform")
-"""How functions that a user lists are compared, unless they say otherwise."""
+"""The default method line for functions that a user sweeps over."""
 
 
 def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
-    """Every combination of a study's sweeps.
+    """Return every combination of a study's sweeps.
 
-    A sweep over functions by a user who names no policy compares those functions, each alone: it takes the place of
-    the experiment's lines.
+    If the user sweeps over functions and names no policy, each function is compared alone, and the experiment's lines
+    are not used.
 
-    An option of a part (`policy.checkpoint`) is given to those points alone whose part has it (`applicable_overrides`).
+    An option of a part (`policy.checkpoint`) is used only for points whose part has it (`applicable_overrides`).
 
     Args:
         methods: lines of overrides; the study is their union.
         common: overrides of all lines.
-        given: the user's overrides: each takes the place of the same key in `common` and in every line.
+        given: the user's overrides. Each replaces the same key in `common` and in every line.
 
     Raises:
-        BadInput: where an override is malformed.
+        BadInput: if an override is malformed.
     """
     expanded: list[Point] = []
     for line in [EACH_ALONE] if _compares_functions(given) else methods or [[]]:
@@ -80,10 +80,10 @@ def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Seque
             continue
         expanded += _expand(list(merged.values()))
     expanded = [point for point in expanded if not _has_other_functions(point, given)]
-    found: dict[Any, Point] = {}
+    distinct: dict[Any, Point] = {}
     for point in map(_whole, applicable_overrides(expanded, set(map(key_of, given)))):
-        found.setdefault((frozenset(point.overrides), point.intervals), point)
-    return _name_swept(list(found.values()))
+        distinct.setdefault((frozenset(point.overrides), point.intervals), point)
+    return _name_swept(list(distinct.values()))
 
 
 def _compares_functions(given: Sequence[str]) -> bool:
@@ -92,9 +92,9 @@ def _compares_functions(given: Sequence[str]) -> bool:
 
 
 def _has_no_choice(merged: dict[str, Any], given: Sequence[str]) -> bool:
-    """Whether the user's one function leaves a line's policy nothing to choose: the line is then left out.
+    """Return whether the user's single function leaves the policy of a line nothing to choose. The line is left out.
 
-    A policy that the user asked for is kept, so that it can complain.
+    A policy that the user requested is kept, so that it is refused with a message.
     """
     function = merged.get("function")
     single = function is not None and not function.is_sweep_override() and isinstance(function.value(), str)
@@ -103,10 +103,10 @@ def _has_no_choice(merged: dict[str, Any], given: Sequence[str]) -> bool:
 
 
 def _has_other_functions(point: Point, given: Sequence[str]) -> bool:
-    """Whether the user's policy stands beside functions of a line that it can't go with: such a point is left out.
+    """Return whether the functions of a line do not fit the user's policy. The point is left out.
 
-    One that chooses beside a single function, or `fixed` beside several; the user's own functions are kept, so that
-    it can complain.
+    A policy that chooses does not fit a single function, and `fixed` does not fit several. Functions that the user
+    requested are kept, so that they are refused with a message.
     """
     keys = set(map(key_of, given))
     chosen = dict(text.split("=", 1) for text in point.overrides if "=" in text)
@@ -116,29 +116,31 @@ def _has_other_functions(point: Point, given: Sequence[str]) -> bool:
     return several == (chosen.get("policy") == "fixed")
 
 
-def _name_swept(found: list[Point]) -> list[Point]:
-    """Tell each point which keys the study varies, whether a sweep or a line of the experiment does.
+def _name_swept(distinct: list[Point]) -> list[Point]:
+    """Return the points with the keys that the study varies, by a sweep or by lines of the experiment.
 
-    A point whose part has no such option is no other value of it.
+    A point whose part does not have an option does not count as another value of it.
     """
     values: dict[str, set[str | None]] = {}
-    for point in found:
+    for point in distinct:
         for text in point.overrides:
             values.setdefault(key_of(text), set())
-    for point in found:
-        own = {key_of(text): text for text in point.overrides}
+    for point in distinct:
+        given = {key_of(text): text for text in point.overrides}
         for key, known in values.items():
             if has_option(point.overrides, key):
-                known.add(own.get(key))
+                known.add(given.get(key))
     varied = [key for key, known in values.items() if len(known) > 1]
-    return [Point(point.overrides, point.intervals, (*varied, *(key for key, _ in point.intervals))) for point in found]
+    return [
+        Point(point.overrides, point.intervals, (*varied, *(key for key, _ in point.intervals))) for point in distinct
+    ]
 
 
 def values_of(text: str) -> list[str]:
-    """The values of an override, one unless it sweeps over several.
+    """Return the values of an override: one, unless it sweeps over several.
 
     Raises:
-        BadInput: where it is malformed, or sweeps over an interval.
+        BadInput: if it is malformed, or sweeps over an interval.
     """
     override = _parse(text)
     if not override.is_sweep_override():
@@ -163,15 +165,15 @@ def _parse(text: str) -> Any:
 
 
 def override_value(text: str) -> Any:
-    """What an override without a sweep gives its key."""
+    """Return the value of an override without a sweep."""
     return _parse(text).value()
 
 
 def given_seeds(overrides: Sequence[str]) -> list[int]:
-    """The seeds that overrides name, as `seed=3` or `seed=range(0,10)`; none where they name none.
+    """Return the seeds that overrides name, as `seed=3` or `seed=range(0,10)`; empty if they name none.
 
     Raises:
-        BadInput: where they are not whole numbers from 0 up.
+        BadInput: if they are not whole numbers from 0 up.
     """
     seeds: list[Any] = []
     for override in (_parse(text) for text in overrides if key_of(text) == "seed"):
@@ -184,7 +186,7 @@ def given_seeds(overrides: Sequence[str]) -> list[int]:
 
 
 def _expand(overrides: list[Any]) -> list[Point]:
-    """The points of one line."""
+    """Return the points of one line."""
     choices: list[list[str]] = []
     intervals = []
     for override in overrides:
@@ -200,7 +202,7 @@ def _expand(overrides: list[Any]) -> list[Point]:
 
 
 def _gather(combination: tuple[str, ...], overrides: list[Any]) -> tuple[str, ...]:
-    """A policy that chooses takes all the functions of a sweep together, where `fixed` takes each alone.
+    """Give a policy that chooses all the functions of a sweep together; `fixed` gets each alone.
 
     `policy=fixed,random function=random,bm25` compares three methods: fixed over either function, and the
     random policy over both.
@@ -225,7 +227,7 @@ def _interval(key: str, sweep: Any) -> Interval:
 
 
 def _whole(point: Point) -> Point:
-    """The point, with whole numbers for options that take no others: to Hydra `interval(1,12)` is one of floats."""
+    """Return the point with whole numbers for options that take no others; Hydra reads `interval(1,12)` as floats."""
     if all(each.whole or not (each.low.is_integer() and each.high.is_integer()) for _, each in point.intervals):
         return point
     lowest = [f"{key}={int(each.low) if each.low.is_integer() else each.low}" for key, each in point.intervals]
@@ -237,7 +239,7 @@ def _whole(point: Point) -> Point:
 
 
 def draws(count: int, samples: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Shares of `count` intervals for `samples` draws, the same for every method (Latin hypercube, seed 0)."""
+    """Return shares of `count` intervals for `samples` draws, the same for every method (Latin hypercube, seed 0)."""
     if not count:
         return np.zeros((samples, 0))
     from scipy.stats import qmc
@@ -246,15 +248,15 @@ def draws(count: int, samples: int) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def plan(point: Point, drawn: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
-    """The runs of a point, a seed each.
+    """Return the runs of a point, one per seed.
 
     Args:
-        point: what is compared.
-        drawn: an override for each of its intervals.
-        seeds: of the runs, unless the point has its own.
+        point: the point.
+        drawn: one override per interval.
+        seeds: the seeds, unless the point sets its seed.
 
     Raises:
-        BadInput: where the overrides name what is not there.
+        BadInput: if an override names an option that does not exist.
     """
     overrides, config = (*point.overrides, *drawn), _configuration(point.overrides, tuple(drawn))
     if any(key_of(text) == "seed" for text in overrides):
@@ -263,10 +265,10 @@ def plan(point: Point, drawn: Sequence[str], seeds: Sequence[int]) -> list[Plann
 
 
 def _configuration(overrides: tuple[str, ...], drawn: tuple[str, ...]) -> dict[str, Any]:
-    """What `compose` gives for both together.
+    """Compose both together.
 
-    Composing costs a tenth of a second, and draws differ by numbers alone: they are put into what was
-    composed before, unless something refers to them.
+    Composing takes a tenth of a second, and draws differ only in numbers. So the numbers are set in a copy of the first
+    draw's configuration, unless an option refers to them.
     """
     if not drawn or "${" in "".join(overrides):
         return compose([*overrides, *drawn])
@@ -292,7 +294,7 @@ def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -
     values = {key_of(text): text.split("=", 1)[1] for text in overrides if "=" in text}
     swept = tuple((key, values[key]) for key in point.swept if key in values and key not in (*METHOD, "seed"))
     parts = [choices["ranker"], choices["policy"], function_name(config), choices["selector"], f"s{config['seed']}"]
-    # Names of files: of any option, also one in a subfolder or many of them.
+    # The name of a file, whatever the options are.
     method = re.sub(r"[^\w+.-]", "_", "-".join(map(str, parts)))[:100]
     return Planned(
         f"{method}-{identity(config)[:10]}", overrides, swept, config, tuple(key for key, _ in point.intervals)
@@ -300,14 +302,14 @@ def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -
 
 
 def function_name(config: dict[str, Any]) -> str:
-    """The functions of a configuration, as reports name them."""
+    """Return the functions of a configuration, as reports name them."""
     return "+".join(config["function"])
 
 
 def identity(config: dict[str, Any]) -> str:
-    """Digest of what a run's result depends on: two runs with the same one are the same run."""
-    beside = (CHOICES, "cache", "weights", "index", "save_every", "save_every_batches", "keep_at")
-    digested = {key: value for key, value in config.items() if key not in beside}
-    # How many workers share a run changes its rounding alone, and a run may go on with others than it began with.
+    """Return the digest of all that a run's result depends on. Runs with the same digest are the same run."""
+    excluded = (CHOICES, "cache", "weights", "index", "save_every", "save_every_batches", "keep_at")
+    digested = {key: value for key, value in config.items() if key not in excluded}
+    # The number of workers changes only the rounding, and a run may resume with another number.
     digested["resources"] = {key: config["resources"][key] for key in ("cpu", "gpu")}
     return digest(digested)

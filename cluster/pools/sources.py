@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from cluster.config.groups import option
 from cluster.config.refusals import refusal
-from cluster.config.schema import PoolSource
+from cluster.config.schema import PoolSourceConfig
 from cluster.output.cache import cache_of
 from cluster.output.provenance import contents
 from cluster.pools.texts import PoolTexts
@@ -60,7 +60,7 @@ def open_pools(
     Raises:
         BadInput: if files are missing or broken, or options exclude each other.
     """
-    source = {key: config[key] for key in PoolSource.model_fields}
+    source = {key: config[key] for key in PoolSourceConfig.model_fields}
     cache = cache_of(config).expanduser()
     node = config.get("collection")
     if config["pools"] is not None:
@@ -84,7 +84,7 @@ def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, An
     sources = {str(name): {**defaults, **source} for name, source in content.items()}
     for name, source in sources.items():
         try:
-            PoolSource.model_validate(source)
+            PoolSourceConfig.model_validate(source)
         except ValidationError as error:
             raise BadInput(f"{name}: {refusal(error).what}", path, refusal(error).remedy) from None
     return sources

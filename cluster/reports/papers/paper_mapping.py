@@ -8,15 +8,15 @@ from fnmatch import fnmatchcase
 
 import polars as pl
 
-from cluster.config.schema import Published
+from cluster.config.schema import PublishedConfig
 from cluster.output.methods import METHOD, items_of, with_methods
 
 
-def map_methods(published: Published, trials: pl.DataFrame) -> dict[str, list[tuple[str, str]]]:
+def map_methods(published: PublishedConfig, trials: pl.DataFrame) -> dict[str, list[tuple[str, str]]]:
     """Find the rankers and methods of a study that match each of the paper's methods, by its name; none for some.
 
-    A method is identified by key=value pairs, of its parts or of its runs' overrides (`Published`). If several of the
-    paper's match, it is the one with the most pairs.
+    A method is identified by key=value pairs, of its parts or of its runs' overrides (`PublishedConfig`). If several
+    of the paper's match, it is the one with the most pairs.
     """
     named = with_methods(trials).select("run", "method", _ranker="ranker").join(trials, on="run").sort("run")
     known: dict[tuple[str, str], dict[str, str]] = {}
@@ -46,7 +46,7 @@ def _holds(ours: str, wanted: str) -> bool:
     return set(named) <= set(items)
 
 
-def map_collections(published: Published, collections: Sequence[str]) -> list[tuple[str, str]]:
+def map_collections(published: PublishedConfig, collections: Sequence[str]) -> list[tuple[str, str]]:
     """Pair each collection of the paper with the study's that matches it.
 
     If the study has none of those, each of its collections is paired with every one of the paper.

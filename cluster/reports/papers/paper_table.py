@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import ValidationError
 
 from cluster.config.refusals import refusal
-from cluster.config.schema import FIGURE, Published
+from cluster.config.schema import FIGURE, PublishedConfig
 from cluster.reports.papers.paper_mapping import map_collections, map_methods
 from cluster.reports.report import Cell, Items, Part, Section, Table
 from cluster.reports.result_sections import cell, origin_name
@@ -20,7 +20,7 @@ from cluster.statistics.convergence import convergence
 from cluster.statistics.summary import marks
 
 
-def read_published(design: Mapping[str, Any] | None) -> Published | None:
+def read_published(design: Mapping[str, Any] | None) -> PublishedConfig | None:
     """Read the figures of the paper in an experiment's file; None if it has none.
 
     Raises:
@@ -28,13 +28,13 @@ def read_published(design: Mapping[str, Any] | None) -> Published | None:
     """
     content = (design or {}).get("published")
     try:
-        return None if content is None else Published.model_validate(content)
+        return None if content is None else PublishedConfig.model_validate(content)
     except ValidationError as error:
         raise refusal(error, config="study") from None
 
 
 def paper_section(
-    published: Published | None, trials: pl.DataFrame, summary: pl.DataFrame, given: Sequence[str] = ()
+    published: PublishedConfig | None, trials: pl.DataFrame, summary: pl.DataFrame, given: Sequence[str] = ()
 ) -> list[Section]:
     """Compare a study with its paper: figures, findings, and differences; nothing without a paper.
 
@@ -89,7 +89,7 @@ class PaperLayout:
 
     def __init__(
         self,
-        published: Published,
+        published: PublishedConfig,
         measure: str,
         origin: str,
         summary: pl.DataFrame,

@@ -253,7 +253,7 @@ def test_killed_and_resumed_it_learns_the_same(
         (["function=bm25"], "chooses between functions"),
         (["agent=ppo,reinforce"], "sweeps"),
         (["copies=0"], "copies"),
-        (["copies=8", "workers=3"], "shared out"),
+        (["copies=8", "workers=3"], "divide evenly"),
     ],
 )
 def test_bad_options_are_refused_in_one_line(base: list[str], overrides: list[str], says: str) -> None:

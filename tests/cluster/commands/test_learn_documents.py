@@ -118,7 +118,7 @@ def test_a_run_takes_its_negatives_from_it(own: list[str], folder: Path) -> None
         (["decision_every=4"], "picked for one batch"),
         (["function=bm25"], "lists of tfidf"),
         (["function.tfidf.depth=5"], "picks from 6 documents and the lists have 5"),
-        (["selector=uniform"], "selector is what is learned"),
+        (["selector=uniform"], "selector is what this command learns"),
         (["actions.imitate.top=0"], "actions.imitate.top"),
         (["actions.documents=1"], "actions.documents"),
     ],

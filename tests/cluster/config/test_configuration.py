@@ -225,7 +225,7 @@ def test_bad_options_are_refused_before_anything_starts(overrides: list[str], sa
         (["selector=window", "selector.from=3"], "no option selector.from; selector has first, last, ceiling, pick"),
         (["selector.from=3"], "no option selector.from; selector has no options"),
         (["limits.trian=3"], "limits has examples, train, dev, test"),
-        (["seed.of=3"], "seed is a value, without options of its own"),
+        (["seed.of=3"], "seed is a value and has no options"),
         (["sede=3"], "there is no option sede; did you mean seed?"),
     ],
 )

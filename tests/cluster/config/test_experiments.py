@@ -14,7 +14,7 @@ import pytest
 from cluster.commands.study import StudyExperiment
 from cluster.config.compose import compose
 from cluster.config.groups import group_options
-from cluster.config.schema import Published
+from cluster.config.schema import PublishedConfig
 from cluster.config.validate import check_run
 from cluster.output.methods import items_of
 from cluster.plan.study import StudyPlan
@@ -105,7 +105,7 @@ def test_a_scale_gives_way_to_what_the_user_asks_for() -> None:
 
 @pytest.mark.parametrize("name", COHEN)
 def test_every_figure_of_the_paper_has_a_run_beside_it(name: str, tiny: dict[str, list[Planned]]) -> None:
-    published = Published.model_validate(study(name).design["published"])
+    published = PublishedConfig.model_validate(study(name).design["published"])
     trials = as_trials(tiny[name])
     found = map_methods(published, trials)
     assert all(found.values()), "each of the paper's methods has one of ours"
@@ -123,7 +123,7 @@ def test_every_figure_of_the_paper_has_a_run_beside_it(name: str, tiny: dict[str
 
 @pytest.mark.parametrize("name", SAEIDI)
 def test_every_condition_of_saeidi_has_a_run_beside_it(name: str, tiny: dict[str, list[Planned]]) -> None:
-    published = Published.model_validate(study(name).design["published"])
+    published = PublishedConfig.model_validate(study(name).design["published"])
     found = map_methods(published, as_trials(tiny[name]))
     assert list(found) == ["no_ctg", "ctg_rnd", "ctg_rfn"]
     rankers = {run.config["choices"]["ranker"] for run in tiny[name]}
@@ -137,7 +137,7 @@ def test_table_1_is_two_rankers_by_eleven_methods_on_two_collections(tiny: dict[
     methods = trials.group_by("collection", "ranker").agg(pl.struct("policy", "function", "selector").n_unique())
     assert methods["policy"].to_list() == [11] * 4
     assert len(trials) == 52  # and two learners more
-    published = Published.model_validate(study("cohen2019_table1").design["published"])
+    published = PublishedConfig.model_validate(study("cohen2019_table1").design["published"])
     assert sum(len(rankers) for rows in published.figures.values() for rankers in rows.values()) == 36
     best = max(rows["f_FF"] for rows in published.figures["Webscope L4"].values())
     assert printed(best) == (".1239", ".011", "*†")
@@ -275,7 +275,7 @@ def test_a_scale_has_blocks_and_levels_of_its_own(name: str, scale: str, block: 
 def test_every_method_of_pu_has_a_run_beside_it(name: str, scale: str) -> None:
     checkpoints = "a/wlp,a/ict,a/prop" if name == "pu2021_table1" else "a/bert,a/electra"
     of = study(name, f"scale={scale}", f"ranker.checkpoint={checkpoints}")
-    published = Published.model_validate(of.design["published"])
+    published = PublishedConfig.model_validate(of.design["published"])
     found = map_methods(published, sketched(of))
     assert {len(ours) for ours in found.values()} == ({1} if name in ("pu2021_table1", "pu2021_table2") else {2})
     ours = [method for methods in found.values() for method in methods]
@@ -290,7 +290,7 @@ def test_every_method_of_pu_has_a_run_beside_it(name: str, scale: str) -> None:
 
 def test_a_checkpoint_that_is_no_electra_stands_for_bert() -> None:
     of = study("pu2021_table2", "scale=tiny", "ranker.checkpoint=some/minilm")
-    found = map_methods(Published.model_validate(of.design["published"]), sketched(of))
+    found = map_methods(PublishedConfig.model_validate(of.design["published"]), sketched(of))
     assert found["BERT + V3"] == [("cross_encoder", "bm25 · uniform · objective=sir_v3 pick=top")]
     assert found["ELECTRA + V3"] == []
 

@@ -22,15 +22,15 @@ def test_copies_that_can_be_shared_out(shares: tuple[int, int | None, int]) -> N
 
 @pytest.mark.parametrize("shares", [(8, 3, 0), (8, 2, 4), (8, 0, 1), (8, None, 3)])
 def test_copies_are_shared_out_evenly(shares: tuple[int, int | None, int]) -> None:
-    with pytest.raises(BadInput, match="shared out"):
+    with pytest.raises(BadInput, match="divide evenly"):
         check_shares(*shares)
 
 
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
-        (["pools=some.yaml", "runs=some"], "pools= is given beside runs="),
-        (["pools=some.yaml", "qrels=some.txt"], "pools= is given beside runs="),
+        (["pools=some.yaml", "runs=some"], "pools= excludes runs= and qrels="),
+        (["pools=some.yaml", "qrels=some.txt"], "pools= excludes runs= and qrels="),
         (["qrels=some.txt"], "qrels= is given without runs="),
     ],
 )

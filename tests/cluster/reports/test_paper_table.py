@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from cluster.config.schema import Published
+from cluster.config.schema import PublishedConfig
 from cluster.reports.papers.paper_mapping import map_collections, map_methods
 from cluster.reports.papers.paper_table import paper_section, printed, read_published
 from cluster.reports.study_report import StudyResults, design_baseline, study_report
@@ -50,7 +50,7 @@ def cells(html: str) -> list[list[str]]:
 
 
 def section(trials: pl.DataFrame, paper: dict[str, Any] | None = None, given: tuple[str, ...] = ()) -> str:
-    published = Published.model_validate(paper or PAPER)
+    published = PublishedConfig.model_validate(paper or PAPER)
     (part,) = paper_section(published, trials, summarise(trials), given)
     return str(part.to_html())
 
@@ -200,7 +200,7 @@ def test_marks_are_against_the_experiments_baseline(written_trials: Any) -> None
     assert named == "objective=sir_v0"
     summary = summarise(trials, named)
     paper = SIR | {"measures": {"MRR@100": "AP@100"}, "methods": {"V3": "objective=sir_v3", "V4": "objective=sir_v4"}}
-    html = str(paper_section(Published.model_validate(paper), trials, summary)[0].to_html())
+    html = str(paper_section(PublishedConfig.model_validate(paper), trials, summary)[0].to_html())
     assert "mark what differs from bm25 · uniform · objective=sir_v0" in html
     assert [row[2] for row in cells(html)[2:5]] == [".4020 ± .0016 ‡†", ".4021 ± .0016 ‡†", ".2020 ± .0016"]
 
@@ -228,7 +228,7 @@ def test_a_collection_is_a_section(written_trials: Any) -> None:
 
 
 def test_stand_ins() -> None:
-    published = Published.model_validate(PAPER)
+    published = PublishedConfig.model_validate(PAPER)
     assert map_collections(published, ["cranfield", "pydocs"]) == [("Mail", "cranfield")]
     assert map_collections(published, ["pydocs"]) == [("News", "pydocs"), ("Mail", "pydocs")]
     twice = ["medquad (01234567)", "medquad (89abcdef)"]
@@ -237,23 +237,23 @@ def test_stand_ins() -> None:
 
 def test_matching_by_hand(written_trials: Any) -> None:
     trials = written_trials([*RUNS, ("selector=adversarial function=random selector.lr=0.1", 0.1)])
-    assert map_methods(Published.model_validate(PAPER), trials) == {
+    assert map_methods(PublishedConfig.model_validate(PAPER), trials) == {
         "BM25": [("feed_forward", "bm25 · uniform")],
         "AC": [("feed_forward", "learned(random+bm25) · uniform · reward=diff")],
         "IRGAN": [("feed_forward", "random · adversarial")],
     }
     other = PAPER | {"methods": {"any": "policy=learned", "rate": "selector.lr=0.1", "none": "selector.lr=0.2"}}
-    found = map_methods(Published.model_validate(other), trials)
+    found = map_methods(PublishedConfig.model_validate(other), trials)
     assert [len(found[name]) for name in other["methods"]] == [2, 1, 0]
 
 
 def test_one_learning_that_nothing_sweeps_is_told_by_its_overrides(written_trials: Any) -> None:
     trials = written_trials(RUNS[3:4], swept=())
-    assert map_methods(Published.model_validate(PAPER), trials)["AC"] == [
+    assert map_methods(PublishedConfig.model_validate(PAPER), trials)["AC"] == [
         ("feed_forward", "learned(random+bm25) · uniform")
     ]
     raw = written_trials(RUNS[5:], swept=())
-    assert map_methods(Published.model_validate(PAPER), raw)["AC"] == []
+    assert map_methods(PublishedConfig.model_validate(PAPER), raw)["AC"] == []
 
 
 def test_printed_figures() -> None:
