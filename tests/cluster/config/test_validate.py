@@ -47,7 +47,7 @@ SHARED = ["ranker=bi_encoder", "resources.shard=true", "resources.workers=2"]
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (["resources.workers=1"], "one worker has nobody"),
+        (["resources.workers=1"], "a single worker"),
         (["ranker=static"], "the weights of Static are not split"),
         (["keep_at=[3]"], "states for forks"),
         (["function=dense", "function.dense.refresh.mode=sync"], "function.dense.refresh: each worker would read"),
