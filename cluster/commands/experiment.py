@@ -1,4 +1,4 @@
-"""Runs what leaves a folder of results, from arguments to report: the one lifecycle of study, train, learn and pool."""
+"""Runs the commands that leave a folder of results, from arguments to report: the lifecycle of every such verb."""
 
 from __future__ import annotations
 
@@ -33,22 +33,21 @@ if TYPE_CHECKING:
     from pooling.systems.inputs import Rerank
 
 SHARE = 20
-"""How many times longer than its making the pause before the next page is."""
+"""The pause before the next report, as a multiple of the time to write one."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Work:
-    """How much an experiment has to do, once all that it reads is prepared.
+    """The work of an experiment, once its inputs are prepared.
 
     Args:
-        left: whether anything is still to be run.
+        left: whether any run is left.
         largest: bytes of the parts of its largest run, in Ray's object store.
-        shared: bytes of the parts of all runs, each once.
-        facts: for the event log.
-        saved: seconds that Ray's processes on this machine's cores would save of what this one takes for it
-            (`cluster.plan.size`); None where nobody knows.
-        needs: what it wants of Ray, so that no other process will do; None where nothing.
+        shared: bytes of the parts of all runs, each counted once.
+        facts: facts for the event log.
+        saved: seconds that Ray's processes on this machine would save (`cluster.plan.size`); None if unknown.
+        needs: a feature that only Ray has; None if there is none.
     """
 
     left: bool
@@ -65,19 +64,19 @@ class Experiment(ABC):
     `conduct` calls `prepare`, `manifest`, `execute` and `finalize`, in this order. A verb fills them in.
 
     Args:
-        options: `address`, `dashboard` and `track`, and `local` where a verb can do without Ray.
-        storage: the output folder; None where nothing is kept.
+        options: `address`, `dashboard` and `track`, and `local` if the verb can run without Ray.
+        storage: the output folder; None if nothing is saved.
     """
 
     verb: ClassVar[str]
     may_change: ClassVar[tuple[str, ...]]
-    """Options that it may be resumed with: no result depends on them."""
+    """Options that may change on resume, because no result depends on them."""
     resumed: bool = False
-    """Whether it goes on with what a folder says, which may come from anywhere."""
+    """Whether it continues from a folder, which may come from anywhere."""
     local: bool = False
-    """Whether it runs in this process, without Ray; set once it is known what there is to do."""
+    """Whether it runs without Ray; set once the work is known."""
     workers: LocalWorkers | None = None
-    """Processes beside this one, where some were started for it."""
+    """Other processes that were started for it, if any."""
 
     def __init__(self, options: Mapping[str, Any], storage: Storage | None) -> None:
         self.options, self.storage = options, storage
@@ -101,7 +100,7 @@ class Experiment(ABC):
             return experiment
         for text in arguments:
             if root_of(text) not in cls.may_change:
-                raise BadInput(f"{text} can't change what has begun", resume, "leave it out, or start another")
+                raise BadInput(f"{text} can't change on resume", resume, "leave it out, or start another")
         storage = Storage(resume)
         with from_folder():
             experiment = cls.continued(list(arguments), read_config_of(cls.verb, storage), storage)
@@ -111,55 +110,55 @@ class Experiment(ABC):
     @classmethod
     @abstractmethod
     def new(cls, arguments: list[str]) -> Self:
-        """An experiment from its overrides."""
+        """Create an experiment from its overrides."""
 
     @classmethod
     @abstractmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> Self:
-        """An experiment from the manifest in its folder, with those of its options that are given anew."""
+        """Create an experiment from the manifest in its folder, with options that the user gives again."""
 
     @abstractmethod
     def prepare(self, console: Console) -> Work:
-        """Read data, plan the runs and check them, before anything is written."""
+        """Read the data, plan the runs and check them, before anything is written."""
 
     @abstractmethod
     def manifest(self) -> dict[str, Any]:
-        """What `config.yaml` says of the experiment; called once, when it begins."""
+        """Return the content of `config.yaml`; called once, when the experiment starts."""
 
     @abstractmethod
     def check_unchanged(self, before: dict[str, Any]) -> None:
-        """See that what it reads is what it began with, as the manifest has it.
+        """Check that the inputs are those of the manifest.
 
         Raises:
-            BadInput: where it is not.
+            BadInput: if they have changed.
         """
 
     @abstractmethod
     def execute(self, console: Console, tracking: Tracking | None) -> None:
-        """Run what is left, within the Ray session."""
+        """Run the work that is left, within the Ray session."""
 
     @abstractmethod
     def finalize(self, console: Console) -> int:
         """Write tables and report, and print them.
 
         Returns:
-            How many runs have failed for good.
+            The number of runs that failed for good.
         """
 
-    def renew(self) -> None:  # noqa: B027  not every verb has a page
-        """Make the report of what is done so far; called now and then while it runs, from a thread of its own."""
+    def renew(self) -> None:  # noqa: B027  not every verb has a report
+        """Write the report of the runs so far; called regularly from another thread while the experiment runs."""
 
     @property
     def on_cluster(self) -> bool:
-        """Whether a Ray that is there already, or is named, is to do its work: then it makes its parts as well."""
+        """Whether a running or named Ray does the work; it then builds the parts too."""
         return self.options.get("local") is not True and ray_is_there(self.options["address"])
 
     def artifacts_of(self, console: Console, rerank: Rerank | None = None) -> Artifacts:
-        """What makes its parts, and tells the console: tasks of a Ray that is there, or this process.
+        """Return the builder of its parts: tasks of a running Ray, or this process.
 
         Args:
-            console: told what is being made.
-            rerank: as `Artifacts` has it.
+            console: where it prints which part is being built.
+            rerank: see `cluster.runs.artifacts.Artifacts`.
         """
 
         def note(line: str) -> None:
@@ -174,32 +173,32 @@ class Experiment(ABC):
         return RemoteArtifacts(note, rerank, join=self.join)
 
     def join(self) -> None:
-        """Connect to the Ray that is there, until the command ends; `session` finds it connected."""
+        """Connect to the running Ray until the command ends; `session` then finds it connected."""
         if not connected():
             from cluster.executors.session import session
 
             self.joined.enter_context(session(self.options["address"], dashboard=False))
 
     def session(self, work: Work, console: Console) -> AbstractContextManager[None]:
-        """The Ray session in which it runs."""
+        """Return the Ray session in which it runs."""
         if self.local:
             return nullcontext()
         if self.workers is not None:
-            self.workers.close()  # Ray has its own
+            self.workers.close()  # Ray starts processes itself
         return ray_session(self.options["address"], self.options["dashboard"], work, console)
 
 
 def conduct(experiment: Experiment, console: Console) -> int:
-    """Run what is left of an experiment.
+    """Run the work that is left of an experiment.
 
     Returns:
-        How many of its runs have failed for good.
+        The number of runs that failed for good.
 
     Raises:
-        BadInput: where an option or an input is wrong, or another process writes to the folder.
+        BadInput: if an option or an input is wrong, or another process writes to the folder.
     """
     storage = experiment.storage
-    built = trackers(experiment.options.get("track", {}))  # track=[] leaves nothing of the group
+    built = trackers(experiment.options.get("track", {}))  # track=[] removes the group
     locked = output_lock(storage) if storage is not None else nullcontext()
     with locked, from_folder(experiment.resumed), experiment.joined:
         work = experiment.prepare(console)
@@ -212,29 +211,29 @@ def conduct(experiment: Experiment, console: Console) -> int:
 
 
 def runs_here(options: Mapping[str, Any], work: Work) -> bool:
-    """Whether work is done in this process: where the user says so, or where Ray's start would take longer.
+    """Return whether work is done without Ray: if the user requests it, or starting Ray would take longer.
 
-    A Ray that is there already, or is named, costs no start, and is used unless the user says otherwise.
+    A running or named Ray needs no start, and is used unless the user requests otherwise.
 
     Args:
         options: `address` and `local`: true, false or auto.
-        work: to be done.
+        work: the work.
 
     Raises:
-        BadInput: where it must be done here and can't.
+        BadInput: if Ray is needed and the user excludes it.
     """
-    asked = options.get("local", False)
-    if asked is True and work.left and work.needs:
-        raise BadInput(f"{work.needs} can't do without Ray", "local=true", "leave it out")
-    if asked != "auto":
-        return bool(asked)
+    local = options.get("local", False)
+    if local is True and work.left and work.needs:
+        raise BadInput(f"{work.needs} needs Ray", "local=true", "leave it out")
+    if local != "auto":
+        return bool(local)
     if ray_is_there(options["address"]) or work.needs is not None:
         return False
     return work.saved is not None and work.saved < RAY_START
 
 
 def ray_is_there(address: str | None) -> bool:
-    """Whether a Ray runs already that this process is part of, or that is named."""
+    """Return whether this process is part of a running Ray, or one is named."""
     return bool(address or os.environ.get("RAY_ADDRESS") or connected())
 
 
@@ -242,7 +241,7 @@ def ray_is_there(address: str | None) -> bool:
 def _recorded(
     experiment: Experiment, built: Sequence[Tracker], work: Work, console: Console
 ) -> Iterator[Tracking | None]:
-    """Write the manifest of an experiment that begins, and follow it; nothing where nothing is kept."""
+    """Write the manifest of a new experiment and record its events; do nothing if nothing is saved."""
     storage = experiment.storage
     if storage is None:
         yield None
@@ -258,13 +257,13 @@ def _recorded(
 
 @contextmanager
 def ray_session(address: str | None, dashboard: bool, work: Work, console: Console) -> Iterator[None]:
-    """A Ray session whose object store holds what the runs share.
+    """Start or join a Ray session whose object store holds the parts that runs share.
 
     Args:
-        address: of a cluster; None starts a Ray on this machine, or uses RAY_ADDRESS.
+        address: the address of a cluster; None uses RAY_ADDRESS, or starts Ray on this machine.
         dashboard: whether a Ray that is started serves its dashboard.
-        work: says how much is shared.
-        console: told where the dashboard is, and what will be slow.
+        work: the work, with its size.
+        console: where the dashboard's address and warnings are printed.
     """
     from cluster.executors.object_store import check_store
     from cluster.executors.session import session
@@ -278,7 +277,7 @@ def ray_session(address: str | None, dashboard: bool, work: Work, console: Conso
 
 @contextmanager
 def _renewed(experiment: Experiment) -> Iterator[None]:
-    """Renew the report while an experiment runs: every `renew_every` seconds, for a twentieth of the time at most."""
+    """Write the report again while an experiment runs, every `renew_every` seconds, for at most 5% of the time."""
     every = experiment.options.get("renew_every")
     if every is None or experiment.storage is None:
         yield
@@ -292,8 +291,8 @@ def _renewed(experiment: Experiment) -> Iterator[None]:
         started = time.monotonic()
         try:
             experiment.renew()
-        except Exception as error:  # a page of half a study is no reason to end it
-            _log.warning("the report could not be renewed (%s)", error)
+        except Exception as error:  # a missing report is no reason to end the study
+            _log.warning("the report could not be written (%s)", error)
         ended = time.monotonic()
         due = ended + max(every, SHARE * (ended - started))
 
@@ -302,7 +301,7 @@ def _renewed(experiment: Experiment) -> Iterator[None]:
 
 
 def resume_command(experiment: Experiment) -> str | None:
-    """What continues an experiment that was interrupted; None where nothing was kept."""
+    """Return the command that continues an interrupted experiment; None if nothing was saved."""
     if experiment.storage is None:
         return None
     return shlex.join(["pyrite", experiment.verb, "--resume", experiment.storage.place])

@@ -1,4 +1,4 @@
-"""Serves `pyrite judge`, a page on which people judge a pool in the order that a method says."""
+"""Runs `pyrite judge`: serves a page on which people judge a pool in the order of a method."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ if TYPE_CHECKING:
 OVERRIDES = "overrides.json"
 OUT = "outputs/judging"
 OF_A_START = {"out", "host", "hosts", "url", "port", "open_browser"}
-"""Options that are not remembered: where the page is opened up to is said each time."""
+"""Options that the folder does not remember, so that access to the page is granted only explicitly."""
 
 
 def judge(overrides: Sequence[str], console: Console) -> None:
     """Serve the page until it is interrupted.
 
     Args:
-        overrides: of conf/judge.yaml; those of the first time are remembered in the folder.
-        console: gets the links.
+        overrides: overrides of conf/judge.yaml. The folder remembers them.
+        console: where the links are printed.
 
     Raises:
-        BadInput: where an option is wrong, the folder holds other judgements, or the port is taken.
+        BadInput: if an option is wrong, the folder holds other judgements, or the port is in use.
     """
     config, storage, remembered = _configuration(overrides)
     listening = listen(config["host"], config["port"])
@@ -66,10 +66,10 @@ def judge(overrides: Sequence[str], console: Console) -> None:
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}" if config["url"] is None else config["url"]
     links = [(visitor, f"{address.rstrip('/')}/?token={token}") for visitor, token in judging.links]
     for visitor, link in links:
-        whose = "your own link, as the owner" if visitor.owner else f"link for {visitor.assessor or 'assessors'}"
-        console.print(f"{whose}: {link}", soft_wrap=True, markup=False)
+        label = "your link, as the owner" if visitor.owner else f"link for {visitor.assessor or 'assessors'}"
+        console.print(f"{label}: {link}", soft_wrap=True, markup=False)
     if not _is_loopback(config["host"]):
-        console.print("[yellow]other machines can reach this page, over plain HTTP: who reads a link can use it[/]")
+        console.print("[yellow]other machines can reach this page over plain HTTP: anyone with a link can use it[/]")
     if config["open_browser"]:
         webbrowser.open(links[0][1])
     try:
@@ -78,7 +78,7 @@ def judge(overrides: Sequence[str], console: Console) -> None:
         pass  # the usual way to end it
     finally:
         judging.store.close()
-    console.print(f"stopped; go on with: pyrite judge out={storage}", soft_wrap=True, markup=False)
+    console.print(f"Stopped. To continue: pyrite judge out={storage}", soft_wrap=True, markup=False)
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
@@ -91,44 +91,44 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
-    """`pyrite judge --export PATH out=FOLDER`: what is judged so far, while the page is served or not.
+    """Write the judgements so far (`pyrite judge --export PATH out=FOLDER`), also while the page is served.
 
     Args:
-        overrides: `out`, and `resolve` where another rule is to count than the page's.
-        path: of the qrels; `PATH.disagreements.tsv` is written beside it where documents were judged twice. One that
-            ends in .csv: of a table of all judgements, with assessor, time and note.
-        console: told what was written.
+        overrides: `out`, and `resolve` to use another rule than the page's.
+        path: the path of the qrels. If documents were judged twice, `PATH.disagreements.tsv` is written too. A path
+            that ends in .csv receives a table of all judgements, with assessor, time and note.
+        console: where the paths are printed.
 
     Raises:
-        BadInput: where there are no judgements, or the file can't be written.
+        BadInput: if there are no judgements, or the file can't be written.
     """
     storage = _folder(overrides)
     wrong = [key_of(text) for text in overrides if key_of(text) not in ("out", "resolve")]
     if wrong:
-        raise BadInput(f"{wrong[0]} has no effect on an export", remedy="give out= and, if you like, resolve=")
+        raise BadInput(f"{wrong[0]} has no effect on an export", remedy="give out=, and resolve= if you need it")
     rules = [text.split("=", 1)[1] for text in (*_remembered(storage), *overrides) if key_of(text) == "resolve"]
     options = Options(resolve=cast(export.Rule, rules[-1])) if rules else Options()
-    holds = store.read(Path(storage.path("")))
+    content = store.read(Path(storage.path("")))
     if Path(path).suffix.lower() == ".csv":
-        export.write_table(holds, Path(path))
-        console.print(f"{len(holds.judgements):,} judgements: {path}", soft_wrap=True, markup=False)
+        export.write_table(content, Path(path))
+        console.print(f"{len(content.judgements):,} judgements: {path}", soft_wrap=True, markup=False)
         return
-    beside = export.write_qrels(holds, options.resolve, Path(path))
+    disagreements = export.write_qrels(content, options.resolve, Path(path))
     machine = [text.split("=", 1)[1] for text in _remembered(storage) if key_of(text) == "machine"]
     if machine and machine[-1] != "null":
-        apart = export.write_machine(holds, read_qrels(machine[-1].strip("'\"")), Path(path))
-        console.print(f"a machine's grades of what nobody judged: {apart}", soft_wrap=True, markup=False)
-    judged, known = holds.judgements.drop_nulls("grade").n_unique(["topic", "document"]), len(holds.known)
+        model_grades = export.write_machine(content, read_qrels(machine[-1].strip("'\"")), Path(path))
+        console.print(f"grades of a model for unjudged documents: {model_grades}", soft_wrap=True, markup=False)
+    judged, known = content.judgements.drop_nulls("grade").n_unique(["topic", "document"]), len(content.known)
     console.print(f"{judged:,} documents judged, {known:,} known before: {path}", soft_wrap=True, markup=False)
-    if beside:
-        console.print(f"where assessors differ: {beside}", soft_wrap=True, markup=False)
+    if disagreements:
+        console.print(f"disagreements of assessors: {disagreements}", soft_wrap=True, markup=False)
 
 
 def run(app: Starlette, listening: socket.socket) -> None:
-    """Serve an application on a socket that listens already, until Ctrl-C or SIGTERM."""
+    """Serve an application on a listening socket, until Ctrl-C or SIGTERM."""
     import uvicorn
 
-    # No log of requests: the first one's address holds the token.
+    # Requests are not logged: the address of the first one holds the token.
     config = uvicorn.Config(
         app, access_log=False, log_level="warning", lifespan="off", ws="none", server_header=False,
         timeout_graceful_shutdown=5,
@@ -137,19 +137,19 @@ def run(app: Starlette, listening: socket.socket) -> None:
 
 
 def _configuration(overrides: Sequence[str]) -> tuple[dict[str, Any], Storage, list[str]]:
-    """The options, with those that the folder remembers; the folder; and what it is to remember."""
+    """Return the options, including remembered ones, the folder, and the options to remember."""
     storage = _folder(overrides)
     given = list(overrides)
     keys = set(map(key_of, given))
-    together = [text for text in _remembered(storage) if key_of(text) not in keys] + given
-    config = compose(together, "judge") | {"out": storage.path("")}
+    merged = [text for text in _remembered(storage) if key_of(text) not in keys] + given
+    config = compose(merged, "judge") | {"out": storage.path("")}
     if len(config["method"]) > 1:
         raise BadInput(f"{len(config['method'])} methods are given", "method", "a pool is judged in one order")
-    return config, storage, [text for text in together if key_of(text) not in OF_A_START]
+    return config, storage, [text for text in merged if key_of(text) not in OF_A_START]
 
 
 def _folder(overrides: Sequence[str]) -> Storage:
-    # Of another configuration, which has a default for everything: this one's may be remembered in the folder.
+    # Composed as a study, since required options of this verb may be remembered in the folder.
     out = compose([text for text in overrides if key_of(text) == "out"], "study")["out"] or OUT
     if "://" in out:
         raise BadInput("is not a folder on this machine", out, "SQLite needs one; give another out=")
@@ -172,9 +172,7 @@ def _open(config: dict[str, Any], console: Console) -> Judging:
     gold = None if config["gold"] is None else read_qrels(config["gold"], faults=faults, encoding=config["encoding"])
     folders = [config["runs"]] if isinstance(config["runs"], str) else config["runs"]
     if Path(config["out"]).resolve() in (Path(folder).resolve() for folder in folders):
-        raise BadInput(
-            "is the folder of the runs", config["out"], "its files would be taken for runs; give another out="
-        )
+        raise BadInput("is the folder of the runs", config["out"], "its files would be read as runs; give another out=")
     runs = read_runs(
         config["runs"], config["order"], config["groups"], config["strict"], config["encoding"], config["depth"]
     )
@@ -182,17 +180,17 @@ def _open(config: dict[str, Any], console: Console) -> Judging:
     if config["machine"] is not None:
         pool = with_machine(pool, read_qrels(config["machine"], faults=faults, encoding=config["encoding"]))
     reader = build(config["collection"])
-    place = Path(config["out"]) / f"documents-{digest([config['collection'], fingerprint(pool)])}.arrow"
-    texts = read_texts(place)
+    path = Path(config["out"]) / f"documents-{digest([config['collection'], fingerprint(pool)])}.arrow"
+    texts = read_texts(path)
     if texts is None:
         console.print("[dim]reading the documents …[/]")
-        texts = write_texts(place, pooled(reader.read_documents(faults), pool))
+        texts = write_texts(path, pooled(reader.read_documents(faults), pool))
     if topics is None:
         topics = topics_of(reader.read_queries(faults))
     ((named, node),) = config["method"].items()
     method = build(node)
     if "texts" in needs_of(method):
-        pool = with_terms(pool, Texts(texts, {name: " ".join(filter(None, said)) for name, said in topics.items()}))
+        pool = with_terms(pool, Texts(texts, {name: " ".join(filter(None, fields)) for name, fields in topics.items()}))
     judging = open_judging(
         config["out"], pool, method, texts, topics, options,
         of={"pool": fingerprint(pool), "method": f"{named} {json.dumps(node, sort_keys=True)}"},
@@ -208,12 +206,12 @@ def _open(config: dict[str, Any], console: Console) -> Judging:
             console.print(f"{what}: {count:,}", markup=False)
     done = len(judging.session.state.judgements)
     if done:
-        console.print(f"going on after {done:,} judgements")
+        console.print(f"continuing after {done:,} judgements")
     return judging
 
 
 def _owners(config: dict[str, Any]) -> dict[str, str] | Literal["first"] | None:
-    """Assessors by topic, from a file of lines of both."""
+    """Return the assessor of each topic, from a file with one topic and assessor per line."""
     path = config["owners"]
     if path is None or path == "first":
         return path
@@ -233,7 +231,7 @@ def _host_of(url: str | None) -> list[str]:
         return []
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadInput("is no address of a page", f"url={url}", "give one as https://judging.example.org")
+        raise BadInput("is no address of a page", f"url={url}", "write it as https://judging.example.org")
     return [parts.hostname]
 
 

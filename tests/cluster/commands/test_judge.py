@@ -87,7 +87,7 @@ def test_the_second_time_the_folder_is_enough(start: Start, files: Path) -> None
     assert settings["seed"] == 3
     assert settings["method"].startswith("mm ")
     second = start()
-    assert "going on after 1 judgements" in second
+    assert "continuing after 1 judgements" in second
     assert re.findall(r"token=\S+", first) == re.findall(r"token=\S+", second)
     assert "reading the documents" in first
     assert "reading the documents" not in second
@@ -167,7 +167,7 @@ def test_a_folder_elsewhere_is_refused(files: Path) -> None:
 def test_each_assessor_gets_a_link(start: Start, files: Path) -> None:
     said = start(*options(files), "assessors=[Ada Lovelace,grace]", "url=https://judging.example.org/")
     links = re.findall(r"^(.+): https://judging\.example\.org/\?token=(\S+)$", said, re.MULTILINE)
-    assert [whose for whose, _ in links] == ["your own link, as the owner", "link for Ada Lovelace", "link for grace"]
+    assert [whose for whose, _ in links] == ["your link, as the owner", "link for Ada Lovelace", "link for grace"]
     assert len({token for _, token in links}) == 3
     again = start("assessors=[grace]")
     assert links[2][1] in again

@@ -114,7 +114,7 @@ def test_a_study_that_is_finished_is_not_started_anew(study: Path, of_small_pool
     assert "(8 of 8 done)" in capsys.readouterr().out
     assert (study / "summary.csv").read_bytes() == before
     assert command("pool", "--resume", str(study), "seeds=3") == 2
-    assert "can't change what has begun" in capsys.readouterr().err
+    assert "can't change on resume" in capsys.readouterr().err
 
 
 def test_a_killed_study_goes_on_to_the_same_tables_on_other_cores(

@@ -66,7 +66,7 @@ def test_what_needs_ray_is_refused_without_it(
 ) -> None:
     asked = ["function=bm25", "policy=fixed", "resources.workers=2", "local=true", f"out={tmp_path / 'out'}"]
     assert command("study", *base, *asked) == 2
-    assert "resources.workers=2 can't do without Ray" in capsys.readouterr().err
+    assert "resources.workers=2 needs Ray" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

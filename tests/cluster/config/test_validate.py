@@ -11,7 +11,7 @@ from ranking.errors import BadInput
 
 def test_options_of_workers_that_make_no_sense() -> None:
     check_workers({"workers": 3, "least": 3})
-    with pytest.raises(BadInput, match=r"^resources.least: least is 4 and there are 3 workers"):
+    with pytest.raises(BadInput, match=r"^resources.least: least is 4, but the run starts with 3 workers"):
         check_workers({"workers": 3, "least": 4})
 
 

@@ -105,7 +105,7 @@ def test_what_was_lost_is_mined_again_alike(of_mine: list[str], tmp_path: Path) 
     assert files(cut) == files(whole)
     assert (cut / "README.md").is_file()
     assert (cut / "data" / "train-00002.parquet").stat().st_mtime_ns == before  # what was done is left alone
-    with pytest.raises(BadInput, match=r"count=9 can't change what has begun"):
+    with pytest.raises(BadInput, match=r"count=9 can't change on resume"):
         pyrite.mine(["count=9"], resume=str(cut))
     with pytest.raises(BadInput, match="holds results already, of `pyrite mine`"):
         pyrite.mine([*options, f"out={cut}"])

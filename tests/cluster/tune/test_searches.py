@@ -113,7 +113,7 @@ def test_a_study_that_ran_out_of_time_is_stopped_and_goes_on(base: list[str], tm
     [
         (["time_budget=soon"], "2h"),
         (["sampler=grid"], "sampler"),
-        (["callbacks=[tests.nowhere.Callback]", "local=true"], "can't do without Ray"),
+        (["callbacks=[tests.nowhere.Callback]", "local=true"], "needs Ray"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
