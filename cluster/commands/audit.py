@@ -1,4 +1,4 @@
-"""Audits the negatives of studies: draws a sample for judging, and says what the judgements mean for each policy."""
+"""Runs `pyrite audit`: draws a sample of the negatives of studies, and evaluates its judgements."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def audit(overrides: Sequence[str], console: Console) -> None:
-    """Draw the sample where there are no judgements yet; otherwise write tables, figure, qrels and report.
+    """Draw the sample if there are no judgements yet; otherwise write tables, figure, qrels and report.
 
     Args:
-        overrides: of conf/audit.yaml.
-        console: told what was written, and what comes next.
+        overrides: overrides of conf/audit.yaml.
+        console: where the paths and the next command are printed.
 
     Raises:
-        BadInput: where studies have recorded nothing, or the judgements are of other pairs.
+        BadInput: if the studies recorded nothing, or the judgements are of other pairs.
     """
     config = compose(overrides, "audit")
     config.pop(CHOICES, None)
@@ -62,7 +62,7 @@ def audit(overrides: Sequence[str], console: Console) -> None:
         with storage.writing("runs/audit.run") as stream:
             write_run(stream, run, storage)
     if config["judgements"] is None:
-        tell(sample, storage, studies, console)
+        print_sample(sample, storage, studies, console)
         return
     from cluster.reports.audit_report import report_audit
 
@@ -73,8 +73,10 @@ def audit(overrides: Sequence[str], console: Console) -> None:
 def _by_bandit(
     shown: pl.DataFrame, storage: Storage, studies: Sequence[str], judgements: str | None, console: Console
 ) -> None:
-    """Write a run for each method and function: a query's negatives, those first that score highest beside the
-    positive. Whoever judges them by a bandit's order finds relevant ones soonest; rates need a sample."""
+    """Write a run for each method and function, with a query's negatives by their lead over the positive.
+
+    Judging these runs in a bandit's order finds relevant documents soonest. Rates need a sample instead.
+    """
     for (method, function), own in shown.partition_by("method", "function", as_dict=True).items():
         arm = "".join(sign if sign.isalnum() or sign in "_-." else "_" for sign in f"{method}-{function}")
         run = own.sort("query", "margin", descending=[False, True]).with_columns(
@@ -101,17 +103,15 @@ def _by_bandit(
 
 
 def read_shown(place: str, several: bool) -> pl.DataFrame:
-    """What a study's runs were shown, by method: method, query, document, function, times, margin, score.
+    """Return the negatives that a study showed: method, query, document, function, times, margin, score.
 
     Raises:
-        BadInput: where it has recorded nothing.
+        BadInput: if it recorded nothing.
     """
     storage = Storage(place)
     table = read_table(storage, SHOWN)
     if table is None or not len(table):
-        raise BadInput(
-            "has no record of the negatives that its runs were shown", place, "run it with sampling.recorded=1"
-        )
+        raise BadInput("has no record of the negatives that its runs showed", place, "run it with sampling.recorded=1")
     methods = with_methods(required_table(storage, "trials")).select("run", "method")
     table = table.join(methods, on="run", how="left")
     if several:
@@ -123,17 +123,17 @@ def read_shown(place: str, several: bool) -> pl.DataFrame:
 
 
 def exposures_of(shown: pl.DataFrame, pairs: pl.DataFrame) -> dict[str, NDArray[np.float64]]:
-    """How often each method showed each pair: by method float64 [pairs]."""
-    found = {}
+    """Return how often each method showed each pair: float64 [pairs] by method."""
+    exposures = {}
     for (method,), own in shown.partition_by("method", as_dict=True, maintain_order=True).items():
         counts = own.group_by(PAIR).agg(pl.col("times").sum())
         times = pairs.select(PAIR).join(counts, on=PAIR, how="left", maintain_order="left")["times"]
-        found[str(method)] = times.fill_null(0).to_numpy().astype(np.float64)
-    return found
+        exposures[str(method)] = times.fill_null(0).to_numpy().astype(np.float64)
+    return exposures
 
 
 def draw_sample(shown: pl.DataFrame, budget: int, seed: int) -> pl.DataFrame:
-    """All pairs in the order of judging: query, document, inclusion (probability), drawn (is it in the sample?)."""
+    """Return all pairs in the order of judging: query, document, inclusion (probability), drawn (in the sample)."""
     pairs = shown.select(PAIR).unique().sort(PAIR)
     exposures = list(exposures_of(shown, pairs).values())
     drawn = draw(sizes_of(exposures), budget, np.random.default_rng(seed))
@@ -141,25 +141,25 @@ def draw_sample(shown: pl.DataFrame, budget: int, seed: int) -> pl.DataFrame:
     return table.with_columns(drawn=pl.int_range(pl.len()) < budget)
 
 
-def tell(sample: pl.DataFrame, storage: Storage, studies: Sequence[str], console: Console) -> None:
-    """Say what was drawn, and how to judge it."""
+def print_sample(sample: pl.DataFrame, storage: Storage, studies: Sequence[str], console: Console) -> None:
+    """Print what was drawn, and how to judge it."""
     count, named = int(sample["drawn"].sum()), ",".join(studies)
     console.print(f"{len(sample):,} negatives were shown; {count:,} of them are drawn for judging", markup=False)
-    folder, beside = storage.path("runs"), storage.path("judging")
-    console.print("judge them, and then see what they mean:", markup=False)
+    folder, judging = storage.path("runs"), storage.path("judging")
+    console.print("judge them, then evaluate the judgements:", markup=False)
     for line in (
-        f"pyrite judge runs={folder} method=rank collection=… out={beside}",
-        f"pyrite judge --export {storage.path('judged.txt')} out={beside}",
+        f"pyrite judge runs={folder} method=rank collection=… out={judging}",
+        f"pyrite judge --export {storage.path('judged.txt')} out={judging}",
         f"pyrite audit 'studies=[{named}]' out={storage} judgements={storage.path('judged.txt')}",
     ):
         console.print(f"  {line}", soft_wrap=True, markup=False)
 
 
 def _judged(sample: pl.DataFrame, path: str, relevant_from: int) -> pl.DataFrame:
-    """The sample with its judgements: grade, and relevant (1 or 0), null where there is none."""
+    """Return the sample with its judgements: grade, and relevant (1 or 0), null if it is not judged."""
     qrels: Any = read_qrels(path).unique(PAIR, keep="last", maintain_order=True)
     table = sample.join(qrels, on=PAIR, how="left", maintain_order="left")
-    # Only the sample counts: what else is judged was not drawn by chance.
+    # Only the sample counts, since other judgements were not drawn at random.
     table = table.with_columns(grade=pl.when(pl.col("drawn")).then(pl.col("grade")))
     missing = int(table.filter("drawn")["grade"].null_count())
     if missing == int(table["drawn"].sum()):

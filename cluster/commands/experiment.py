@@ -84,14 +84,14 @@ class Experiment(ABC):
 
     @classmethod
     def read(cls, arguments: Sequence[str], resume: str | None = None) -> Self:
-        """A new experiment from its overrides, or one to continue from its folder: this is how resume works.
+        """Create an experiment from its overrides, or continue one from its folder.
 
         The experiment is planned again from `config.yaml`. `prepare` then leaves out finished results that were built
         from the same data and code (`output.result_store.ResultStore`). The others continue from their last state
-        (`output.result_store.SavedState`), or begin.
+        (`output.result_store.SavedState`), or start.
 
         Raises:
-            BadInput: where an override is wrong, or the folder holds another experiment, or none to continue.
+            BadInput: if an override is wrong, or the folder holds another experiment or none.
         """
         if resume is None:
             experiment = cls.new(list(arguments))

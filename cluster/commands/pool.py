@@ -1,4 +1,4 @@
-"""Simulates orders of judging: methods × pools × options × seeds, spread with Ray Tune."""
+"""Runs `pyrite pool`: simulates orders of judging over methods, pools, options and seeds, in parallel."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ DEFAULT = [
     "mm_ns",
     "posterior_fusion",
 ]
-"""What is compared where no method is named."""
+"""The methods that are compared by default."""
 
 
 class PoolExperiment(Experiment):
-    """A pooling study: the pools, the methods, and the trials that are still to be done.
+    """A pooling study: its pools, its methods, and the trials that are left.
 
     Args:
-        plan: what the user asked for.
+        plan: the study as the user requested it.
     """
 
     verb = "pool"
@@ -80,7 +80,7 @@ class PoolExperiment(Experiment):
             before = list(map(str, saved["overrides"]))
         except (KeyError, TypeError, ValueError):
             where = f"{storage}/{CONFIG}"
-            raise BadInput("is not what a pooling study writes down", where, "name the folder of one") from None
+            raise BadInput("is not the configuration of a pooling study", where, "name the folder of one") from None
         now = {key_of(text) for text in arguments} | {"out"}
         kept = [text for text in before if key_of(text) not in now]
         plan = read_plan([*kept, *arguments, f"out={storage.place}"])
@@ -93,14 +93,14 @@ class PoolExperiment(Experiment):
         with console.status("reading runs and judgements") as status:
             self.pools = pools = open_pools(
                 plan.config,
-                lambda name, done, total: _tell(status, name, done, total),
+                lambda name, done, total: _show_building(status, name, done, total),
                 any("texts" in needs_of(variant.build()) for variant in plan.variants),
             )
         for pool in pools:
             console.print(escape(described(pool)), soft_wrap=True)
-            for said, count in pool.pool.notes.items():
+            for note, count in pool.pool.notes.items():
                 if count:
-                    console.print(f"[dim]  {count:,} {escape(said)}[/]", soft_wrap=True)
+                    console.print(f"[dim]  {count:,} {escape(note)}[/]", soft_wrap=True)
         self.trials = trials = [plan_trial(pool, variant, plan.config) for pool in pools for variant in plan.variants]
         done, outdated = trial_store(plan.storage, trials).finished(trial.name for trial in trials)
         for line in outdated_lines(outdated):
@@ -115,11 +115,11 @@ class PoolExperiment(Experiment):
         sizes = [{pool.name: bytes_of(pool.pool)} for pool in pools if pool.name in used]
         facts = {"runs": len(trials), "done": len(done)}
         reserves = plan.config["memory"] or plan.config["custom"]
-        needs = "a method that reserves memory or resources of its own" if reserves else None
+        needs = "a method that reserves memory or custom resources" if reserves else None
         return Work(bool(self.waiting), *largest_and_all(sizes), facts, self._saved(), needs)
 
     def _saved(self) -> float:
-        """Seconds that the trials that wait take less in Ray's processes than in threads of this one."""
+        """Return the seconds that Ray's processes save, compared with threads of this process."""
         total = 0.0
         for named in self.pools:
             pool, count = named.pool, sum(trial.pool == named.name for trial in self.waiting)
@@ -135,7 +135,7 @@ class PoolExperiment(Experiment):
             "pools": {pool.name: pool.fingerprint for pool in pools},
             "files": {pool.name: file_digests(pool.files) for pool in pools if pool.files},
             "facts": {pool.name: described(pool) for pool in pools},
-            "notes": {pool.name: {said: count for said, count in pool.pool.notes.items() if count} for pool in pools},
+            "notes": {pool.name: {note: count for note, count in pool.pool.notes.items() if count} for pool in pools},
             "methods": {
                 variant.label: {"overrides": list(variant.overrides), **variant.node} for variant in plan.variants
             },
@@ -147,7 +147,7 @@ class PoolExperiment(Experiment):
             if before["pools"].get(pool.name) != pool.fingerprint:
                 known = before.get("files", {}).get(pool.name)
                 others = changed_files(known, file_digests(pool.files)) if known else ""
-                how = "the same files are read in another way" if others is None else others
+                how = "the same files are read differently" if others is None else others
                 what = f"the pool {pool.name} has changed since this study began" + (f": {how}" if how else "")
                 raise BadInput(what, self.plan.storage.place, "put it back, or start another")
 
@@ -185,38 +185,38 @@ class PoolExperiment(Experiment):
 
 
 def read_plan(arguments: list[str]) -> PoolPlan:
-    """What overrides ask for.
+    """Return the study that overrides request.
 
     Raises:
-        BadInput: where one is malformed or refused.
+        BadInput: if one is malformed or refused.
     """
     names, options, others = split(arguments)
     names = names or DEFAULT
     config = compose(others, "pool")
     config.pop(CHOICES)
     check_pooling(config)
-    found = variants(names, options, config["preset"]["overrides"])
-    config["baseline"] = _baseline(config["baseline"], found, any(key_of(text) == "baseline" for text in others))
-    config["contrasts"] = _contrasts(config["contrasts"] or [], found)
-    return PoolPlan(config, arguments, found, Storage(config["out"] or new_place("pool")))
+    compared = variants(names, options, config["preset"]["overrides"])
+    config["baseline"] = _baseline(config["baseline"], compared, any(key_of(text) == "baseline" for text in others))
+    config["contrasts"] = _contrasts(config["contrasts"] or [], compared)
+    return PoolPlan(config, arguments, compared, Storage(config["out"] or new_place("pool")))
 
 
-def _baseline(name: str | None, found: Sequence[Variant], asked: bool, what: str = "baseline") -> str | None:
-    """The label that a name means: one of them, or the first of that method."""
-    labels = [variant.label for variant in found]
-    of_method = [variant.label for variant in found if variant.method == name]
+def _baseline(name: str | None, compared: Sequence[Variant], requested: bool, what: str = "baseline") -> str | None:
+    """Return the label that a name means: a label itself, or the first variant of a method."""
+    labels = [variant.label for variant in compared]
+    of_method = [variant.label for variant in compared if variant.method == name]
     if name is None or name in labels:
         return name
-    if asked and not of_method:
+    if requested and not of_method:
         raise BadInput(f"the {what} {name!r} is none of the methods", remedy=f"choose one of {', '.join(labels)}")
     return of_method[0] if of_method else None
 
 
-def _contrasts(asked: Sequence[Sequence[str]], found: Sequence[Variant]) -> list[list[str]]:
-    """Pairs of labels to test by themselves; a method's name means the first of its variants."""
+def _contrasts(requested: Sequence[Sequence[str]], compared: Sequence[Variant]) -> list[list[str]]:
+    """Return the pairs of labels to test separately; a method's name means the first of its variants."""
     pairs = []
-    for pair in asked:
-        labels = [_baseline(name, found, asked=True, what="contrast's") for name in pair]
+    for pair in requested:
+        labels = [_baseline(name, compared, requested=True, what="contrast's") for name in pair]
         if labels[0] == labels[1]:
             raise BadInput(f"a contrast of {labels[0]} with itself", "contrasts", "name two methods")
         pairs.append([str(label) for label in labels])
@@ -224,16 +224,16 @@ def _contrasts(asked: Sequence[Sequence[str]], found: Sequence[Variant]) -> list
 
 
 def described(named: NamedPool) -> str:
-    """A pool in one line."""
+    """Return a description of a pool in one line."""
     pool, name = named.pool, named.name
     relevant = sum(int(pool.is_relevant(topic).sum()) for topic in pool.topics)
     teams = len(set(pool.teams))
     return (
         f"{name}: {len(pool.topics)} topics, {len(pool.runs)} runs of {teams} teams, {pool.size:,} documents in the "
-        f"pool of depth {pool.depth} ({pool.size / len(pool.topics):.1f} a topic), {relevant:,} of them relevant "
-        f"({relevant / len(pool.topics):.2f} a topic), fingerprint {named.fingerprint}"
+        f"pool of depth {pool.depth} ({pool.size / len(pool.topics):.1f} per topic), {relevant:,} of them relevant "
+        f"({relevant / len(pool.topics):.2f} per topic), fingerprint {named.fingerprint}"
     )
 
 
-def _tell(status: Status, name: str, done: int, total: int) -> None:
+def _show_building(status: Status, name: str, done: int, total: int) -> None:
     status.update(f"building systems to pool: {name} ({done}/{total})")

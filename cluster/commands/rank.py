@@ -1,8 +1,8 @@
-"""Ranks a collection, or the candidates of a first stage, by a trained ranker, and writes a TREC run.
+"""Runs `pyrite rank`: ranks a collection, or the candidates of a first stage, into a TREC run.
 
-It has no folder and so no `Experiment`: what it leaves is one file in a form that has no place for a manifest. That is
-written whole at the end, so that two commands can't mix their lines and a file that is there is complete; an interrupt
-leaves nothing, and the command is given again. Draws nothing: the same ranker and collection give the same lines.
+It writes one file and no folder, so it is no `Experiment`. The file is written whole at the end: a file that exists is
+complete, and an interrupted command is started again. Nothing is random: the same ranker and collection give the same
+lines.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from ranking.trec_files import check_ids, write_run
 from ranking.vectors import WordVectors
 
 QUERIES = 256
-"""That are ranked between two words of progress."""
+"""Queries that are ranked between two updates of the progress."""
 CHECKED = 1 << 20
-"""Ids of documents that are checked at once."""
+"""Document ids that are checked together."""
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
@@ -54,24 +54,24 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def rank(arguments: Sequence[str], console: Console) -> str:
-    """Rank, and write the run whole.
+    """Rank, and write the run.
 
     Args:
         arguments: overrides of conf/rank.yaml.
-        console: told what came out.
+        console: where the measures and the path are printed.
 
     Returns:
-        The run's path or URI.
+        The path or URI of the run.
 
     Raises:
-        BadInput: where an option or an input is wrong, or the file is there.
+        BadInput: if an option or an input is wrong, or the file already exists.
     """
     config = compose(arguments, "rank")
     if len(config["origin"]) != 1:
-        raise BadInput("a run is over one origin of candidates", "origin", "name one")
+        raise BadInput("a run ranks the candidates of one origin", "origin", "name one")
     for measure in config["measures"]:
         parse(measure)
-    storage, name = _place(config["out"])
+    storage, name = _output(config["out"])
     threads = torch.get_num_threads()
     torch.set_num_threads(config["cpu"])
     try:
@@ -89,7 +89,7 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     assert isinstance(base, Base)
     encoded = base.encoded
     if config["topics"]:
-        collection = _asked(collection, config["topics"])
+        collection = _with_topics(collection, config["topics"])
         encoded = Encoder(min_count=1).encode(collection)[0]
     queries = _queries(encoded, config["queries"])
     tag = config["tag"] or re.sub(r"\s+", "_", name.split(".")[0])
@@ -117,24 +117,24 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
 NO_VECTORS = {"_target_": "ranking.vectors.RandomVectors"}
 
 
-def _place(out: str | None) -> tuple[Storage, str]:
-    """Where the run goes, and its file's name."""
+def _output(out: str | None) -> tuple[Storage, str]:
+    """Return the folder of the run and the name of its file."""
     out = out or f"{new_place('rank')}.run"
     folder, _, name = out.rpartition("/")
     if not name:
         raise BadInput("a run is a file", out, "give out=FOLDER/NAME.run")
     storage = Storage(folder or ".")
     if storage.read(name) is not None:
-        raise BadInput("is there already", out, "choose another out=, or delete it")
+        raise BadInput("already exists", out, "choose another out=, or delete it")
     return storage, name
 
 
-def _asked(collection: Collection, topics: str) -> Collection:
-    """The collection with other queries, which nobody has judged."""
-    read = read_topics(topics)
+def _with_topics(collection: Collection, topics: str) -> Collection:
+    """Return the collection with other queries, which have no judgements."""
+    texts = read_topics(topics)
     rows = [
         (name, " ".join(filter(None, [text.title])) or text.description, None, None, None)
-        for name, text in read.items()
+        for name, text in texts.items()
     ]
     queries = pl.DataFrame(rows, schema=dict.fromkeys(collection.queries.columns, pl.String), orient="row")
     return collection.changed(queries=queries, judgements=collection.judgements.clear())
@@ -150,11 +150,11 @@ def _ranked(ranker: Any, encoded: EncodedCollection, candidates: Candidates, dep
     if candidates.documents is not None:
         return rank_candidates(ranker, encoded, candidates.queries, candidates.documents, depth)
     shape = (len(candidates.queries), depth)
-    found = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
+    lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
     for rows, space in candidates.spaces(encoded):
         part = rank_all(ranker, encoded, candidates.queries[rows], depth, space)
-        found.documents[rows], found.scores[rows] = part.documents, part.scores
-    return found
+        lists.documents[rows], lists.scores[rows] = part.documents, part.scores
+    return lists
 
 
 def as_run(lists: RankedLists, collection: Collection, queries: NDArray[np.integer], tag: str) -> bytes:
@@ -163,12 +163,12 @@ def as_run(lists: RankedLists, collection: Collection, queries: NDArray[np.integ
     Raises:
         BadInput: if an id or the tag has a blank in it, which this form can't hold.
     """
-    rows, places = np.nonzero(lists.documents >= 0)
+    rows, ranks = np.nonzero(lists.documents >= 0)
     run = pl.DataFrame({
         "query": collection.queries["id"].gather(np.asarray(queries)[rows].astype(np.uint32)),
-        "document": collection.gather("id", lists.documents[rows, places]),
-        "rank": 1 + places,
-        "score": lists.scores[rows, places],
+        "document": collection.gather("id", lists.documents[rows, ranks]),
+        "rank": 1 + ranks,
+        "score": lists.scores[rows, ranks],
         "tag": pl.repeat(tag, len(rows), eager=True),
     })  # fmt: skip
     content = io.BytesIO()
@@ -177,7 +177,7 @@ def as_run(lists: RankedLists, collection: Collection, queries: NDArray[np.integ
 
 
 def _check_names(collection: Collection, queries: NDArray[np.integer], tag: str) -> None:
-    """Refuse, before anything is ranked, ids that a run can't hold."""
+    """Refuse ids that a run can't hold, before anything is ranked."""
     check_ids(pl.Series([tag]), "tag", "tag")
     check_ids(collection.queries["id"].gather(np.asarray(queries).astype(np.uint32)), "query", collection.name)
     for start in range(0, collection.size, CHECKED):
@@ -192,7 +192,7 @@ def _measured(
     lists: RankedLists,
     candidates: Candidates,
 ) -> Table:
-    """The measures of the run beside those of the first stage's own order."""
+    """Return the measures of the run next to those of the first stage."""
     judged = [encoded.judgements.of(query)[1] for query in queries.tolist()]
     evaluator = Evaluator(measures, judged, encoded.judgements.relevant_from)
     table = Table("measure", "run", "first stage")

@@ -1,4 +1,4 @@
-"""Shows the live table of a command that runs elsewhere, from the log in its folder."""
+"""Runs `pyrite watch`: shows the live table of a command that runs elsewhere, from the log in its folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cluster.output.storage import Storage
 from cluster.tune.live_table import LiveTable
 
 EVERY = 1.0
-"""Seconds between two looks at the log."""
+"""Seconds between two reads of the log."""
 UNITS = {"study": "epoch", "train": "epoch", "pool": "seed", "learn": "episode"}
 ENDS = ("finished", "failed", "interrupted")
 
@@ -27,9 +27,9 @@ class Replay:
     """Builds the live table from the events of a log.
 
     Args:
-        console: what to draw on.
-        verb: whose log it is.
-        measure: shown of each run.
+        console: where to draw.
+        verb: the verb that writes the log.
+        measure: the measure to show.
     """
 
     def __init__(self, console: Console, verb: str, measure: str) -> None:
@@ -37,18 +37,18 @@ class Replay:
         self.end: str | None = None
         self._seen = 0
 
-    def take(self, events: list[dict[str, Any]]) -> bool:
-        """Take what is new in a log.
+    def append(self, events: list[dict[str, Any]]) -> bool:
+        """Apply the new events of a log.
 
         Returns:
-            Whether anything was.
+            Whether there were any.
         """
         new, self._seen = events[self._seen :], len(events)
         for event in new:
-            self._take(event)
+            self._apply(event)
         return bool(new)
 
-    def _take(self, event: Mapping[str, Any]) -> None:
+    def _apply(self, event: Mapping[str, Any]) -> None:
         table, what, run = self.table, event["event"], event.get("run", "")
         if what in ("began", "resumed"):
             self.end = None
@@ -81,29 +81,29 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def watch(place: str, console: Console, every: float = EVERY) -> int:
-    """Show how far a command is until it ends.
+    """Show the progress of a command until it ends.
 
     Args:
         place: its output folder or URI.
-        console: a terminal is drawn on; anything else is told a line when a run ends.
-        every: seconds between two looks.
+        console: a terminal shows a live table; anything else receives a line when a run ends.
+        every: seconds between two reads of the log.
 
     Returns:
-        The exit code: 0 where the command finished, 1 where it failed or was interrupted.
+        The exit code: 0 if the command finished, 1 if it failed or was interrupted.
 
     Raises:
-        BadInput: where the folder holds nothing.
+        BadInput: if the folder holds nothing.
     """
     storage = Storage(place)
     verb = verb_of(read_config(storage))
     replay = Replay(console, verb, "validation" if verb != "pool" else "area")
-    table, told = replay.table, -1
+    table, printed = replay.table, -1
     with table:
         while True:
-            alive = is_held(storage)  # before the log is read: what is said last is not missed
-            changed = replay.take(EventLog.read(storage))
-            if not console.is_terminal and changed and table.done != told:
-                told = table.done
+            alive = is_held(storage)  # checked before the log is read, so that no event is missed
+            changed = replay.append(EventLog.read(storage))
+            if not console.is_terminal and changed and table.done != printed:
+                printed = table.done
                 console.print(f"{table.done}/{table.total} runs, {table.outlook()}", markup=False)
             if replay.end is not None or not alive:
                 break
@@ -113,5 +113,5 @@ def watch(place: str, console: Console, every: float = EVERY) -> int:
             console.print(f"finished; report: {escape(storage.shown('report.html'))}", soft_wrap=True)
         return 0
     again = f"pyrite {verb} --resume {place}" if verb != "train" else "the same command again"
-    console.print(f"{replay.end or 'its process has gone'}; go on with: {again}", soft_wrap=True, markup=False)
+    console.print(f"{replay.end or 'its process has ended'}. To continue: {again}", soft_wrap=True, markup=False)
     return 1

@@ -69,7 +69,7 @@ def test_it_ranks_as_the_training_measured(
     )
     ordered = run.sort("query", "score", "document", descending=[False, True, True], maintain_order=True)
     assert ordered.equals(run.sort("query", "rank"))  # trec_eval's order is the file's
-    with pytest.raises(BadInput, match="is there already"):
+    with pytest.raises(BadInput, match="already exists"):
         pyrite.rank(training.folder, [*of_rank, f"out={out}"])
 
 

@@ -41,8 +41,8 @@ def running(tmp_path: Path) -> EventLog:
 def test_the_table_of_a_log_is_the_one_of_the_study(running: EventLog) -> None:
     text = io.StringIO()
     replay = Replay(Console(file=text, width=100, force_terminal=True), "study", "AP")
-    assert replay.take(EventLog.read(running.storage))
-    assert not replay.take(EventLog.read(running.storage))  # nothing new
+    assert replay.append(EventLog.read(running.storage))
+    assert not replay.append(EventLog.read(running.storage))  # nothing new
     table = replay.table
     assert table.states == {"waiting": 1, "running": 1, "done": 1, "failed": 0, "stopped": 0}
     assert (table.retried, table.finished, table.running["b"].epoch) == (1, {"a": 0.25}, 2)
@@ -50,10 +50,10 @@ def test_the_table_of_a_log_is_the_one_of_the_study(running: EventLog) -> None:
     assert ".1250" in text.getvalue()
     running.emit("run failed", run="b", reason="no good")
     running.emit("finished")
-    replay.take(EventLog.read(running.storage))
+    replay.append(EventLog.read(running.storage))
     assert (table.failed, replay.end) == (1, "finished")
     running.emit("resumed", verb="study", process=1, runs=3, done=1)
-    replay.take(EventLog.read(running.storage))
+    replay.append(EventLog.read(running.storage))
     assert (replay.end, table.done, table.failed) == (None, 1, 0)
 
 
@@ -68,7 +68,7 @@ def test_one_watches_until_the_end(running: EventLog, tmp_path: Path) -> None:
 def test_a_process_that_is_gone_is_said_to_be(running: EventLog, tmp_path: Path) -> None:
     code, text = said(tmp_path)
     assert code == 1
-    assert f"go on with: pyrite study --resume {tmp_path}" in text.replace("\n", "")
+    assert f"To continue: pyrite study --resume {tmp_path}" in text.replace("\n", "")
 
 
 def test_who_writes_to_a_folder_is_seen_from_outside(tmp_path: Path) -> None:
